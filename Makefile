@@ -1,0 +1,41 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow lint types format clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+install: $(READY)  ## Make .venv and install qlae into it
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score and picture both
+	$(BIN)/python examples/demo.py
+
+test: lint types  ## Everything that CI runs: lint, types, tests
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+test-slow: install  ## The slower checks: full data sets
+	$(BIN)/python -m pytest -m slow
+
+lint: install  ## Style and common mistakes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install  ## Static types
+	$(BIN)/mypy
+
+format: install  ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove what `make` made, but no runs
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
