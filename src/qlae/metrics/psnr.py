@@ -1,0 +1,59 @@
+"""PSNR: peak signal-to-noise ratio of reconstructions, in decibels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from qlae.metrics.inputs import Floats
+
+PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10
+
+
+def psnr(images: Any, reconstructions: Any) -> float:
+    """Mean over images of PSNR = −10 log10(mean squared error), for intensities in [0, 1], in dB.
+
+    Each array is uint8 (divided by 255) or float in [0, 1], of one shape (num_images, …). A perfect reconstruction
+    would have infinite PSNR; every image is capped at 100 dB (a mean squared error of 1e-10), so that the mean stays
+    defined.
+
+    >>> import numpy as np
+    >>> images = np.zeros((2, 8, 8, 3), dtype=np.uint8)
+    >>> psnr(images, images)
+    100.0
+    >>> round(psnr(images, np.full(images.shape, 0.1)), 6)
+    20.0
+    """
+    first, second = _intensities(images, "images"), _intensities(reconstructions, "reconstructions")
+    if first.shape != second.shape:
+        raise ValueError(f"images have shape {first.shape}, reconstructions {second.shape}: give equal shapes.")
+    total = 0.0
+    for start in range(0, len(first), 256):
+        a, b = _unit(first[start : start + 256]), _unit(second[start : start + 256])
+        error = np.mean((a - b).reshape(len(a), -1) ** 2, axis=1)
+        total += float(np.sum(-10.0 * np.log10(np.maximum(error, 10 ** (-PERFECT / 10)))))
+    return total / len(first)
+
+
+def _intensities(array: Any, name: str) -> Any:
+    if hasattr(array, "detach"):
+        array = array.detach()
+    values = np.asarray(array)
+    if values.ndim < 2 or values.size == 0:
+        raise ValueError(f"{name} has shape {values.shape}; give (num_images, …) with at least one image.")
+    if values.dtype == np.uint8:
+        return values
+    if values.dtype.kind != "f":
+        raise ValueError(f"{name} has type {values.dtype}; give uint8, or floats in [0, 1].")
+    low, high = float(values.min()), float(values.max())
+    if not (low >= -1e-6 and high <= 1 + 1e-6):  # also catches NaN
+        raise ValueError(f"{name} goes from {low} to {high}; floats must lie in [0, 1] (divide by 255, or clip).")
+    return values
+
+
+def _unit(values: Any) -> Floats:
+    scaled: Floats = values.astype(np.float64)
+    if values.dtype == np.uint8:
+        scaled /= 255.0
+    return scaled
