@@ -1,0 +1,148 @@
+"""``SourceDataset``: uint8 images beside the sources that made them.
+
+Images may be in memory, in a memory-mapped file, or rendered when they are asked for: whatever they are, they index
+like a NumPy array along the first axis. This is all that training, evaluation and pictures know of data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .sources import grid_rows
+
+#: Called with (images done, images in all) as work goes on, so that a caller can draw a bar.
+Progress = Callable[[int, int], None]
+
+
+@runtime_checkable
+class ImageArray(Protocol):
+    """What images must be able to do: a shape (n, h, w, 3), dtype uint8, and rows by index. ``np.ndarray`` is one."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]: ...
+
+
+class SourceDataset:
+    """Images and their sources.
+
+    Attributes:
+        name: the data set's name, such as ``shapes3d``.
+        origin: ``"rendered"`` or ``"real"``.
+        images: (n, h, w, 3) uint8, perhaps rendered on demand; ``np.asarray(data.images)`` gives all of them.
+        sources: (n, n_s) int64 levels (float64 if continuous), in row-major grid order for a full grid.
+        source_names, source_sizes: a name and a number of values for each column of `sources`.
+        fixed: the levels of sources that the scene has but that do not vary here.
+    """
+
+    def __init__(
+        self,
+        images: ImageArray,
+        sources: NDArray[Any] | None = None,
+        *,
+        name: str,
+        origin: str,
+        source_names: Sequence[str] = (),
+        source_sizes: Sequence[int] = (),
+        fixed: Mapping[str, int] | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Put images and sources together.
+
+        Args:
+            images: (n, h, w, 3) uint8, square.
+            sources: (n, n_s); ``None`` for the full grid of `source_sizes`, which is then built on first use.
+            name, origin, source_names, source_sizes, fixed: see the class.
+            details: further JSON-able facts for `describe`, such as how sources were drawn.
+        """
+        if origin not in ("rendered", "real"):
+            raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
+        shape = tuple(images.shape)
+        if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or images.dtype != np.uint8:
+            raise ValueError(f"images must be uint8 of shape (n, size, size, 3), got {images.dtype} of shape {shape}")
+        if len(source_names) != len(source_sizes):
+            raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size a name")
+        rows, columns = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape
+        if rows != shape[0] or columns != len(source_names):
+            raise ValueError(
+                f"sources of shape {(rows, columns)} do not fit {shape[0]} images and {len(source_names)} source names"
+            )
+        self.name = name
+        self.origin = origin
+        self.images = images
+        self.source_names = tuple(source_names)
+        self.source_sizes = tuple(int(size) for size in source_sizes)
+        self.fixed = dict(fixed or {})
+        self.details = dict(details or {})
+        self._sources = sources
+
+    @property
+    def resolution(self) -> int:
+        """Height and width of the images in pixels."""
+        return int(self.images.shape[1])
+
+    @property
+    def sources(self) -> NDArray[Any]:
+        """(n, n_s) levels of the sources, a row an image."""
+        if self._sources is None:
+            self._sources = grid_rows(self.source_sizes)
+        return self._sources
+
+    def __len__(self) -> int:
+        return int(self.images.shape[0])
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name} {size}" for name, size in zip(self.source_names, self.source_sizes, strict=True))
+        fixed = ", ".join(f"{name} = {level}" for name, level in self.fixed.items())
+        return (
+            f"SourceDataset({self.name}, {self.origin}: {len(self):,} images of {self.resolution}×{self.resolution}; "
+            f"sources: {sizes or 'none'}{f'; fixed: {fixed}' if fixed else ''})"
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """What a results file says of this data: a dict that JSON can hold."""
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "origin": self.origin,
+            "resolution": self.resolution,
+            "num_images": len(self),
+            "source_names": list(self.source_names),
+            "source_sizes": list(self.source_sizes),
+        }
+        if self.fixed:
+            facts["fixed"] = dict(self.fixed)
+        return facts | self.details
+
+    def in_memory(self, *, progress: Progress | None = None) -> SourceDataset:
+        """The same data with all images in one NumPy array; those rendered on demand are rendered now."""
+        if isinstance(self.images, np.ndarray):
+            return self
+        render_all = getattr(self.images, "render_all", None)
+        images = np.asarray(self.images) if render_all is None else render_all(progress=progress)
+        return self.with_images(images)
+
+    def with_images(self, images: ImageArray) -> SourceDataset:
+        """The same sources and facts over another store of the same images."""
+        return SourceDataset(
+            images,
+            self._sources,
+            name=self.name,
+            origin=self.origin,
+            source_names=self.source_names,
+            source_sizes=self.source_sizes,
+            fixed=self.fixed,
+            details=self.details,
+        )

@@ -1,0 +1,16 @@
+"""The rendered scenes: one file a scene, over one small tensor ray tracer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from .scene import Scene
+
+#: scene → its class; the module has the scene's name.
+_CLASSES = {"shapes3d": "Shapes3D"}
+
+
+def make_scene(name: str, resolution: int, device: str = "cpu") -> Scene:
+    """The named scene, ready to render at this resolution on this device."""
+    scene: Scene = getattr(import_module(f".{name}", __name__), _CLASSES[name])(resolution, device)
+    return scene

@@ -1,0 +1,318 @@
+"""``Scene``: images from sources, factored into geometry and colour.
+
+Light adds. So with the surfaces, the camera and the light in place, an image is linear in the colours:
+
+    image = develop(exposure · (base + Σ layer · colour))
+
+where `base` is what keeps its own colour, and a layer is the shade of everything painted with one coloured source.
+Geometry (`base` and layers, traced with four rays a pixel and averaged) is the slow part, and there is little of it:
+480 geometries for the 480,000 images of Shapes3D. Each is traced once and then coloured in all ways, a few
+multiply-adds a pixel.
+
+Sources come as levels: level i of a source is the i-th value of the paper's grid, and a level between two integers lies
+between two grid values. A scene turns levels into lengths, angles and colours.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..sources import SOURCES
+from .tracing import SUBSAMPLES
+from .workers import in_order, num_cores
+
+#: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call.
+RAYS_AT_ONCE = {"cpu": 2**17, "cuda": 2**24}
+#: Geometries are kept for later images when all of a scene's fit into this many bytes.
+KEEP_BYTES = 2**29
+
+Levels = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A few geometries, and the images that have them."""
+
+    geometries: NDArray[np.float64]  # (g, number of geometry sources)
+    rows: Any  # what `paint` needs to know about the images
+
+
+class Scene(ABC):
+    """A scene at one resolution on one device.
+
+    A subclass names its sources and says how they look: `trace`, `colour`, `exposures`, `develop`.
+    """
+
+    #: the data set's name in `SOURCES`.
+    name: ClassVar[str]
+    #: the sources that set a surface's colour, one for each layer.
+    layers: ClassVar[tuple[str, ...]]
+    #: the source that scales all light, if there is one.
+    exposure: ClassVar[str | None] = None
+    #: all other sources, in an order in which neighbours share most of their geometry.
+    geometry: ClassVar[tuple[str, ...]]
+    #: the sources with no values between their levels.
+    categories: ClassVar[tuple[str, ...]]
+
+    def __init__(self, resolution: int, device: str = "cpu") -> None:
+        self.resolution = resolution
+        self.device = torch.device(device)
+        self.sizes = SOURCES[self.name]
+        self._columns = {source: i for i, source in enumerate(self.sizes)}
+        self._kept: dict[tuple[float, ...], Tensor] = {}
+        self._keeps = math.prod(self.sizes[s] for s in self.geometry) * self._geometry_bytes() <= KEEP_BYTES
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        """The names of the sources."""
+        return tuple(self.sizes)
+
+    @property
+    def source_sizes(self) -> tuple[int, ...]:
+        """The number of grid levels of each source."""
+        return tuple(self.sizes.values())
+
+    # What a scene says of itself.
+
+    @abstractmethod
+    def trace(self, levels: Levels) -> Tensor:
+        """Trace g geometries.
+
+        Args:
+            levels: for each geometry source, (g,) levels in double precision on the host.
+
+        Returns:
+            (g, 3 + number of layers, pixels) float32 on the device: red, green and blue of the base, then the layers.
+        """
+
+    @abstractmethod
+    def colour(self, source: str, levels: Tensor) -> Tensor:
+        """The colours (k, 3) that a layer's source takes at levels (k,), double precision on the host."""
+
+    def exposures(self, levels: Tensor) -> Tensor:
+        """The factors (k,) on all light that the exposure source gives at levels (k,)."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def develop(self, light: Tensor) -> Tensor:
+        """Linear light → [0, 1], in place or not. Elementwise, and without transcendental functions: see `vectors`."""
+
+    # Rendering.
+
+    def render(self, levels: Tensor | NDArray[Any]) -> Tensor:
+        """Images of given sources.
+
+        Args:
+            levels: (b, n_s) integers, or floats for sources between grid levels.
+
+        Returns:
+            (b, h, w, 3) uint8 on the scene's device.
+        """
+        wanted = self._checked(levels)
+        out = torch.empty((len(wanted), self._num_values()), dtype=torch.uint8, device=self.device)
+        columns = [self._columns[s] for s in self.geometry]
+        unique, which = np.unique(wanted[:, columns], axis=0, return_inverse=True)
+        order = np.argsort(which.reshape(-1), kind="stable")
+        ends = np.searchsorted(which.reshape(-1)[order], np.arange(len(unique) + 1))
+        jobs = []
+        for part in _chunks(len(unique), self._geometries_at_once()):
+            rows = [order[ends[i] : ends[i + 1]] for i in range(part.start, part.stop)]
+            jobs.append(_Job(unique[part], rows))
+
+        factors = self._factors({s: torch.from_numpy(wanted[:, self._columns[s]]) for s in self._colour_sources()})
+
+        def work(job: _Job) -> None:
+            for light, rows in zip(self._traced(job.geometries), job.rows, strict=True):
+                for part in _chunks(len(rows), 16):
+                    take = torch.from_numpy(rows[part]).to(self.device)
+                    images = self._coloured(light, {s: f[take] for s, f in factors.items()})
+                    for row, image in zip(rows[part].tolist(), images, strict=True):
+                        _store(out[row], image)
+
+        for _ in in_order(work, jobs, self._num_workers()):
+            pass
+        return out.view(-1, self.resolution, self.resolution, 3)
+
+    def render_levels(self, levels: NDArray[Any]) -> NDArray[np.uint8]:
+        """`render` to a NumPy array on the host."""
+        return self.render(levels).cpu().numpy()
+
+    def render_all(
+        self, *, out: NDArray[np.uint8] | Tensor | None = None, progress: Callable[[int, int], None] | None = None
+    ) -> NDArray[np.uint8] | Tensor:
+        """The full grid, in row-major order. See `render_grid`."""
+        return self.render_grid([range(size) for size in self.source_sizes], out=out, progress=progress)
+
+    def render_grid(
+        self,
+        grid: Sequence[Sequence[int] | NDArray[np.int64]],
+        *,
+        out: NDArray[np.uint8] | Tensor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        first_job: int = 0,
+        job_done: Callable[[int, int], None] | None = None,
+        num_workers: int | None = None,
+    ) -> NDArray[np.uint8] | Tensor:
+        """All combinations of the given levels, in row-major order.
+
+        Args:
+            grid: for each source, the integer levels it takes.
+            out: uint8 (n, h, w, 3) to be filled, an array (a memory-mapped one too) or a tensor; new if not given.
+            progress: called with (images done, images in all).
+            first_job: skip this many jobs, done before; the work is cut into the same jobs every time.
+            job_done: called with (jobs done, jobs in all) after each job, in order.
+            num_workers: threads; by default one for each core, one on a GPU.
+        """
+        sizes = [len(values) for values in grid]
+        total = math.prod(sizes)
+        shape = (total, self.resolution, self.resolution, 3)
+        out = np.empty(shape, dtype=np.uint8) if out is None else out
+        if tuple(out.shape) != shape or out.dtype not in (np.uint8, torch.uint8):
+            raise ValueError(f"out must be uint8 of shape {shape}, got {out.dtype} of shape {tuple(out.shape)}")
+        target = (out if isinstance(out, Tensor) else torch.from_numpy(out)).view(*sizes, self._num_values())
+        geometry = [self._columns[s] for s in self.geometry]
+        colours = [i for i in range(len(sizes)) if i not in geometry]
+        target = target.permute(*geometry, *colours, len(sizes))  # a view: (geometry..., colours..., values)
+        combinations = [sizes[i] for i in geometry]
+        palettes = self._factors(
+            {s: torch.tensor(np.asarray(grid[self._columns[s]]), dtype=torch.float64) for s in self._colour_sources()}
+        )
+        # Colours are repeated for every pixel once, so that colouring runs over contiguous values.
+        palettes = {s: p if s == self.exposure else p.repeat(1, self.resolution**2) for s, p in palettes.items()}
+        parts = _chunks(math.prod(combinations), self._geometries_at_once())
+
+        def work(part: slice) -> int:
+            places = np.stack(np.unravel_index(np.arange(part.start, part.stop), combinations), axis=1)
+            levels = np.stack([np.asarray(grid[i])[places[:, k]] for k, i in enumerate(geometry)], axis=1)
+            for light, place in zip(self._traced(levels.astype(np.float64)), places, strict=True):
+                self._fill(target[tuple(place.tolist())], light, palettes)
+            return len(places)
+
+        images_each = total // math.prod(combinations)
+        done = sum(part.stop - part.start for part in parts[:first_job])
+        workers = num_workers or self._num_workers()
+        for job, count in enumerate(in_order(work, parts[first_job:], workers), start=first_job + 1):
+            done += count
+            if job_done is not None:
+                job_done(job, len(parts))
+            if progress is not None:
+                progress(done * images_each, total)
+        return out
+
+    # Colouring. A geometry's light is (1 + layers, values): values are pixels × red, green, blue, as in the image.
+
+    def _traced(self, geometries: NDArray[np.float64]) -> list[Tensor]:
+        """The light of g geometries, each (1 + layers, values); kept ones are not traced again."""
+        keys = [tuple(row) for row in geometries.tolist()]
+        missing = [i for i, key in enumerate(keys) if key not in self._kept]
+        found = {i: self._kept[key] for i, key in enumerate(keys) if key in self._kept}
+        if missing:
+            levels = torch.from_numpy(geometries[missing])
+            planes = self.trace({s: levels[:, i] for i, s in enumerate(self.geometry)})
+            base = planes[:, :3].transpose(1, 2).reshape(len(missing), 1, -1)
+            layers = planes[:, 3:, :, None].expand(-1, -1, -1, 3).reshape(len(missing), -1, self._num_values())
+            for i, light in zip(missing, torch.cat([base, layers], dim=1), strict=True):
+                found[i] = light
+                if self._keeps and geometries[i].tolist() == np.floor(geometries[i]).tolist():
+                    self._kept[keys[i]] = light.clone()
+        return [found[i] for i in range(len(keys))]
+
+    def _coloured(self, light: Tensor, factors: Mapping[str, Tensor]) -> Tensor:
+        """(1 + layers, values) and the factors of k images → (k, values) images from 0 to 255.5."""
+        image = light[0]
+        for layer, source in enumerate(self.layers, start=1):
+            image = image + (light[layer].view(-1, 3) * factors[source][:, None, :]).flatten(1)
+        if self.exposure is not None:
+            image = image * factors[self.exposure]
+        return self._finished(image)
+
+    def _fill(self, target: Tensor, light: Tensor, palettes: Mapping[str, Tensor]) -> None:
+        """Write a geometry in all colours: `target` is (colours..., values), in the order of the sources."""
+        colours = self._colour_sources()
+        slow = next(s for s in colours if s in self.layers or len(colours) == 1)
+        for i in range(target.shape[colours.index(slow)]):  # one level of a source at a time stays in the cache
+            some = {s: p[i : i + 1] if s == slow else p for s, p in palettes.items()}
+            image = light[0].expand(*[1] * len(colours), -1)
+            for layer, source in enumerate(self.layers, start=1):
+                image = image + _along(light[layer] * some[source], colours.index(source), len(colours))
+            if self.exposure is not None:
+                image = image * _along(some[self.exposure], colours.index(self.exposure), len(colours))
+            _store(target.narrow(colours.index(slow), i, 1), self._finished(image))
+
+    def _colour_sources(self) -> list[str]:
+        return [s for s in self.sizes if s not in self.geometry]
+
+    def _factors(self, levels: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What light is multiplied with at the levels (k,) of the colour sources: colours (k, 3), exposures (k, 1)."""
+        return {
+            s: (self.exposures(at)[:, None] if s == self.exposure else self.colour(s, at)).float().to(self.device)
+            for s, at in levels.items()
+        }
+
+    def _finished(self, image: Tensor) -> Tensor:
+        return self.develop(image).mul_(255).add_(0.5)
+
+    # Sizes and checks.
+
+    def _num_values(self) -> int:
+        return 3 * self.resolution**2
+
+    def _geometry_bytes(self) -> int:
+        return 4 * (1 + len(self.layers)) * self._num_values()
+
+    def _geometries_at_once(self) -> int:
+        return max(1, RAYS_AT_ONCE[self.device.type] // (SUBSAMPLES * self.resolution**2))
+
+    def _num_workers(self) -> int:
+        return num_cores() if self.device.type == "cpu" else 1
+
+    def _checked(self, levels: Tensor | NDArray[Any]) -> NDArray[np.float64]:
+        """Levels as (b, n_s) doubles on the host, or a ``ValueError``."""
+        array = levels.detach().cpu().numpy() if isinstance(levels, Tensor) else np.asarray(levels)
+        if array.ndim != 2 or array.shape[1] != len(self.sizes) or array.dtype.kind not in "iuf":
+            raise ValueError(
+                f"{self.name} takes numbers of shape (b, {len(self.sizes)}), a column for each of "
+                f"{', '.join(self.sizes)}; got {array.dtype} of shape {array.shape}"
+            )
+        array = array.astype(np.float64)
+        for source, column in zip(self.sizes, array.T, strict=True):
+            last = self.last_level(source)
+            wrong = ~((column >= 0) & (column <= last))
+            if source in self.categories:
+                wrong |= column != np.floor(column)
+            if wrong.any():
+                kind = "an integer" if source in self.categories else "a level"
+                raise ValueError(f"{source!r} must be {kind} from 0 to {last:g}, got {column[wrong][0]:g}")
+        return array
+
+    def last_level(self, source: str) -> float:
+        """The largest level of a source. A scene whose source goes round in a circle says otherwise."""
+        return self.sizes[source] - 1
+
+
+def _chunks(total: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, total)) for start in range(0, total, size)]
+
+
+def _along(factors: Tensor, axis: int, num_axes: int) -> Tensor:
+    """(k, values) → (1, ..., k, ..., 1, values) with k at `axis`."""
+    return factors.view(*[len(factors) if i == axis else 1 for i in range(num_axes)], -1)
+
+
+def _store(target: Tensor, image: Tensor) -> None:
+    """Write images from 0 to 255.5, rounded down. NumPy's cast is five times as fast as torch's on a CPU."""
+    if target.device.type == "cpu" and image.device.type == "cpu":
+        np.copyto(target.numpy(), image.numpy(), casting="unsafe")
+    elif target.device == image.device:
+        target.copy_(image)
+    else:
+        target.copy_(image.to(torch.uint8))

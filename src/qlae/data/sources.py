@@ -1,0 +1,120 @@
+"""The sources of every known data set: their names, their sizes, and the order of the images.
+
+A data set lists its images in row-major order of the grid of sources: the last source moves fastest. This file holds
+the paper's data table (Appendix, "data sets") as data and the arithmetic between row numbers and source levels. It
+needs NumPy only, so that asking for a name never loads torch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: data set → {source name: number of values}, slowest source first.
+SOURCES: dict[str, dict[str, int]] = {
+    # The paper's table swaps two sizes of Shapes3D; the real set has 10 wall hues and 15 orientations.
+    "shapes3d": {"floor hue": 10, "wall hue": 10, "object hue": 10, "scale": 8, "shape": 4, "orientation": 15},
+    "mpi3d": {
+        "object color": 4,
+        "shape": 4,
+        "size": 2,
+        "camera height": 3,
+        "background color": 3,
+        "horizontal": 40,
+        "vertical": 40,
+    },
+    "falcor3d": {
+        "lighting intensity": 5,
+        "lighting x": 6,
+        "lighting y": 6,
+        "lighting z": 6,
+        "camera x": 6,
+        "camera y": 6,
+        "camera z": 6,
+    },
+    "isaac3d": {
+        "object shape": 3,
+        "robot x": 8,
+        "robot y": 5,
+        "camera height": 4,
+        "object scale": 4,
+        "lighting intensity": 4,
+        "lighting direction": 6,
+        "object color": 4,
+        "wall color": 4,
+    },
+}
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown name: the nearest known one, and the list.
+
+    >>> nearest_name("shapes3", ["shapes3d", "mpi3d"])
+    'did you mean "shapes3d"? Known: shapes3d, mpi3d'
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
+    hint = next((f'did you mean "{n}"? ' for n in names if close and n.lower() == close[0]), "")
+    return f"{hint}Known: {', '.join(names)}"
+
+
+def require_known(name: object, known: Iterable[str], what: str) -> str:
+    """`name` itself if it is one of the known names; else a ``ValueError`` with the nearest of them."""
+    names = list(known)
+    if isinstance(name, str) and name in names:
+        return name
+    raise ValueError(f"unknown {what} {name!r}: {nearest_name(str(name), names)}")
+
+
+def grid_rows(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """The source levels of the given rows (all rows by default): (k,) → (k, n_s), row-major.
+
+    >>> grid_rows([2, 3])[:4].tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 0]]
+    """
+    if rows is None:
+        rows = np.arange(math.prod(sizes), dtype=np.int64)
+    levels = np.empty((len(rows), len(sizes)), dtype=np.int64)
+    remaining = rows
+    for column in reversed(range(len(sizes))):
+        remaining, levels[:, column] = np.divmod(remaining, sizes[column])
+    return levels
+
+
+def middle_level(size: int) -> int:
+    """Where a source stays when it is not one of those asked for: the middle of its range (of two, the upper)."""
+    return size // 2
+
+
+def split_sources(
+    table: Mapping[str, int], chosen: Sequence[str] | None, fixed: Mapping[str, int] | None
+) -> tuple[list[str], dict[str, int]]:
+    """The names of the sources that vary, in the order of the data set, and the levels of those that do not.
+
+    Args:
+        table: the data set's sources and their sizes.
+        chosen: the sources that shall vary; ``None`` for all that are not fixed.
+        fixed: levels for sources that shall not vary. Those neither chosen nor fixed stay in the middle.
+    """
+    if isinstance(chosen, str):
+        raise ValueError(f"sources must be a list of names, got the string {chosen!r}: write sources=[{chosen!r}]")
+    levels = {require_known(name, table, "source"): level for name, level in (fixed or {}).items()}
+    for name, level in levels.items():
+        if isinstance(level, bool) or not isinstance(level, int | np.integer) or not 0 <= level < table[name]:
+            raise ValueError(f"fixed level of {name!r} must be an integer from 0 to {table[name] - 1}, got {level!r}")
+    wanted = [n for n in table if n not in levels] if chosen is None else list(chosen)
+    for name in wanted:
+        require_known(name, table, "source")
+        if name in levels:
+            raise ValueError(f"source {name!r} is both chosen and fixed: leave it out of one of them")
+        if wanted.count(name) > 1:
+            raise ValueError(f"source {name!r} is chosen twice")
+    if not wanted:
+        raise ValueError(f"no source is left to vary: choose at least one of {', '.join(table)}")
+    varying = [n for n in table if n in wanted]
+    rest = {n: int(levels.get(n, middle_level(size))) for n, size in table.items() if n not in wanted}
+    return varying, rest

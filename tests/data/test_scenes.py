@@ -1,0 +1,154 @@
+"""What every rendered scene must hold: visible sources, distinct images, the same bytes however they are made."""
+
+import numpy as np
+import pytest
+import torch
+from scene_checks import num_distinct, one_step_pairs, random_levels, weakest_step
+
+from qlae.data.scenes import make_scene
+
+SCENES = ["shapes3d"]
+#: Configurations in which a source is hardest to see: level by source name, the rest random.
+ADVERSARIAL = {
+    "shapes3d": [
+        {"floor hue": 4, "wall hue": 4, "object hue": 4},  # one colour everywhere
+        {"floor hue": 5, "wall hue": 5, "object hue": 5},  # cyan, nearest the sky
+        {"floor hue": 1, "wall hue": 1, "object hue": 1, "scale": 0},
+        {"shape": 2, "scale": 0},  # a small sphere looks alike from everywhere
+        {"shape": 2, "scale": 7, "orientation": 7},
+        {"orientation": 7},
+    ],
+}
+
+
+@pytest.fixture(scope="module", params=SCENES)
+def scene(request):
+    return make_scene(request.param, 64)
+
+
+def adversarial_levels(scene, num, seed=1):
+    levels = random_levels(scene, num, seed)
+    cases = ADVERSARIAL[scene.name]
+    for row, level in enumerate(levels):
+        for source, value in cases[row % len(cases)].items():
+            level[scene.source_names.index(source)] = value
+    return levels
+
+
+@pytest.mark.parametrize("kind", ["random", "adversarial"])
+def test_every_step_of_every_source_is_visible(scene, kind):
+    start = None if kind == "random" else adversarial_levels(scene, 1000)
+    first, second, moved = one_step_pairs(scene, 2000, seed=2, start=start)
+    change = weakest_step(scene, first, second)
+    for source, name in enumerate(scene.source_names):
+        worst = change[moved == source].min()
+        assert worst >= 10, f"{name}: {first[moved == source][change[moved == source].argmin()]} changes by {worst}"
+
+
+def test_a_sample_of_images_is_distinct(scene):
+    levels = np.unique(random_levels(scene, 2000, seed=3), axis=0)
+    assert num_distinct(scene.render(levels).numpy()) == len(levels)
+
+
+def test_the_same_bytes_in_any_batch_order_and_number_of_threads(scene):
+    levels = random_levels(scene, 24, seed=4)
+    together = scene.render(levels)
+    fresh = make_scene(scene.name, 64)
+    assert torch.equal(torch.cat([fresh.render(levels[i : i + 1]) for i in range(24)]), together)
+    assert torch.equal(fresh.render(levels[::-1].copy()), together.flip(0))
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            assert torch.equal(make_scene(scene.name, 64).render(torch.as_tensor(levels)), together)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2, 5])
+def test_a_grid_has_the_bytes_of_single_images(scene, num_workers):
+    rng = np.random.default_rng(5)
+    grid = [np.sort(rng.choice(size, min(size, 2), replace=False)) for size in scene.source_sizes]
+    images = scene.render_grid(grid, num_workers=num_workers)
+    levels = np.stack([axis.reshape(-1) for axis in np.meshgrid(*grid, indexing="ij")], axis=1)
+    assert np.array_equal(images, scene.render(levels).numpy())
+
+
+def test_a_grid_goes_on_where_it_stopped(scene):
+    many = scene.geometry[-3:]  # enough geometries for several jobs
+    sizes = zip(scene.source_names, scene.source_sizes, strict=True)
+    grid = [range(min(size, 4)) if name in many else [size - 1] for name, size in sizes]
+    whole = scene.render_grid(grid)
+    half, jobs = np.zeros_like(whole), []
+    scene.render_grid(grid, out=half, first_job=2, job_done=lambda done, total: jobs.append((done, total)))
+    assert jobs[0][0] == 3
+    assert jobs[-1][0] == jobs[-1][1] == len(jobs) + 2
+    same = (half == whole).all(axis=(1, 2, 3))
+    assert 0 < same.sum() < len(whole)
+    assert not half[~same].any()
+
+
+@pytest.mark.parametrize("resolution", [8, 15, 32, 50])
+def test_any_resolution(scene, resolution):
+    levels = random_levels(scene, 4, seed=6)
+    images = make_scene(scene.name, resolution).render(levels)
+    assert images.shape == (4, resolution, resolution, 3)
+    assert images.dtype == torch.uint8
+    # The same picture, only coarser or finer: compare at 8×8, also with the pictures in another order.
+    coarse, fine = (
+        torch.nn.functional.interpolate(i.permute(0, 3, 1, 2).float(), (8, 8), mode="bilinear", antialias=True)
+        for i in (images, scene.render(levels))
+    )
+    difference = (coarse - fine).abs().mean()
+    assert difference < 10
+    assert difference < 0.5 * (coarse - fine.roll(1, 0)).abs().mean()
+
+
+def test_levels_between_grid_levels_lie_between_their_pictures(scene):
+    smooth = [s for s in scene.source_names if s not in scene.categories]
+    levels = np.stack([[(size - 1) // 2 for size in scene.source_sizes]] * 3).astype(float)
+    for source in smooth:
+        column = scene.source_names.index(source)
+        probe = levels.copy()
+        probe[1, column] += 0.5
+        probe[2, column] += 1
+        a, b, c = scene.render(probe).numpy().astype(int)
+        assert (a != b).any(), source
+        assert (b != c).any(), source
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x[0], "takes numbers of shape"),
+        (lambda x: x[:, :-1], "takes numbers of shape"),
+        (lambda x: x > 0, "got bool"),
+        (lambda x: -1 - x, "must be .* from 0 to"),
+        (lambda x: x + 1000, "must be .* from 0 to .*, got 10"),
+        (lambda x: x * np.nan, "got nan"),
+        (lambda x: x + 0.5, "must be an integer from 0 to|must be a level from 0 to"),
+    ],
+)
+def test_wrong_levels(scene, change, message):
+    levels = np.array([[size - 1 for size in scene.source_sizes]] * 2)
+    with pytest.raises(ValueError, match=message):
+        scene.render(change(levels))
+
+
+def test_wrong_out(scene):
+    grid = [[0] for _ in scene.source_sizes]
+    for out in (np.zeros((2, 64, 64, 3), np.uint8), np.zeros((1, 64, 64, 3))):
+        with pytest.raises(ValueError, match=r"out must be uint8 of shape \(1, 64, 64, 3\), got"):
+            scene.render_grid(grid, out=out)
+
+
+def test_no_images_at_all(scene):
+    assert scene.render(np.zeros((0, len(scene.source_sizes)), int)).shape == (0, 64, 64, 3)
+
+
+@pytest.mark.slow
+def test_all_images_of_shapes3d_are_distinct():
+    scene = make_scene("shapes3d", 64)
+    images = scene.render_all()
+    assert num_distinct(images) == 480_000
