@@ -1,8 +1,45 @@
 """qlae: disentangled representation learning by latent quantization.
 
 The public names load on first use, so that ``import qlae`` and ``import qlae.metrics`` stay free of torch.
+
+    >>> import qlae
+    >>> data = qlae.load_data("shapes3d", resolution=64)
+    >>> len(data), data.images.shape
+    (480000, (480000, 64, 64, 3))
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from .data import SourceDataset, load_data
+    from .evaluation import evaluate_run as evaluate
+    from .latents import QuantizedLatent
+    from .loading import load
+    from .run import Run
+    from .training import train
+
+__all__ = ["QuantizedLatent", "Run", "SourceDataset", "__version__", "evaluate", "load", "load_data", "train"]
+
+_HOMES = {
+    "QuantizedLatent": (".latents", "QuantizedLatent"),
+    "Run": (".run", "Run"),
+    "SourceDataset": (".data", "SourceDataset"),
+    "evaluate": (".evaluation", "evaluate_run"),
+    "load": (".loading", "load"),
+    "load_data": (".data", "load_data"),
+    "train": (".training", "train"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'qlae' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module, __name__), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,154 @@
+"""Frozen dataclasses that say everything about one run, to and from JSON.
+
+A config is plain data: it imports no torch and executes nothing. ``presets.py`` fills one in from names.
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which images."""
+
+    name: str
+    resolution: int = 64
+    origin: str = "rendered"  # rendered, real
+    num_images: int = 0
+    source_names: tuple[str, ...] = ()
+    fixed: dict[str, int] = field(default_factory=dict)  # sources of the scene that do not vary, and their levels
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Which encoder and decoder."""
+
+    size: str = "full"  # full, small
+    form: str = "paper"  # paper, official
+
+
+@dataclass(frozen=True)
+class LatentConfig:
+    """Which latent space."""
+
+    kind: str  # continuous, quantized
+    num_latents: int
+    num_values: int = 10
+    shared: bool = False
+    reduction: str = "sum"
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """AdamW for the networks; codebooks take the same without decay."""
+
+    learning_rate: float = 1e-3
+    beta1: float = 0.9
+    beta2: float = 0.99
+    weight_decay: float = 0.0
+    decay_biases: bool = True
+    clip: float | None = None  # elementwise bound on the gradients of decayed parameters
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run: a model on a data set, from a seed."""
+
+    model: str
+    data: DataConfig
+    network: NetworkConfig
+    latent: LatentConfig
+    weights: dict[str, float] = field(default_factory=dict)  # of the loss terms, by their names
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    batch_size: int = 128
+    steps: int = 200_000
+    seed: int = 0
+    average_decay: float = 0.9995  # of the exponential average of the weights
+    log_every: int = 100
+
+    def __post_init__(self) -> None:
+        counts = {
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "log_every": self.log_every,
+            "resolution": self.data.resolution,
+            "num_latents": self.latent.num_latents,
+            "num_values": self.latent.num_values,
+        }
+        for name, value in counts.items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        sizes = {
+            "seed": self.seed,
+            "weight_decay": self.optimizer.weight_decay,
+            **{f"the weight of {name}": weight for name, weight in self.weights.items()},
+        }
+        for name, size in sizes.items():
+            if not 0 <= size < math.inf:
+                raise ValueError(f"{name} must not be negative, got {size}")
+        if not 0 < self.optimizer.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be above 0, got {self.optimizer.learning_rate}")
+        if not 0 <= self.average_decay < 1:
+            raise ValueError(f"average_decay must lie in [0, 1), got {self.average_decay}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Nested plain dictionaries, ready for JSON."""
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_dict(content: dict[str, Any]) -> "RunConfig":
+        """The config behind ``to_dict``; unknown or missing fields are errors."""
+        return _build(RunConfig, content, "config")
+
+    def difference(self, other: "RunConfig") -> dict[str, tuple[Any, Any]]:
+        """Fields, dotted, in which two configs disagree; ``steps`` is left out, since a run may go on for longer."""
+        mine, theirs = _flatten(self.to_dict()), _flatten(other.to_dict())
+        keys = [key for key in mine | theirs if key != "steps"]
+        return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
+
+
+T = TypeVar("T")
+
+
+def _build(cls: type[T], content: Any, where: str) -> T:
+    """A dataclass from nested dictionaries."""
+    if not isinstance(content, dict):
+        raise ValueError(f"{where} must be an object, got {type(content).__name__}")
+    types_of = typing.get_type_hints(cls)
+    unknown = sorted(set(content) - set(types_of))
+    if unknown:
+        raise ValueError(f"{where} has unknown fields: {', '.join(unknown)}; was it written by another version?")
+    try:
+        return cls(**{name: _value(types_of[name], value, f"{where}.{name}") for name, value in content.items()})
+    except TypeError as error:
+        raise ValueError(f"{where} is incomplete: {error}") from None
+
+
+def _value(kind: Any, value: Any, where: str) -> Any:
+    if dataclasses.is_dataclass(kind):
+        return _build(typing.cast(type, kind), value, where)
+    if isinstance(kind, types.UnionType):
+        if value is None:
+            return None
+        kind = next(option for option in typing.get_args(kind) if option is not type(None))
+    if typing.get_origin(kind) is tuple:
+        return tuple(value)
+    if typing.get_origin(kind) is dict:
+        number = typing.get_args(kind)[1]
+        return {key: _value(number, entry, f"{where}.{key}") for key, entry in value.items()}
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise ValueError(f"{where} must be {kind.__name__}, got {value!r}")
+    return value
+
+
+def _flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        flat |= _flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

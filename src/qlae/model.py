@@ -1,0 +1,165 @@
+"""A model: encoder → latent space → decoder, whatever the objective that trains it.
+
+``Model.forward`` is what training uses: float tensors in, logits out. ``encode``, ``latents`` and ``decode`` are what
+people use: NumPy in, NumPy out, in chunks, on whatever device the model is.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from . import networks
+from .config import LatentConfig, NetworkConfig, RunConfig
+from .data.dataset import ImageArray
+from .latents import ContinuousLatent, LatentOutput, LatentSpace, QuantizedLatent
+
+CHUNK = 256  # images a forward pass outside of training
+
+SIZES = {"full": networks.FULL, "small": networks.SMALL}
+FORMS = {"paper": networks.PAPER, "official": networks.OFFICIAL}
+
+
+class ModelOutput(NamedTuple):
+    """What a forward pass gives."""
+
+    logits: Tensor  # (b, 3, r, r); sigmoid makes them images
+    latent: LatentOutput
+
+
+class Model(nn.Module):
+    """Encoder, latent space and decoder.
+
+    Args:
+        encoder: images (b, 3, r, r) in [0, 1] → (b, latent.num_inputs).
+        latent: a latent space of ``qlae.latents``.
+        decoder: (b, latent.num_outputs) → logits (b, 3, r, r).
+        resolution: r.
+    """
+
+    def __init__(self, encoder: nn.Module, latent: LatentSpace, decoder: nn.Module, *, resolution: int):
+        super().__init__()
+        self.encoder = encoder
+        self.latent = latent
+        self.decoder = decoder
+        self.resolution = resolution
+
+    def forward(self, images: Tensor) -> ModelOutput:
+        latent = self.latent(self.encoder(images))
+        return ModelOutput(self.decoder(latent.z), latent)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.parameters()).device
+
+    def encode(self, images: ImageArray) -> NDArray[np.int64]:
+        """Images (n, r, r, 3) uint8 → codes (n, num_latents): the index of each latent's value in its codebook."""
+        if not self.latent.discrete:
+            raise ValueError("this model has continuous latents and no codes; use .latents(images)")
+        return self._over_images(images, lambda x: self._latent_output(x).codes)
+
+    def latents(self, images: ImageArray) -> NDArray[np.float32]:
+        """Images (n, r, r, 3) uint8 → latents (n, num_outputs): the values that the decoder sees."""
+        return self._over_images(images, lambda x: self._latent_output(x).z)
+
+    def reconstruct(self, images: ImageArray) -> NDArray[np.uint8]:
+        """Images (n, r, r, 3) uint8 → their reconstructions, the same shape and type."""
+        return self._over_images(images, lambda x: to_uint8(self(x).logits))
+
+    def decode(self, latents: NDArray[Any]) -> NDArray[np.uint8]:
+        """Codes (integers) or latents (floats), (n, …) → images (n, r, r, 3) uint8."""
+        latents = np.asarray(latents)
+        if latents.ndim != 2:
+            raise ValueError(f"expected one row an image, (n, num_latents), got shape {latents.shape}")
+        if np.issubdtype(latents.dtype, np.integer):
+            z_of = self._codes_to_z(latents)
+        elif np.issubdtype(latents.dtype, np.floating):
+            if latents.shape[1] != self.latent.num_outputs or not np.isfinite(latents).all():
+                raise ValueError(
+                    f"latents must be (n, {self.latent.num_outputs}) and finite, got shape {latents.shape}"
+                )
+            z_of = torch.as_tensor(latents, dtype=torch.float32)
+        else:
+            raise ValueError(f"decode takes integers (codes) or floats (latents), got {latents.dtype}")
+        with torch.inference_mode():
+            parts = [to_uint8(self.decoder(z.to(self.device))).cpu().numpy() for z in z_of.split(CHUNK)]
+        return np.concatenate(parts) if parts else np.empty((0, self.resolution, self.resolution, 3), np.uint8)
+
+    def _codes_to_z(self, codes: NDArray[np.integer]) -> Tensor:
+        if not isinstance(self.latent, QuantizedLatent):
+            raise ValueError("this model has continuous latents; decode floats, not integers")
+        sizes = np.asarray(self.latent.num_values)
+        if codes.shape[1] != len(sizes):
+            raise ValueError(f"expected codes of shape (n, {len(sizes)}), got {codes.shape}")
+        if codes.size and (codes.min() < 0 or (codes >= sizes).any()):
+            raise ValueError(f"codes run from 0 to {sizes.max() - 1}, got {codes.min()} to {codes.max()}")
+        with torch.inference_mode():
+            return self.latent.to_values(torch.as_tensor(codes, dtype=torch.int64, device=self.device))
+
+    def _latent_output(self, images: Tensor) -> LatentOutput:
+        output: LatentOutput = self.latent(self.encoder(images))
+        return output
+
+    def _over_images(self, images: ImageArray, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
+        shape, side = tuple(images.shape), self.resolution
+        if shape[1:] != (side, side, 3) or images.dtype != np.uint8:
+            raise ValueError(
+                f"expected uint8 images of shape (n, {side}, {side}, 3), got {images.dtype} of shape {shape}; "
+                "one image is images[None]"
+            )
+        parts = []
+        with torch.inference_mode():
+            for start in range(0, max(len(images), 1), CHUNK):
+                rows = np.ascontiguousarray(images[start : start + CHUNK])
+                result = function(to_float(torch.from_numpy(rows).to(self.device)))
+                assert result is not None
+                parts.append(result.cpu().numpy())
+        return np.concatenate(parts)
+
+
+def to_float(images: Tensor) -> Tensor:
+    """uint8 (b, r, r, 3) → float32 (b, 3, r, r) in [0, 1], in the memory format that is fastest on the device."""
+    return images.permute(0, 3, 1, 2).to(torch.float32, memory_format=memory_format(images.device)).div_(255)
+
+
+def memory_format(device: torch.device) -> torch.memory_format:
+    """Channels last on a GPU, where convolutions want it; contiguous on a CPU, where it measured a third faster."""
+    return torch.channels_last if device.type == "cuda" else torch.contiguous_format
+
+
+def to_uint8(logits: Tensor) -> Tensor:
+    """Logits (b, 3, r, r) → images (b, r, r, 3) uint8."""
+    return logits.sigmoid().mul(255).round().to(torch.uint8).permute(0, 2, 3, 1)
+
+
+def place(model: Model, device: torch.device) -> Model:
+    """The model on a device, its weights in the memory format that is fastest there."""
+    model.to(device, memory_format=memory_format(device))  # type: ignore[call-overload]
+    return model
+
+
+def build_latent(config: LatentConfig) -> LatentSpace:
+    """The latent space that a config names."""
+    if config.kind == "continuous":
+        return ContinuousLatent(config.num_latents)
+    if config.kind == "quantized":
+        return QuantizedLatent(config.num_latents, config.num_values, shared=config.shared, reduction=config.reduction)
+    raise ValueError(f"unknown latent space {config.kind!r}; known: continuous, quantized")
+
+
+def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) -> tuple[nn.Module, nn.Module]:
+    """The encoder and the decoder that a config names, for a resolution and a latent space."""
+    size, form = SIZES[config.size], FORMS[config.form]
+    encoder = networks.ConvEncoder(resolution, latent.num_inputs, size=size, form=form)
+    decoder = networks.StyleDecoder(resolution, latent.num_outputs, size=size, form=form)
+    return encoder, decoder
+
+
+def build_model(config: RunConfig) -> Model:
+    """A freshly initialised model; its weights follow from torch's global seed."""
+    latent = build_latent(config.latent)
+    encoder, decoder = build_networks(config.network, config.data.resolution, latent)
+    return Model(encoder, latent, decoder, resolution=config.data.resolution)

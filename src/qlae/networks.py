@@ -1,0 +1,177 @@
+"""The paper's encoder and style decoder (Appendix "Network Architectures"), for any square resolution 4·2^k.
+
+``PAPER`` and ``OFFICIAL`` collect where the paper's text and the authors' code differ; ``FULL`` and ``SMALL`` are two
+sizes of the same design.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+START_RESOLUTION = 4  # where the encoder ends and the decoder starts
+
+
+@dataclass(frozen=True)
+class NetworkForm:
+    """The choices on which the paper and the authors' code differ."""
+
+    slope: float  # of the leaky ReLU
+    norm_first: bool  # conv → norm (affine) → activation, and no convolution bias
+    positive_style: bool  # a ReLU after the AdaIN projection: scale and shift are never negative
+    output_kernel: int  # of the last convolution; 3 comes without a bias
+
+
+PAPER = NetworkForm(slope=0.3, norm_first=False, positive_style=False, output_kernel=1)
+OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_kernel=3)
+
+
+@dataclass(frozen=True)
+class NetworkSize:
+    """How large the networks are."""
+
+    first_width: int  # channels at full resolution; doubled with every halving of it
+    last_width: int  # channels are not doubled beyond this
+    num_same: int  # resolution-preserving convolutions a block
+    dense_width: int  # of the two dense layers
+
+    def widths(self, resolution: int) -> tuple[int, ...]:
+        """Channels of the blocks, from the image inwards."""
+        return tuple(min(self.first_width << i, self.last_width) for i in range(num_blocks(resolution)))
+
+
+FULL = NetworkSize(first_width=32, last_width=256, num_same=2, dense_width=256)
+SMALL = NetworkSize(first_width=16, last_width=64, num_same=0, dense_width=128)
+
+
+def num_blocks(resolution: int) -> int:
+    """k of a resolution 4·2^k; an error for every other number."""
+    blocks = (resolution // START_RESOLUTION).bit_length() - 1 if resolution > 0 else 0
+    if blocks < 1 or START_RESOLUTION << blocks != resolution:
+        raise ValueError(
+            f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
+            "resize the images or render them at one of these"
+        )
+    return blocks
+
+
+class InstanceNorm(nn.GroupNorm):
+    """Zero mean and unit variance over the pixels of each channel of each image.
+
+    One group a channel makes a group norm an instance norm; unlike torch's own it keeps channels-last memory.
+    """
+
+    def __init__(self, width: int, *, affine: bool):
+        super().__init__(width, width, affine=affine)
+
+
+class EncoderLayer(nn.Module):
+    """Convolution, leaky ReLU and instance norm, in the order of the form."""
+
+    def __init__(self, in_width: int, width: int, *, stride: int, form: NetworkForm):
+        super().__init__()
+        self.form = form
+        kernel = 4 if stride == 2 else 3
+        self.conv = nn.Conv2d(in_width, width, kernel, stride, padding=1, bias=not form.norm_first)
+        self.norm = InstanceNorm(width, affine=form.norm_first)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.conv(x)
+        if self.form.norm_first:
+            return F.leaky_relu(self.norm(x), self.form.slope)
+        normed: Tensor = self.norm(F.leaky_relu(x, self.form.slope))
+        return normed
+
+
+class ConvEncoder(nn.Module):
+    """Images (b, 3, r, r) in [0, 1] → (b, num_outputs).
+
+    Blocks of resolution-preserving 3×3 convolutions and one 4×4 convolution of stride 2, two dense layers, and an
+    affine projection.
+    """
+
+    def __init__(self, resolution: int, num_outputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
+        super().__init__()
+        layers: list[nn.Module] = []
+        in_width = 3
+        for width in size.widths(resolution):
+            for stride in (1,) * size.num_same + (2,):
+                layers.append(EncoderLayer(in_width, width, stride=stride, form=form))
+                in_width = width
+        self.resolution = resolution
+        self.layers = nn.Sequential(*layers)
+        self.dense1 = nn.Linear(in_width * START_RESOLUTION**2, size.dense_width)
+        self.dense2 = nn.Linear(size.dense_width, size.dense_width)
+        self.head = nn.Linear(size.dense_width, num_outputs)
+
+    def features(self, images: Tensor) -> Tensor:
+        """The last feature layer, (b, dense_width)."""
+        if images.shape[1:] != (3, self.resolution, self.resolution):
+            raise ValueError(
+                f"expected images of shape (b, 3, {self.resolution}, {self.resolution}), got {tuple(images.shape)}"
+            )
+        x = self.layers(images).flatten(1)
+        return F.relu(self.dense2(F.relu(self.dense1(x))))
+
+    def forward(self, images: Tensor) -> Tensor:
+        outputs: Tensor = self.head(self.features(images))
+        return outputs
+
+
+class StyleLayer(nn.Module):
+    """Transposed convolution, leaky ReLU, and adaptive instance norm driven by ``w``."""
+
+    def __init__(self, in_width: int, width: int, style_width: int, *, stride: int, form: NetworkForm):
+        super().__init__()
+        self.form = form
+        kernel = 4 if stride == 2 else 3
+        self.conv = nn.ConvTranspose2d(in_width, width, kernel, stride, padding=1)
+        self.norm = InstanceNorm(width, affine=False)
+        self.style = nn.Linear(style_width, 2 * width)
+        nn.init.ones_(self.style.bias[:width])  # start from the plain instance norm
+        nn.init.zeros_(self.style.bias[width:])
+
+    def forward(self, x: Tensor, w: Tensor) -> Tensor:
+        """x (b or 1, in_width, h, h), w (b, style_width) → (b, width, h·stride, h·stride)."""
+        x = self.norm(F.leaky_relu(self.conv(x), self.form.slope))
+        style = self.style(w)
+        if self.form.positive_style:
+            style = F.relu(style)
+        scale, shift = style[:, :, None, None].chunk(2, dim=1)
+        return torch.addcmul(shift, x, scale)
+
+
+class StyleDecoder(nn.Module):
+    """Latents (b, num_inputs) → image logits (b, 3, r, r).
+
+    A learned 4×4 feature map, styled layer by layer by what two dense layers make of the latents. The map is the same
+    for every image, so the first convolution runs once a batch.
+    """
+
+    def __init__(self, resolution: int, num_inputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
+        super().__init__()
+        widths = size.widths(resolution)[::-1]
+        self.num_inputs = num_inputs
+        self.dense1 = nn.Linear(num_inputs, size.dense_width)
+        self.dense2 = nn.Linear(size.dense_width, size.dense_width)
+        self.start = nn.Parameter(torch.full((1, widths[0], START_RESOLUTION, START_RESOLUTION), 0.1))
+        layers = []
+        in_width = widths[0]
+        for width in widths:
+            for stride in (1,) * size.num_same + (2,):
+                layers.append(StyleLayer(in_width, width, size.dense_width, stride=stride, form=form))
+                in_width = width
+        self.layers = nn.ModuleList(layers)
+        kernel = form.output_kernel
+        self.output = nn.Conv2d(in_width, 3, kernel, padding=kernel // 2, bias=kernel == 1)
+
+    def forward(self, z: Tensor) -> Tensor:
+        if z.shape[1:] != (self.num_inputs,):
+            raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
+        w = F.relu(self.dense2(F.relu(self.dense1(z))))
+        x = self.start
+        for layer in self.layers:
+            x = layer(x, w)
+        logits: Tensor = self.output(x)
+        return logits

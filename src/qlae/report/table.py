@@ -1,0 +1,44 @@
+"""Scores of runs as a table for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from ..run import Run
+
+COLUMNS = (
+    ("InfoM", "infom", "{:.3f}"),
+    ("InfoE", "infoe", "{:.3f}"),
+    ("InfoC", "infoc", "{:.3f}"),
+    ("active", "active", "{:d}"),
+    ("PSNR (dB)", "psnr", "{:.1f}"),
+)
+
+
+def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> Table:
+    """One row a run and set of weights."""
+    table = Table(title=_title(runs), title_justify="left")
+    table.add_column("model")
+    if len(weights) > 1:
+        table.add_column("weights")
+    for name, _, _ in COLUMNS:
+        table.add_column(name, justify="right")
+    table.add_column("updates", justify="right")
+    table.add_column("seconds", justify="right")
+    for run in runs:
+        results = run.results
+        for kind in weights:
+            scores = results[kind]
+            cells = [shape.format(scores[key]) if key in scores else "–" for _, key, shape in COLUMNS]
+            named = [results["model"]] + ([kind] if len(weights) > 1 else [])
+            table.add_row(*named, *cells, f"{results['steps']:,}", f"{results['seconds']:.0f}")
+    return table
+
+
+def _title(runs: Sequence[Run]) -> str:
+    results = runs[0].results
+    data = results["data"]
+    return (
+        f"{data['name']} ({data['origin']}, {data['resolution']}×{data['resolution']}), "
+        f"{results['num_samples']:,} samples, protocol {results['protocol']}, seed {results['seed']}"
+    )

@@ -1,0 +1,121 @@
+"""Checkpoints: tensors in safetensors, everything else in JSON, whole and exact.
+
+A checkpoint is a pair, ``checkpoint.safetensors`` and ``checkpoint.json``; the pair before it stays as
+``previous.safetensors`` and ``previous.json``. The JSON carries the SHA-256 of its tensors and of itself, so a
+truncated or altered file is noticed. A pair is matched by checksum, not by file name: whatever instant a process is
+killed at between the four renames of ``save``, one of the JSONs still finds its tensors.
+"""
+
+import hashlib
+import json
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from ..atomic import write_bytes, write_json
+
+NAMES = ("checkpoint", "previous")
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved.
+
+    Attributes:
+        tensors: by dotted name.
+        state: plain JSON: the step, the seconds spent, and so on.
+    """
+
+    tensors: dict[str, Tensor]
+    state: dict[str, Any]
+
+
+def save(directory: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint; the one it replaces becomes ``previous``."""
+    content = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
+    manifest = {"format": FORMAT, "tensors_sha256": _sha256(content), "state": checkpoint.state}
+    manifest["sha256"] = _manifest_sha256(manifest)
+    new_tensors, new_manifest = directory / "next.safetensors", directory / "next.json"
+    try:
+        write_bytes(new_tensors, content)
+        write_json(new_manifest, manifest)
+    except OSError:
+        new_tensors.unlink(missing_ok=True)
+        raise
+    for suffix in (".safetensors", ".json"):
+        if (directory / f"checkpoint{suffix}").exists():
+            os.replace(directory / f"checkpoint{suffix}", directory / f"previous{suffix}")
+    os.replace(new_tensors, directory / "checkpoint.safetensors")
+    os.replace(new_manifest, directory / "checkpoint.json")
+
+
+def load(directory: Path) -> Checkpoint | None:
+    """The newest checkpoint that is whole, or ``None`` where there is none at all.
+
+    Damage is warned of, with what is used instead; if nothing whole is left, that is an error.
+    """
+    damaged, found = [], False
+    manifests = []
+    for name in NAMES:
+        path = directory / f"{name}.json"
+        if path.exists():
+            found = True
+            manifest = _read_manifest(path)
+            if manifest is None:
+                damaged.append(path.name)
+            else:
+                manifests.append((path.name, manifest))
+    for name, manifest in sorted(manifests, key=lambda pair: -int(pair[1]["state"]["step"])):
+        tensors = _find_tensors(directory, manifest["tensors_sha256"])
+        if tensors is None:
+            damaged.append(name.replace(".json", ".safetensors"))
+            continue
+        if damaged:
+            warnings.warn(
+                f"{directory}: {' and '.join(damaged)} is damaged or incomplete; "
+                f"going on from the checkpoint of update {manifest['state']['step']}",
+                stacklevel=2,
+            )
+        return Checkpoint(tensors, manifest["state"])
+    if found:
+        raise ValueError(
+            f"{directory}: no checkpoint is whole ({', '.join(damaged)} damaged); "
+            "restore one from a copy, or start again in another folder"
+        )
+    return None
+
+
+def _read_manifest(path: Path) -> dict[str, Any] | None:
+    try:
+        manifest = json.loads(path.read_bytes())
+        step = manifest["state"]["step"]
+        if manifest["sha256"] == _manifest_sha256(manifest) and isinstance(step, int):
+            return dict(manifest)
+    except (ValueError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:
+    for name in NAMES:
+        path = directory / f"{name}.safetensors"
+        if path.exists():
+            content = path.read_bytes()
+            if _sha256(content) == sha256:
+                return dict(safetensors.torch.load(content))
+    return None
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _manifest_sha256(manifest: dict[str, Any]) -> str:
+    body = {key: value for key, value in manifest.items() if key != "sha256"}
+    return _sha256(json.dumps(body, sort_keys=True).encode())

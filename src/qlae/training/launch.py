@@ -1,0 +1,117 @@
+"""From names to a finished run: resolve the presets, lay out the run directory, train, evaluate.
+
+The same call on the same directory goes on where a run was stopped or killed.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..config import DataConfig, RunConfig
+from ..data import SourceDataset, load_data
+from ..data.batches import Batches
+from ..device import pick_device
+from ..model import build_model, place
+from ..objectives import Autoencoding
+from ..presets import resolve
+from ..progress import progress_bar
+from ..run import Run
+from . import checkpoint
+from .state import TrainingState
+from .step import EagerStep
+from .trainer import CHECKPOINT_SECONDS, run_updates
+
+
+def train(
+    model: str,
+    data: SourceDataset | str,
+    *,
+    out: str | os.PathLike[str],
+    device: str = "auto",
+    evaluate: bool = True,
+    show: bool = True,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    **options: Any,
+) -> Run:
+    """Train a model by name, or go on with a run that was stopped.
+
+    Args:
+        model: such as ``"qlae"`` or ``"ae"``; see ``qlae.presets.MODELS``.
+        data: a data set, or its name.
+        out: the run directory.
+        device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
+        evaluate: also score the trained model and draw its pictures.
+        show: draw progress bars.
+        checkpoint_seconds: between checkpoints.
+        options: whatever else ``qlae.presets.resolve`` takes: ``steps``, ``size``, ``seed``, ``form``,
+            ``learning_rate``, ``batch_size``, ``weight_decay``, ``num_latents``, ``num_values``.
+
+    Returns:
+        The run, with ``.results`` if it was evaluated.
+    """
+    if isinstance(data, str):
+        data = load_data(data)
+    config = resolve(model, data_config(data), len(data.source_names), **options)
+    run = Run(out)
+    train_run(run, config, data, device=device, show=show, checkpoint_seconds=checkpoint_seconds)
+    if evaluate:
+        from ..evaluation import evaluate_run
+
+        evaluate_run(run, data=data, device=device, show=show)
+    return run
+
+
+def train_run(
+    run: Run,
+    config: RunConfig,
+    data: SourceDataset,
+    *,
+    device: str = "auto",
+    show: bool = True,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> None:
+    """Train what ``config`` says in the directory of ``run``, from its last checkpoint if it has one."""
+    run.require_free(config)
+    with run.locked():
+        run.write_config(config)
+        saved = checkpoint.load(run.path)
+        if saved is not None and saved.state["step"] >= config.steps:
+            return
+        state = build_state(config, data, pick_device(device), show=show)
+        if saved is not None:
+            state.from_checkpoint(saved)
+        run.trim_log(state.step)
+        run_updates(run, config, state, checkpoint_seconds=checkpoint_seconds, show=show)
+
+
+def build_state(config: RunConfig, data: SourceDataset, device: torch.device, *, show: bool = False) -> TrainingState:
+    """A run before its first update. Weights and batches follow from the seed, the weights on any device alike."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        model = place(build_model(config), device)
+    images = _images_on(device, data, show=show)
+    batches = Batches(images, config.batch_size, torch.Generator(device).manual_seed(config.seed))
+    players = Autoencoding(model, config.weights).players()
+    return TrainingState(model, EagerStep(model, players, batches, config))
+
+
+def data_config(data: SourceDataset) -> DataConfig:
+    """What a config says of a data set."""
+    return DataConfig(
+        name=data.name,
+        resolution=data.resolution,
+        origin=data.origin,
+        num_images=len(data),
+        source_names=data.source_names,
+        fixed=data.fixed,
+    )
+
+
+def _images_on(device: torch.device, data: SourceDataset, *, show: bool) -> torch.Tensor:
+    with progress_bar("rendering", len(data), show=show and not isinstance(data.images, np.ndarray)) as report:
+        images = np.asarray(data.in_memory(progress=report).images)
+    if not images.flags.writeable:
+        images = images.copy()
+    return torch.from_numpy(images).to(device)

@@ -1,0 +1,83 @@
+"""Everything that a run must remember to go on exactly: to and from a checkpoint.
+
+Tensors are named ``weights.*``, ``average.*``, ``optimizer.<player>.*``, ``sampler`` and ``window``; the number of the
+last update, the seconds spent and the number of threads (on which the last bit of a sum depends) stand in the JSON.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn, optim
+
+from .checkpoint import Checkpoint
+from .step import EagerStep
+
+
+class TrainingState:
+    """A model, its update, and how far they are."""
+
+    def __init__(self, model: nn.Module, update: EagerStep):
+        self.model = model
+        self.update = update
+        self.step = 0
+        self.seconds = 0.0
+
+    def to_checkpoint(self) -> Checkpoint:
+        tensors = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+        tensors |= {f"average.{name}": average for name, average in self.update.average.tensors().items()}
+        for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
+            tensors |= self._optimizer_tensors(f"optimizer.{player.name}", optimizer)
+        tensors["sampler"] = self.update.batches.generator.get_state()
+        tensors["window"] = self.update.window.values
+        state = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "window_filled": self.update.window.filled,
+            "threads": torch.get_num_threads(),
+        }
+        return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state)
+
+    def from_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Become what was saved, bit for bit."""
+        tensors, state = checkpoint.tensors, checkpoint.state
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                _copy(parameter, tensors, f"weights.{name}")
+            for name, average in self.update.average.tensors().items():
+                _copy(average, tensors, f"average.{name}")
+            _copy(self.update.window.values, tensors, "window")
+        for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
+            self._load_optimizer(f"optimizer.{player.name}", optimizer, tensors)
+        self.update.batches.generator.set_state(tensors["sampler"])
+        self.update.window.filled = int(state["window_filled"])
+        self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        if self.update.batches.images.device.type == "cpu":
+            torch.set_num_threads(int(state["threads"]))
+
+    def _optimizer_tensors(self, prefix: str, optimizer: optim.Optimizer) -> dict[str, Tensor]:
+        return {
+            f"{prefix}.{name}.{key}": value
+            for name, parameter in self.model.named_parameters()
+            for key, value in optimizer.state.get(parameter, {}).items()
+        }
+
+    def _load_optimizer(self, prefix: str, optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+        content = optimizer.state_dict()
+        state: dict[int, Any] = {}
+        names = {parameter: name for name, parameter in self.model.named_parameters()}
+        order = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for index, parameter in enumerate(order):
+            start = f"{prefix}.{names[parameter]}."
+            entries = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
+            if entries:
+                state[index] = entries
+        optimizer.load_state_dict(content | {"state": state})
+
+
+def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:
+    if name not in tensors or tensors[name].shape != target.shape:
+        found = tuple(tensors[name].shape) if name in tensors else "nothing"
+        raise ValueError(
+            f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, found {found}"
+        )
+    target.copy_(tensors[name])

@@ -1,0 +1,116 @@
+"""The training loop, top to bottom on one page.
+
+It makes updates, logs every ``log_every`` of them, saves a checkpoint now and then, and stops early only for a loss
+that is no longer finite or for a signal; either way nothing but the updates since the last checkpoint is lost.
+"""
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+import torch
+
+from ..config import RunConfig
+from ..progress import progress_bar
+from ..run import Run
+from . import checkpoint
+from .state import TrainingState
+
+CHECKPOINT_SECONDS = 60.0  # between checkpoints; how often they are made changes nothing in the result
+SHOW_SECONDS = 0.2  # between refreshes of the bar
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss is NaN or infinite."""
+
+
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM, after the run was saved."""
+
+
+def run_updates(
+    run: Run,
+    config: RunConfig,
+    state: TrainingState,
+    *,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    show: bool = True,
+) -> None:
+    """Make updates until ``config.steps`` are done."""
+    started = saved = shown = time.monotonic()
+    seconds_before, first = state.seconds, state.step
+    with _signals() as stop, progress_bar("training", config.steps, start=first, show=show) as report:
+        note = ""
+        while state.step < config.steps:
+            state.update(state.step + 1)
+            state.step += 1
+
+            now = time.monotonic()
+            done = state.step == config.steps
+            if state.step % config.log_every == 0 or done:
+                state.seconds = seconds_before + now - started
+                row = _log_row(run, state)
+                run.append_log(row)
+                note = f"loss {row['loss']:.4f}"
+            if now - shown >= SHOW_SECONDS or done:
+                rate = (state.step - first) / max(now - started, 1e-9)
+                report(state.step, note=f"{note}  {rate:.1f} updates/s")
+                shown = now
+            if now - saved >= checkpoint_seconds or done or stop:
+                state.seconds = seconds_before + now - started
+                _require_finite(run, state)
+                checkpoint.save(run.path, state.to_checkpoint())
+                saved = time.monotonic()
+            if stop and not done:
+                raise TrainingInterrupted(
+                    f"stopped after update {state.step:,} of {config.steps:,}; saved in {run.path}"
+                )
+
+
+def _log_row(run: Run, state: TrainingState) -> dict[str, float]:
+    """The means of the loss terms since the last row."""
+    _require_finite(run, state)
+    window = state.update.window
+    means = window.read().double().mean(0).tolist()
+    window.filled = 0
+    return {"step": state.step, "seconds": round(state.seconds, 3), **dict(zip(window.terms, means, strict=True))}
+
+
+def _require_finite(run: Run, state: TrainingState) -> None:
+    values = state.update.window.read()
+    bad = (~torch.isfinite(values)).any(1).nonzero()
+    if len(bad):
+        step = state.step - len(values) + 1 + int(bad[0])
+        try:
+            last = checkpoint.load(run.path)
+        except ValueError:
+            last = None
+        good = f"the last good checkpoint is update {last.state['step']:,}" if last else "no checkpoint was saved yet"
+        raise TrainingDiverged(
+            f"the loss is no longer finite at update {step:,}; {good} in {run.path}. "
+            "A lower learning rate is the usual remedy"
+        )
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Yield a list that fills when Ctrl-C or SIGTERM comes; a second Ctrl-C stops at once."""
+    received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+        yield received
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,31 @@
+"""What every test needs: one thread a worker, and small data."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import matplotlib
+import numpy as np
+import pytest
+
+from qlae.data import SourceDataset, load_data
+
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tiny_data() -> SourceDataset:
+    """40 rendered images of 16×16: floor hue and shape."""
+    return load_data("shapes3d", resolution=16, sources=["floor hue", "shape"]).in_memory()
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)

@@ -1,0 +1,95 @@
+"""Configs: to JSON and back, and what is told of bad ones."""
+
+import json
+
+import pytest
+
+from qlae.config import DataConfig, RunConfig
+from qlae.presets import MODELS, resolve
+
+DATA = DataConfig("shapes3d", 16, num_images=40, source_names=("a", "b"), fixed={"c": 3})
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("form", ["paper", "official"])
+def test_round_trip_through_json(model, form):
+    config = resolve(model, DATA, 2, form=form)
+    assert RunConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_the_default_is_the_paper_s():
+    config = resolve("qlae", DataConfig("shapes3d"), 6)
+    assert config.latent.num_latents == 12
+    assert config.latent.num_values == 10
+    assert config.weights == {"reconstruct": 1.0, "quantize": 0.01, "commit": 0.01}
+    optimizer = config.optimizer
+    assert (optimizer.learning_rate, optimizer.beta1, optimizer.beta2, optimizer.weight_decay) == (1e-3, 0.9, 0.99, 0.1)
+    assert (config.batch_size, config.steps) == (128, 200_000)
+    assert resolve("qlae", DataConfig("mpi3d"), 7).optimizer.weight_decay == 0.001
+    assert resolve("ae", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0.001
+    assert resolve("qlae-no-weight-decay", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0
+
+
+def test_official_differs_where_the_code_does():
+    config = resolve("qlae", DATA, 2, form="official")
+    assert config.optimizer.beta2 == 0.999
+    assert config.optimizer.clip == 1.0
+    assert not config.optimizer.decay_biases
+    assert config.latent.reduction == "mean"
+
+
+def test_difference_leaves_steps_out():
+    config = resolve("qlae", DATA, 2, steps=10)
+    assert config.difference(resolve("qlae", DATA, 2, steps=20)) == {}
+    other = resolve("qlae", DATA, 2, seed=3, learning_rate=0.5)
+    assert config.difference(other) == {"optimizer.learning_rate": (1e-3, 0.5), "seed": (0, 3)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"batch_size": -1}, "batch_size must be at least 1, got -1"),
+        ({"seed": -1}, "seed must not be negative, got -1"),
+        ({"weight_decay": float("nan")}, "weight_decay must not be negative, got nan"),
+        ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0.0"),
+        ({"num_values": 0}, "num_values must be at least 1, got 0"),
+        ({"form": "papr"}, 'unknown form .papr.: did you mean "paper"'),
+        ({"size": "smal"}, 'unknown size .smal.: did you mean "small"'),
+    ],
+)
+def test_bad_options_are_told(options, message):
+    with pytest.raises(ValueError, match=message):
+        resolve("qlae", DATA, 2, **options)
+
+
+def test_unknown_model_suggests_the_nearest():
+    with pytest.raises(ValueError, match=r'unknown model .qlea.: did you mean "qlae"'):
+        resolve("qlea", DATA, 2)
+
+
+def test_no_sources_needs_a_number_of_latents():
+    with pytest.raises(ValueError, match="say how many latents"):
+        resolve("qlae", DataConfig("folder"), 0)
+    assert resolve("qlae", DataConfig("folder"), 0, num_latents=5).latent.num_latents == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"colour": 1}, "config has unknown fields: colour"),
+        ({"seed": "0"}, "config.seed must be int, got '0'"),
+        ({"latent": 3}, "config.latent must be an object, got int"),
+        ({"weights": {"reconstruct": "x"}}, "config.weights.reconstruct must be float, got 'x'"),
+    ],
+)
+def test_bad_files_are_told(change, message):
+    with pytest.raises(ValueError, match=message):
+        RunConfig.from_dict(resolve("qlae", DATA, 2).to_dict() | change)
+
+
+def test_missing_fields_are_told():
+    content = resolve("qlae", DATA, 2).to_dict()
+    del content["model"]
+    with pytest.raises(ValueError, match="config is incomplete: .*model"):
+        RunConfig.from_dict(content)

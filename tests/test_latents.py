@@ -1,0 +1,179 @@
+"""The quantized latent space: values, codes, and above all where gradients go."""
+
+import pytest
+import torch
+
+from qlae.latents import ContinuousLatent, QuantizedLatent
+
+
+@pytest.fixture
+def latent() -> QuantizedLatent:
+    return QuantizedLatent(num_latents=4, num_values=5)
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(32, 4, generator=generator).requires_grad_()
+
+
+def brute_force(x: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The nearest value, found by looking at each in turn."""
+    codes = torch.empty(x.shape, dtype=torch.int64)
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            codes[i, j] = min(range(values.shape[1]), key=lambda k: abs(float(x[i, j]) - float(values[j, k])))
+    return codes
+
+
+def test_initial_values_are_the_paper_s():
+    values = QuantizedLatent(3, 10).values
+    assert torch.equal(values, torch.linspace(-0.5, 0.5, 10).expand(3, 10))
+
+
+def test_nearest_value_against_brute_force(latent, x):
+    with torch.no_grad():
+        latent.values.copy_(torch.randn(4, 5, generator=torch.Generator().manual_seed(1)))  # in no order
+    output = latent(x)
+    codes = brute_force(x.detach(), latent.values.detach())
+    assert torch.equal(output.codes, codes)
+    assert torch.equal(output.z, latent.values.detach().gather(1, codes.T).T)
+
+
+def test_losses_are_the_paper_s_squared_norm(latent, x):
+    output = latent(x)
+    by_hand = ((x - latent.to_values(output.codes)) ** 2).sum(1).mean()
+    assert torch.allclose(output.losses["quantize"], by_hand)
+    assert torch.allclose(output.losses["commit"], by_hand)
+    mean = QuantizedLatent(4, 5, reduction="mean")(x).losses
+    assert torch.allclose(mean["quantize"], by_hand / 4)
+
+
+def test_quantize_moves_the_codebook_only(latent, x):
+    latent(x).losses["quantize"].backward()
+    assert x.grad is None
+    assert latent.values.grad is not None
+    assert latent.values.grad.abs().sum() > 0
+
+
+def test_quantize_gradient_is_exact(latent, x):
+    output = latent(x)
+    output.losses["quantize"].backward()
+    expected = torch.zeros(4, 5)
+    for j in range(4):
+        for k in range(5):
+            chosen = output.codes[:, j] == k
+            expected[j, k] = 2 * (latent.values[j, k] - x[chosen, j]).sum() / len(x)
+    assert torch.allclose(latent.values.grad, expected, atol=1e-6)
+
+
+def test_commit_moves_the_encoder_only(latent, x):
+    latent(x).losses["commit"].backward()
+    assert latent.values.grad is None
+    z = latent.to_values(latent.to_codes(x)).detach()
+    assert torch.allclose(x.grad, 2 * (x.detach() - z) / len(x), atol=1e-6)
+
+
+def test_reconstruction_goes_straight_through_to_the_encoder(latent, x):
+    weight = torch.randn(32, 4, generator=torch.Generator().manual_seed(2))
+    (latent(x).z * weight).sum().backward()
+    assert torch.equal(x.grad, weight)
+    assert latent.values.grad is None
+
+
+def test_straight_through_value_is_the_codebook_s_to_the_last_bit(latent):
+    x = 1e4 * torch.randn(1000, 4, generator=torch.Generator().manual_seed(3))
+    output = latent(x)
+    assert torch.equal(output.z, latent.to_values(output.codes))
+
+
+def test_values_move_in_training(latent, x):
+    before = latent.values.detach().clone()
+    optimizer = torch.optim.Adam(latent.parameters(), lr=0.01)
+    for _ in range(3):
+        optimizer.zero_grad()
+        sum(latent(x).losses.values()).backward()
+        optimizer.step()
+    assert (latent.values - before).abs().max() > 0.01
+
+
+def test_fixed_values_do_not_move(x):
+    latent = QuantizedLatent(4, 5, learned=False)
+    latent(x).losses["commit"].backward()
+    assert not [p for p in latent.parameters() if p.requires_grad]
+
+
+def test_one_number_of_values_a_dimension():
+    latent = QuantizedLatent(3, [2, 5, 1])
+    codes = latent.to_codes(torch.tensor([[9.0, 9.0, 9.0], [-9.0, -9.0, -9.0]]))
+    assert codes.tolist() == [[1, 4, 0], [0, 0, 0]]
+    sampled = latent.sample_codes(2000, torch.Generator().manual_seed(0))
+    assert sampled.amax(0).tolist() == [1, 4, 0]
+
+
+def test_shared_codebook_is_one_row_for_all(x):
+    latent = QuantizedLatent(4, 5, shared=True)
+    assert latent.values.shape == (1, 5)
+    output = latent(x)
+    assert torch.equal(output.codes, brute_force(x.detach(), latent.values.detach().expand(4, 5)))
+    output.losses["quantize"].backward()
+    assert latent.values.grad.shape == (1, 5)
+
+
+def test_codes_and_values_go_both_ways(latent):
+    codes = latent.sample_codes(100, torch.Generator().manual_seed(0))
+    assert torch.equal(latent.to_codes(latent.to_values(codes)), codes)
+
+
+def test_samples_are_uniform_and_seeded(latent):
+    first = latent.sample(20_000, torch.Generator().manual_seed(7))
+    assert torch.equal(first, latent.sample(20_000, torch.Generator().manual_seed(7)))
+    usage = latent.usage(latent.to_codes(first))
+    assert (usage.counts / 20_000 - 0.2).abs().max() < 0.015
+
+
+def test_usage_by_hand():
+    usage = QuantizedLatent(2, 4).usage(torch.tensor([[0, 3], [0, 3], [1, 3], [1, 3]]))
+    assert usage.counts.tolist() == [[2, 2, 0, 0], [0, 0, 0, 4]]
+    assert usage.used.tolist() == [2, 1]
+    assert torch.allclose(usage.perplexity, torch.tensor([2.0, 1.0]))
+
+
+def test_a_huge_product_of_codebooks_costs_nothing():
+    latent = QuantizedLatent(num_latents=200, num_values=50)  # 50^200 codes
+    output = latent(torch.randn(8, 200))
+    assert output.codes.shape == (8, 200)
+    assert latent.sample(3).shape == (3, 200)
+    assert sum(p.numel() for p in latent.parameters()) == 200 * 50
+
+
+def test_leading_dimensions_are_free(latent):
+    assert latent.to_values(latent.to_codes(torch.randn(2, 3, 4))).shape == (2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_latents": 0}, "num_latents must be a whole number of at least 1, got 0"),
+        ({"num_latents": 2, "num_values": -1}, "num_values must be a whole number of at least 1, got -1"),
+        ({"num_latents": 2, "num_values": [3]}, "1 entries for 2 latents"),
+        ({"num_latents": 2, "num_values": [3, 4], "shared": True}, "a shared codebook has one size"),
+        ({"num_latents": 2, "reduction": "max"}, "'sum' or 'mean', got 'max'"),
+        ({"num_latents": 2, "low": 1.0, "high": 0.0}, "low must be below high"),
+    ],
+)
+def test_bad_arguments_are_told(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        QuantizedLatent(**arguments)
+
+
+def test_bad_shapes_are_told(latent):
+    with pytest.raises(ValueError, match=r"expected \(..., 4\) latents, got shape \(2, 5\)"):
+        latent(torch.zeros(2, 5))
+
+
+def test_continuous_latent_adds_nothing(x):
+    output = ContinuousLatent(4)(x)
+    assert output.z is x
+    assert output.codes is None
+    assert output.losses == {}

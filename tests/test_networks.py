@@ -1,0 +1,81 @@
+"""The networks: shapes at every resolution, the two forms, and what is told of bad input."""
+
+import pytest
+import torch
+from torch import nn
+
+from qlae.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecoder, num_blocks
+
+
+@pytest.mark.parametrize("form", [PAPER, OFFICIAL])
+@pytest.mark.parametrize(("resolution", "size"), [(8, SMALL), (16, SMALL), (32, SMALL), (128, SMALL), (64, FULL)])
+def test_shapes(resolution, size, form):
+    encoder = ConvEncoder(resolution, 7, size=size, form=form)
+    decoder = StyleDecoder(resolution, 7, size=size, form=form)
+    images = torch.rand(2, 3, resolution, resolution)
+    z = encoder(images)
+    assert z.shape == (2, 7)
+    assert decoder(z).shape == images.shape
+
+
+@pytest.mark.parametrize("resolution", [0, -4, 4, 12, 48, 63, 100])
+def test_other_resolutions_are_told(resolution):
+    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, .* got {resolution}"):
+        num_blocks(resolution)
+
+
+def test_wrong_image_shape_is_told():
+    with pytest.raises(ValueError, match=r"expected images of shape \(b, 3, 16, 16\), got \(1, 3, 8, 8\)"):
+        ConvEncoder(16, 4, size=SMALL)(torch.rand(1, 3, 8, 8))
+
+
+def test_full_size_is_the_paper_s_appendix():
+    encoder, decoder = ConvEncoder(64, 12), StyleDecoder(64, 12)
+    convs = [m for m in encoder.modules() if isinstance(m, nn.Conv2d)]
+    assert [(c.out_channels, c.kernel_size[0], c.stride[0]) for c in convs] == [
+        (width, kernel, stride) for width in (32, 64, 128, 256) for kernel, stride in ((3, 1), (3, 1), (4, 2))
+    ]
+    assert encoder.dense1.in_features == 256 * 4 * 4
+    transposed = [m for m in decoder.modules() if isinstance(m, nn.ConvTranspose2d)]
+    assert [(c.out_channels, c.kernel_size[0], c.stride[0]) for c in transposed] == [
+        (width, kernel, stride) for width in (256, 128, 64, 32) for kernel, stride in ((3, 1), (3, 1), (4, 2))
+    ]
+    assert decoder.start.shape == (1, 256, 4, 4)
+    assert torch.equal(decoder.start, torch.full_like(decoder.start, 0.1))
+    assert decoder.output.kernel_size == (1, 1)
+
+
+def test_official_form_drops_biases_and_keeps_styles_positive():
+    encoder, decoder = ConvEncoder(16, 4, size=SMALL, form=OFFICIAL), StyleDecoder(16, 4, size=SMALL, form=OFFICIAL)
+    assert all(layer.conv.bias is None for layer in encoder.layers)
+    assert all(layer.norm.affine for layer in encoder.layers)
+    assert decoder.output.bias is None
+    assert decoder.output.kernel_size == (3, 3)
+    layer = decoder.layers[0]
+    with torch.no_grad():
+        layer.style.weight.zero_()
+        layer.style.bias.fill_(-1.0)
+    assert layer(decoder.start, torch.zeros(2, decoder.dense2.out_features)).abs().max() == 0
+
+
+def test_paper_encoder_layer_by_hand():
+    layer = ConvEncoder(8, 4, size=SMALL).layers[0]
+    x = torch.rand(2, 3, 8, 8)
+    y = torch.nn.functional.leaky_relu(layer.conv(x), 0.3)
+    mean, var = y.mean((2, 3), keepdim=True), y.var((2, 3), keepdim=True, unbiased=False)
+    assert torch.allclose(layer(x), (y - mean) / (var + 1e-5).sqrt(), atol=1e-5)
+
+
+def test_style_is_per_image_and_per_channel():
+    decoder = StyleDecoder(16, 4, size=SMALL)
+    z = torch.randn(3, 4)
+    together, alone = decoder(z), torch.cat([decoder(row[None]) for row in z])
+    assert torch.allclose(together, alone, atol=1e-5)
+    layer = decoder.layers[0]
+    w = torch.rand(1, decoder.dense2.out_features)
+    style = layer.style(w)
+    width = style.shape[1] // 2
+    features = layer(10 * torch.randn_like(decoder.start), w)
+    assert torch.allclose(features.mean((2, 3)), style[:, width:], atol=1e-5)
+    spread = features.var((2, 3), unbiased=False).sqrt()
+    assert torch.allclose(spread, style[:, :width].abs(), atol=1e-3)

@@ -1,0 +1,286 @@
+"""The trainer: losses fall, averages follow, runs resume, bad runs stop."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import qlae
+from qlae.config import RunConfig
+from qlae.data import SourceDataset
+from qlae.model import build_model
+from qlae.objectives import Autoencoding
+from qlae.presets import MODELS, resolve
+from qlae.run import Run
+from qlae.training import TrainingDiverged, TrainingInterrupted, checkpoint, train, train_run
+from qlae.training.launch import build_state, data_config
+from qlae.training.optim import build_optimizer, decay_groups
+from qlae.training.trainer import run_updates
+
+CPU = torch.device("cpu")
+
+
+def small(data: SourceDataset, model: str = "qlae", **options) -> RunConfig:
+    options = {"size": "small", "steps": 30, "batch_size": 8} | options
+    return resolve(model, data_config(data), len(data.source_names), **options)
+
+
+def trained(path, data, **options) -> Run:
+    run = Run(path)
+    train_run(run, small(data, **options), data, device="cpu", show=False)
+    return run
+
+
+def tensors(run: Run) -> dict[str, torch.Tensor]:
+    return checkpoint.load(run.path).tensors
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def rows(run: Run) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in run.log()]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("form", ["paper", "official"])
+def test_every_model_learns(tmp_path, tiny_data, model, form):
+    run = trained(tmp_path / "run", tiny_data, model=model, form=form, steps=200)
+    log = run.log()
+    assert [row["step"] for row in log] == [100, 200]
+    assert log[1]["reconstruct"] < log[0]["reconstruct"]
+    assert all(np.isfinite(value) for row in log for value in row.values())
+
+
+def test_loss_is_the_weighted_sum_of_its_terms(tiny_data):
+    config = small(tiny_data)
+    model = build_model(config)
+    images = torch.rand(4, 3, 16, 16)
+    terms = Autoencoding(model, config.weights).loss(images)
+    output = model(images)
+    p = output.logits.sigmoid()
+    by_hand = -(images * p.log() + (1 - images) * (1 - p).log()).mean()
+    assert torch.allclose(terms["reconstruct"], by_hand, atol=1e-5)
+    total = by_hand + 0.01 * output.latent.losses["quantize"] + 0.01 * output.latent.losses["commit"]
+    assert torch.allclose(terms["loss"], total, atol=1e-5)
+
+
+def test_codebook_values_move_when_a_model_trains(tmp_path, tiny_data):
+    run = trained(tmp_path / "run", tiny_data, steps=20)
+    values = tensors(run)["weights.latent.values"]
+    assert (values - torch.linspace(-0.5, 0.5, 10)).abs().max() > 1e-3
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_gives_others(tmp_path, tiny_data):
+    first, again = trained(tmp_path / "a", tiny_data), trained(tmp_path / "b", tiny_data)
+    other = trained(tmp_path / "c", tiny_data, seed=1)
+    assert same(tensors(first), tensors(again))
+    assert not torch.equal(tensors(first)["weights.encoder.head.weight"], tensors(other)["weights.encoder.head.weight"])
+
+
+def test_training_leaves_the_global_random_state_alone(tmp_path, tiny_data):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    trained(tmp_path / "run", tiny_data, steps=2)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("model", ["ae", "qlae"])
+def test_stopping_and_going_on_is_exact(tmp_path, tiny_data, model):
+    whole = trained(tmp_path / "whole", tiny_data, model=model, steps=250)
+    for steps in (1, 37, 100, 101, 250):  # a run may go on for longer
+        parts = trained(tmp_path / "parts", tiny_data, model=model, steps=steps)
+    assert same(
+        {name: value for name, value in tensors(whole).items() if name != "window"},
+        {name: value for name, value in tensors(parts).items() if name != "window"},
+    )
+
+
+def interrupted_after(monkeypatch, updates: int) -> None:
+    """Let Ctrl-C come after a number of updates."""
+    import signal
+
+    from qlae.training.step import EagerStep
+
+    plain, count = EagerStep.__call__, [0]
+
+    def call(self, step):
+        plain(self, step)
+        count[0] += 1
+        if count[0] == updates:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(EagerStep, "__call__", call)
+
+
+def test_ctrl_c_saves_and_going_on_is_exact_with_its_log(tmp_path, tiny_data, monkeypatch):
+    whole = trained(tmp_path / "whole", tiny_data, steps=230)
+    with monkeypatch.context() as patch:
+        interrupted_after(patch, 137)
+        with pytest.raises(TrainingInterrupted, match=r"stopped after update 137 of 230; saved in .*parts"):
+            trained(tmp_path / "parts", tiny_data, steps=230)
+    parts = trained(tmp_path / "parts", tiny_data, steps=230)
+    assert same(tensors(whole), tensors(parts))
+    assert rows(whole) == rows(parts)
+    assert [row["step"] for row in rows(parts)] == [100, 200, 230]
+
+
+def test_log_rows_after_the_checkpoint_are_written_anew(tmp_path, tiny_data):
+    whole = trained(tmp_path / "whole", tiny_data, steps=300)
+    parts = trained(tmp_path / "parts", tiny_data, steps=100)
+    with open(parts.log_path, "a") as file:  # as if killed after more updates, the last line cut short
+        file.write(json.dumps({"step": 200, "seconds": 1.0, "loss": 9.0}) + '\n{"step": 30')
+    parts = trained(tmp_path / "parts", tiny_data, steps=300)
+    assert rows(whole) == rows(parts)
+
+
+def test_a_damaged_checkpoint_costs_time_but_no_exactness(tmp_path, tiny_data):
+    whole = trained(tmp_path / "whole", tiny_data, steps=120)
+    trained(tmp_path / "parts", tiny_data, steps=50)
+    parts = trained(tmp_path / "parts", tiny_data, steps=80)
+    (parts.path / "checkpoint.safetensors").write_bytes(b"broken")
+    with pytest.warns(UserWarning, match="going on from the checkpoint of update 50"):
+        trained(tmp_path / "parts", tiny_data, steps=120)
+    assert same(
+        {name: value for name, value in tensors(whole).items() if name != "window"},
+        {name: value for name, value in tensors(parts).items() if name != "window"},
+    )
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path, tiny_data):
+    run = trained(tmp_path / "run", tiny_data)
+    before = (run.path / "checkpoint.safetensors").stat().st_mtime_ns
+    trained(tmp_path / "run", tiny_data)
+    assert (run.path / "checkpoint.safetensors").stat().st_mtime_ns == before
+
+
+def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, tiny_data):
+    run = Run(tmp_path / "run")
+    config = small(tiny_data, steps=300)
+    state = build_state(config, tiny_data, CPU)
+    train_run(run, small(tiny_data, steps=40), tiny_data, device="cpu", show=False)
+    state.from_checkpoint(checkpoint.load(run.path))
+    plain = state.update
+
+    class Poisoned:
+        def __call__(self, step):
+            if step == 57:
+                with torch.no_grad():
+                    state.model.decoder.start.fill_(torch.nan)
+            plain(step)
+
+        def __getattr__(self, name):
+            return getattr(plain, name)
+
+    state.update = Poisoned()
+    with pytest.raises(TrainingDiverged, match=r"finite at update 57; the last good checkpoint is update 40 in .*run"):
+        run_updates(run, config, state, checkpoint_seconds=1e9, show=False)
+    assert checkpoint.load(run.path).state["step"] == 40
+    assert torch.isfinite(tensors(run)["weights.decoder.start"]).all()
+
+
+def test_nan_is_never_saved(tmp_path, tiny_data):
+    """With a checkpoint after every update, the one that turns bad is not written."""
+    run = Run(tmp_path / "run")
+    config = small(tiny_data, steps=20, learning_rate=1e30)
+    with pytest.raises(TrainingDiverged, match="no longer finite at update"):
+        train_run(run, config, tiny_data, device="cpu", show=False, checkpoint_seconds=0.0)
+    found = checkpoint.load(run.path)
+    assert found is None or all(torch.isfinite(found.tensors["window"].flatten()))
+
+
+def test_second_trainer_refuses(tmp_path, tiny_data):
+    run = trained(tmp_path / "run", tiny_data)
+    with run.locked(), pytest.raises(ValueError, match=r"is being trained by another process \(process \d+\)"):
+        train_run(Run(run.path), small(tiny_data, steps=50), tiny_data, device="cpu", show=False)
+    trained(tmp_path / "run", tiny_data, steps=50)
+
+
+def test_another_configuration_refuses_and_changes_nothing(tmp_path, tiny_data):
+    run = trained(tmp_path / "run", tiny_data)
+    before = {path.name: path.read_bytes() for path in run.path.iterdir()}
+    with pytest.raises(ValueError, match=r"holds another run: seed is 0, asked for 4\. Choose another --out"):
+        trained(tmp_path / "run", tiny_data, seed=4)
+    assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
+
+
+def test_a_folder_of_something_else_refuses(tmp_path, tiny_data):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(ValueError, match="is not empty and not a run directory"):
+        trained(tmp_path, tiny_data)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_averages_by_hand(tiny_data):
+    config = small(tiny_data)
+    state = build_state(config, tiny_data, CPU)
+    name, parameter = next(iter(state.model.named_parameters()))
+    expected = parameter.detach().clone()
+    for step in range(1, 6):
+        state.update(step)
+        decay = min(0.9995, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * parameter.detach()
+    assert torch.allclose(state.update.average.tensors()[name], expected, atol=1e-6)
+
+
+def test_codebook_is_undecayed_and_official_spares_biases(tiny_data):
+    for form, biases_decayed in (("paper", True), ("official", False)):
+        config = small(tiny_data, form=form)
+        model = build_model(config)
+        (player,) = Autoencoding(model, config.weights).players()
+        decayed, undecayed = decay_groups(player, config.optimizer)
+        assert any(p is model.latent.values for p in undecayed)
+        assert any(p is model.encoder.head.weight for p in decayed)
+        assert any(p is model.encoder.head.bias for p in decayed) == biases_decayed
+        assert any(p is model.decoder.start for p in decayed)
+        assert len(decayed) + len(undecayed) == len(list(model.parameters()))
+
+
+def test_decay_is_decoupled(tiny_data):
+    """With a zero gradient a decayed parameter shrinks by lr·wd and a codebook stays."""
+    config = small(tiny_data, weight_decay=0.5)
+    model = build_model(config)
+    (player,) = Autoencoding(model, config.weights).players()
+    optimizer = build_optimizer(player, config.optimizer)
+    weight, values = model.encoder.head.weight.detach().clone(), model.latent.values.detach().clone()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    assert torch.allclose(model.encoder.head.weight, weight * (1 - config.optimizer.learning_rate * 0.5))
+    assert torch.equal(model.latent.values, values)
+
+
+def test_clipping_bounds_each_entry_of_decayed_gradients(tiny_data):
+    config = small(tiny_data, form="official")
+    state = build_state(config, tiny_data, CPU)
+    state.update.clip = 1e-6
+    state.update(1)
+    model = state.model
+    assert model.encoder.head.weight.grad.abs().max() <= 1e-6
+    assert model.latent.values.grad.abs().max() > 1e-6
+
+
+def test_training_from_python_end_to_end(tmp_path, tiny_data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = qlae.train("qlae", tiny_data, out=tmp_path / "run", steps=20, size="small", seed=0, show=False)
+        assert run.results["steps"] == 20
+        model = qlae.load(run.path)
+    codes = model.encode(tiny_data.images)
+    assert codes.shape == (40, 4)
+    assert np.issubdtype(codes.dtype, np.integer)
+    assert model.latents(tiny_data.images).shape == (40, 4)
+    images = model.decode(codes)
+    assert images.dtype == np.uint8
+    assert images.shape == (40, 16, 16, 3)
+    assert np.array_equal(images, model.decode(model.latents(tiny_data.images)))
+    assert np.array_equal(images, model.reconstruct(tiny_data.images))
+
+
+def test_training_without_evaluation_leaves_no_results(tmp_path, tiny_data):
+    run = train("ae", tiny_data, out=tmp_path / "run", steps=5, size="small", evaluate=False, show=False)
+    assert not run.results_path.exists()
