@@ -91,5 +91,5 @@ def test_bad_files_are_told(change, message):
 def test_missing_fields_are_told():
     content = resolve("qlae", DATA, 2).to_dict()
     del content["model"]
-    with pytest.raises(ValueError, match="config is incomplete: .*model"):
+    with pytest.raises(ValueError, match=r"config is incomplete: .*model"):
         RunConfig.from_dict(content)

@@ -1,0 +1,86 @@
+"""The house rules that a machine can check: what imports what, and no pickle anywhere."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import qlae
+
+PACKAGE = Path(qlae.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("module", ["qlae", "qlae.metrics", "qlae.config", "qlae.presets", "qlae.report", "qlae.run"])
+def test_importing_does_not_load_torch(module):
+    code = f"import {module}, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_asking_for_help_does_not_load_torch():
+    code = "try: qlae.cli.main(['--help'])\nexcept SystemExit: pass\nsys.exit('torch' in sys.modules)"
+    code = f"import sys, qlae.cli\n{code}"
+    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module a file imports, absolute, wherever in the file."""
+    package = ("qlae", *path.relative_to(PACKAGE).parts[:-1])
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join((*parts, *([node.module] if node.module else [])))
+            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_pickle(path):
+    assert not {"pickle", "cloudpickle", "dill", "shelve", "marshal"} & imports_of(path)
+    text = path.read_text()
+    assert "allow_pickle=True" not in text
+    without_safetensors = text.replace("safetensors.torch.", "")
+    assert "torch.load(" not in without_safetensors
+    assert "torch.save(" not in without_safetensors
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_imports_the_command_line(path):
+    assert "qlae.cli" not in imports_of(path) or path.name == "cli.py"
+
+
+def test_metrics_import_nothing_else_of_qlae():
+    for path in (PACKAGE / "metrics").rglob("*.py"):
+        others = {name for name in imports_of(path) if name.split(".")[0] == "qlae"}
+        assert all(name == "qlae" or name.startswith("qlae.metrics") for name in others), (path, others)
+
+
+ORDER = [
+    *("atomic", "config", "data", "metrics", "presets", "run", "progress", "device"),
+    *("latents", "networks", "model", "objectives", "training", "loading", "evaluation", "cli"),
+]
+
+
+def test_imports_go_one_way():
+    for path in FILES:
+        home = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if home not in ORDER:
+            continue
+        for name in imports_of(path):
+            parts = name.split(".")
+            if parts[0] == "qlae" and len(parts) > 1 and parts[1] in ORDER:
+                allowed = ORDER.index(parts[1]) <= ORDER.index(home)
+                # training.launch offers evaluation as its last step and imports it inside the function
+                assert allowed or (home, parts[1]) == ("training", "evaluation"), (str(path), name)
+
+
+def test_public_names_exist():
+    for name in qlae.__all__:
+        assert getattr(qlae, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = qlae.nonsense

@@ -1,0 +1,157 @@
+"""The command line: whole jobs, and one clear line with exit code 2 for bad input."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from qlae.cli import main
+
+SMALL = ["--resolution", "16", "--sources", "floor hue", "shape", "--size", "small", "--batch-size", "8", "--quiet"]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    return stop.value.code
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert run("train", "qlae", *SMALL, "--steps", "100", "--device", "cpu", "--out", str(out)) == 0
+    return out
+
+
+def test_train_makes_a_whole_run_directory(trained):
+    names = {path.name for path in trained.iterdir()}
+    assert {
+        *("config.json", "log.jsonl", "checkpoint.safetensors", "checkpoint.json", "sample.npz", "results.json"),
+        *("reconstructions.png", "interventions.png", "nmi.png", "curves.png"),
+    } <= names
+
+
+def test_evaluate_and_report(trained, capsys):
+    (trained / "results.json").unlink()
+    (trained / "nmi.png").unlink()
+    assert run("evaluate", str(trained), "--num-samples", "30", "--quiet", "--device", "cpu") == 0
+    assert json.loads((trained / "results.json").read_text())["num_samples"] == 30
+    (trained / "nmi.png").unlink()
+    assert run("report", str(trained)) == 0
+    assert (trained / "nmi.png").exists()
+    assert "InfoM" in capsys.readouterr().out
+
+
+def test_protocol_is_named_in_the_results(trained):
+    assert run("evaluate", str(trained), "--protocol", "official-standalone", "--quiet", "--device", "cpu") == 0
+    assert json.loads((trained / "results.json").read_text())["protocol"] == "official-standalone"
+
+
+def test_data_list_and_render(tmp_path, capsys):
+    assert run("data", "list") == 0
+    assert "shapes3d" in capsys.readouterr().out
+    out = tmp_path / "small.npz"
+    assert run("data", "render", "shapes3d", "--resolution", "8", "--sources", "shape", "--out", str(out)) == 0
+    with np.load(out, allow_pickle=False) as content:
+        assert content["images"].shape == (4, 8, 8, 3)
+        assert content["sources"].tolist() == [[0], [1], [2], [3]]
+        assert content["source_names"].tolist() == ["shape"]
+
+
+def test_version(capsys):
+    main(["--version"])
+    assert capsys.readouterr().out.startswith("qlae 0.")
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate", "report", "data"])
+def test_help_teaches(verb, capsys):
+    assert run(verb, "--help") == 0
+    assert "usage: qlae" in capsys.readouterr().out
+
+
+def bad(capsys, *arguments: str) -> str:
+    """Run what must fail: exit code 2, and its one line."""
+    assert run(*arguments) == 2
+    line = capsys.readouterr().err
+    assert line.startswith("qlae: ")
+    assert line.count("\n") == 1
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "qlea"], "unknown model 'qlea': did you mean \"qlae\"?"),
+        (["train", "qlae", "--data", "shapes3"], 'did you mean "shapes3d"?'),
+        (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
+        (["train", "qlae", "--steps", "-5"], "steps must be at least 1, got -5"),
+        (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
+        (["train", "qlae", "--resolution", "-64"], "got -64"),
+        (["train", "qlae", "--resolution", "20"], "8, 16, 32, 64, 128"),
+        (["train", "qlae", *SMALL, "--steps", "1", "--device", "gpu"], "no such device: 'gpu'; this machine has cpu"),
+        (["evaluate", "nowhere"], "nowhere is not a run directory: it does not exist"),
+        (["report"], "name at least one run directory"),
+        (["data", "render", "shapes3d", "--out", "images.txt"], "--out must end in .npz"),
+    ],
+)
+def test_bad_input_is_one_clear_line(capsys, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in bad(capsys, *arguments)
+
+
+def test_bad_names_leave_no_directory_behind(capsys, tmp_path):
+    bad(capsys, "train", "qlea", "--out", str(tmp_path / "run"))
+    bad(capsys, "train", "qlae", "--steps", "-5", "--out", str(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_existing_render_is_not_overwritten(capsys, tmp_path):
+    out = tmp_path / "mine.npz"
+    out.write_text("precious")
+    assert "exists already" in bad(capsys, "data", "render", "shapes3d", "--out", str(out))
+    assert out.read_text() == "precious"
+
+
+def test_unwritable_folder(capsys):
+    assert "/proc/nowhere" in bad(capsys, "train", "qlae", *SMALL, "--steps", "1", "--out", "/proc/nowhere")
+
+
+def test_a_file_in_the_way(capsys, tmp_path):
+    (tmp_path / "run").write_text("a file")
+    line = bad(capsys, "train", "qlae", *SMALL, "--steps", "1", "--out", str(tmp_path / "run"))
+    assert "is a file, not a folder" in line
+
+
+def test_another_configuration(capsys, trained):
+    line = bad(capsys, "train", "ae", *SMALL, "--steps", "100", "--out", str(trained))
+    assert "holds another run: model is 'qlae', asked for 'ae'" in line
+
+
+def test_damaged_config(capsys, tmp_path):
+    (tmp_path / "config.json").write_text('{"model": "qlae"')
+    assert "config.json" in bad(capsys, "evaluate", str(tmp_path))
+
+
+def test_disk_that_fills_up(tmp_path):
+    """A checkpoint that no longer fits: one line, exit code 2, and no part of it left."""
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "qlae.cli", "train", "qlae", *SMALL, "--steps", "20", "--out", str(out)]
+
+    def small_files_only():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    done = subprocess.run(
+        command,
+        preexec_fn=small_files_only,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 2
+    assert done.stderr == "qlae: File too large\n"
+    assert {path.name for path in out.iterdir()} == {".lock", "config.json", "log.jsonl"}

@@ -1,0 +1,165 @@
+"""From a run to its sample, results and pictures."""
+
+import io
+import json
+import warnings
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import qlae
+from qlae.data import SourceDataset
+from qlae.evaluation import draw_sample, evaluate_run, intervention_values, make_pictures
+from qlae.metrics import infomec
+from qlae.report import draw_pictures, results_table
+from qlae.report.pictures import tile
+
+NAMES = ("reconstructions", "interventions", "nmi", "curves")
+
+
+@pytest.fixture(scope="module", params=["qlae", "ae"])
+def run(request, tmp_path_factory, tiny_data):
+    out = tmp_path_factory.mktemp("runs") / request.param
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tiny models may have too few active latents
+        return qlae.train(request.param, tiny_data, out=out, steps=100, size="small", batch_size=8, show=False)
+
+
+def test_results_hold_what_the_contract_says(run, tiny_data):
+    results = json.loads(run.results_path.read_text())
+    assert results["model"] == run.config.model
+    assert (results["data"]["name"], results["data"]["origin"], results["data"]["resolution"]) == (
+        "shapes3d",
+        "rendered",
+        16,
+    )
+    assert (results["protocol"], results["seed"], results["steps"]) == ("paper", 0, 100)
+    assert results["seconds"] > 0
+    assert results["versions"]["qlae"] == qlae.__version__
+    for weights in ("averaged", "raw"):
+        scores = results[weights]
+        expected = {"infom", "infoe", "infoc", "active", "psnr", "nmi", "active_latents"}
+        assert expected <= scores.keys()
+        assert ("infoe_scalar" in scores) == (run.config.model == "qlae")
+        assert 5 < scores["psnr"] < 60
+
+
+def test_sample_gives_the_scores_again_without_the_model(run):
+    sample = run.arrays(run.sample_path)
+    assert sample["sources"].shape == (40, 2)
+    prefixes = {"averaged": "", "raw": "raw_"}
+    for weights, prefix in prefixes.items():
+        latents = sample.get(f"{prefix}codes", sample[f"{prefix}latents"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert infomec(sample["sources"], latents).infom == run.results[weights]["infom"]
+
+
+def test_sample_is_what_the_model_says(run, tiny_data):
+    sample = run.arrays(run.sample_path)
+    model = qlae.load(run.path)
+    images = tiny_data.images[sample["indices"]]
+    assert np.allclose(model.latents(images), sample["latents"], atol=1e-6)
+    assert np.array_equal(tiny_data.sources[sample["indices"]], sample["sources"])
+    if run.config.model == "qlae":
+        assert np.array_equal(model.encode(images), sample["codes"])
+
+
+def test_averaged_and_raw_weights_differ(run, tiny_data):
+    averaged, raw = qlae.load(run.path), qlae.load(run.path, weights="raw")
+    assert not np.array_equal(averaged.latents(tiny_data.images), raw.latents(tiny_data.images))
+    with pytest.raises(ValueError, match="'averaged' or 'raw', got 'best'"):
+        qlae.load(run.path, weights="best")
+
+
+def test_evaluating_from_the_directory_alone_gives_the_same(run):
+    before = run.results
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = evaluate_run(run.path, device="cpu", show=False)
+    assert again == before
+
+
+def test_pictures_are_drawn(run):
+    paths = draw_pictures(run)
+    assert [path.stem for path in paths] == list(NAMES)
+    for path in paths:
+        with Image.open(path) as image:
+            assert image.width > 200
+            assert np.asarray(image.convert("L")).std() > 5
+
+
+def test_table_names_model_and_data(run):
+    from rich.console import Console
+
+    console = Console(width=120, file=io.StringIO())
+    console.print(results_table([run], weights=("averaged", "raw")))
+    text = console.file.getvalue()
+    assert "shapes3d (rendered, 16×16)" in text
+    assert f"{run.results['averaged']['infom']:.3f}" in text
+    assert "raw" in text
+
+
+def test_interventions_move_one_latent_at_a_time(run, tiny_data):
+    model = qlae.load(run.path)
+    latents = model.latents(tiny_data.images)
+    pictures = make_pictures(model, tiny_data.images, latents)
+    steps = pictures["intervention_values"]
+    assert pictures["interventions"].shape == (3, 10, 4, 16, 16, 3)
+    assert np.array_equal(steps, intervention_values(model, latents))
+    assert np.allclose(steps[0], latents.min(0), atol=1e-6)
+    assert np.allclose(steps[-1], latents.max(0), atol=1e-6)
+    chosen = np.random.default_rng(0).choice(40, 10, replace=False)
+    changed = latents[chosen[1]].copy()
+    changed[2] = steps[7, 2]
+    assert np.array_equal(pictures["interventions"][1, 7, 2], model.decode(changed[None])[0])
+
+
+def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
+    data = SourceDataset(np.asarray(tiny_data.images), np.empty((40, 0)), name="mine", origin="real")
+    run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)
+    assert "infom" not in run.results["averaged"]
+    assert run.results["averaged"]["psnr"] > 0
+    assert [path.stem for path in draw_pictures(run)] == ["reconstructions", "interventions", "curves"]
+    with pytest.raises(ValueError, match="mine was read from files; give the data again"):
+        evaluate_run(run.path, show=False)
+
+
+def test_sample_is_drawn_without_replacement_and_always_the_same(tiny_data):
+    assert draw_sample(tiny_data, 10_000).tolist() == list(range(40))
+    first = draw_sample(tiny_data, 10)
+    assert len(set(first.tolist())) == 10
+    assert np.array_equal(first, draw_sample(tiny_data, 10))
+    with pytest.raises(ValueError, match="at least 2, got 1"):
+        draw_sample(tiny_data, 1)
+
+
+def test_tiles_are_where_they_belong(rng):
+    images = rng.integers(0, 255, (2, 3, 4, 4, 3), dtype=np.uint8)
+    sheet = tile(images)
+    assert sheet.shape == (10, 16, 3)
+    assert np.array_equal(sheet[6:10, 12:16], images[1, 2])
+    assert (sheet[4:6] == 255).all()
+
+
+def test_model_says_what_it_wants(run, tiny_data):
+    model = qlae.load(run.path)
+    image = tiny_data.images[0]
+    with pytest.raises(ValueError, match=r"got uint8 of shape \(16, 16, 3\); one image is images\[None\]"):
+        model.latents(image)
+    with pytest.raises(ValueError, match="got float64 of shape"):
+        model.latents(image[None] / 255)
+    with pytest.raises(ValueError, match="integers \\(codes\\) or floats"):
+        model.decode(np.array([["a"] * 4]))
+    with pytest.raises(ValueError, match="must be \\(n, 4\\) and finite"):
+        model.decode(np.full((1, 4), np.nan))
+    if run.config.model == "qlae":
+        with pytest.raises(ValueError, match="codes run from 0 to 9, got 0 to 10"):
+            model.decode(np.array([[0, 0, 0, 10]]))
+    else:
+        with pytest.raises(ValueError, match=r"continuous latents and no codes; use \.latents"):
+            model.encode(image[None])
+        with pytest.raises(ValueError, match="decode floats, not integers"):
+            model.decode(np.zeros((1, 4), int))
+    assert model.decode(np.zeros((0, 4))).shape == (0, 16, 16, 3)

@@ -1,0 +1,89 @@
+"""A run killed with SIGKILL, again and again at random moments, ends as one never killed: bit for bit."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from qlae.run import Run
+from qlae.training import checkpoint
+
+STEPS = 1200
+COMMAND = [
+    *(sys.executable, "-m", "qlae.cli", "train", "qlae", "--resolution", "16", "--sources", "floor hue", "shape"),
+    *("--size", "small", "--batch-size", "8", "--steps", str(STEPS), "--device", "cpu"),
+    *("--checkpoint-seconds", "0.05", "--no-evaluate", "--quiet"),
+]
+
+
+def start(out) -> subprocess.Popen:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([*COMMAND, "--out", str(out)], env=environment, stdout=subprocess.DEVNULL)
+
+
+def finish(out) -> None:
+    assert start(out).wait(timeout=300) == 0
+
+
+def final(out) -> tuple[dict, list[dict]]:
+    rows = [json.loads(line) for line in Run(out).log_path.read_text().splitlines()]
+    for row in rows:
+        del row["seconds"]
+    return checkpoint.load(Run(out).path).tensors, rows
+
+
+def wait_for_checkpoint(out, process: subprocess.Popen) -> None:
+    while not (out / "checkpoint.json").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+
+
+@pytest.mark.filterwarnings("error")
+def test_killed_at_random_moments(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    finish(whole)
+    moments = random.Random(0)
+    kills, steps = 0, []
+    for _ in range(40):
+        process = start(parts)
+        wait_for_checkpoint(parts, process)
+        time.sleep(2.0 * moments.random() + (1.5 if kills else 0.0))
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        steps.append(checkpoint.load(parts).state["step"])
+        if steps[-1] > STEPS // 2 and kills >= 3:
+            break
+    finish(parts)
+    assert kills >= 3, "the run ended before it could be killed often enough"
+    assert any(0 < step < STEPS for step in steps)
+    tensors, rows = final(whole)
+    resumed_tensors, resumed_rows = final(parts)
+    assert tensors.keys() == resumed_tensors.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(tensor, resumed_tensors[name]), name
+    assert rows == resumed_rows
+    assert [row["step"] for row in rows] == list(range(100, STEPS + 1, 100))
+
+
+def test_ctrl_c_on_the_command_line_saves_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        [*COMMAND, "--out", str(out)], env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_checkpoint(out, process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"saved in {out}. To go on, give the same command again" in errors
+    assert "Traceback" not in errors
+    finish(out)
+    assert checkpoint.load(out).state["step"] == STEPS
