@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ REFERENCE = {
 SCALAR_ABOVE_MAXIMUM = {"noise_codes", "mpi3d_codes"}
 
 
+@cache
 def score(name: str, protocol: str) -> InfoMEC:
     sources, latents = load(name)
     with warnings.catch_warnings():

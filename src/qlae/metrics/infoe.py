@@ -16,38 +16,49 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from qlae.metrics.discrete import entropy
 from qlae.metrics.inputs import Floats, Ints, Latents, Sources
-from qlae.metrics.logistic import fit_continuous
+from qlae.metrics.logistic import fit_continuous, whiten
 from qlae.metrics.logistic_codes import fit_codes
 from qlae.metrics.protocols import Protocol
 
+_TOLERANCE = 5e-6  # of the entropy: a last step that promises less ends the fit
 Input = Literal["one-hot", "scalar"]
 
 
 def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
     """(n_s,) the share of each source that a linear model of the latents explains; 0 for constant sources."""
-    design = None
+    with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other
+        return _explicitness_per_source(sources, latents, protocol, how)
+
+
+def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
+    design = features = None
     result = np.zeros(sources.num_sources)
     for i in np.flatnonzero(sources.varying).tolist():
         if not sources.discrete[i]:
             design = _design(latents, how) if design is None else design
             result[i] = _r_squared(design, sources.values[:, i])
         elif protocol.solver == "converged":
-            result[i] = _converged(latents, how, sources.labels[:, i], sources.sizes[i], source=i)
+            if features is None and not (how == "one-hot" and latents.discrete):
+                features = whiten(latents.values)
+            result[i] = _converged(latents, features, sources.labels[:, i], sources.sizes[i], source=i)
         else:
             design = _design(latents, how) if design is None else design
             result[i] = _lbfgs_balanced(design, sources.labels[:, i], sources.sizes[i])
     return np.clip(result, 0.0, 1.0)
 
 
-def _converged(latents: Latents, how: Input, labels: Ints, size: int, *, source: int) -> float:
+def _converged(latents: Latents, features: Floats | None, labels: Ints, size: int, *, source: int) -> float:
+    """From whitened features, or without them from one-hot codes."""
     null = entropy(labels)
-    if how == "one-hot" and latents.codes is not None:
-        fit = fit_codes(latents.codes, latents.sizes, labels, size, tolerance=1e-6 * null)
+    if features is None and latents.codes is not None:
+        fit = fit_codes(latents.codes, latents.sizes, labels, size, tolerance=_TOLERANCE * null)
     else:
-        fit = fit_continuous(latents.values, labels, size, tolerance=1e-7 * null)
+        assert features is not None
+        fit = fit_continuous(features, labels, size, tolerance=_TOLERANCE * null)
     if not fit.converged:
         warnings.warn(
             f"the logistic regression of source {source} stopped after {fit.iterations} iterations before it "

@@ -19,6 +19,8 @@ does to its input, draw for draw, so that both agree to the last bits for the sa
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import digamma
@@ -58,78 +60,91 @@ class Ordered:
                 "every sample has a label of its own: a source whose values never repeat is continuous. "
                 "Pass it as floats, or say source_kinds='continuous'."
             )
-        grouped = x[np.argsort(ordered, kind="stable")]  # by label, ascending within each
-        radius, neighbours = _radii(grouped, counts, k)
-        inside = _count_inside(x, grouped, radius)
+        places = np.argsort(ordered, kind="stable")  # by label, ascending within each
+        grouped = x[places]
+        radius, far = _kth_neighbours(grouped, counts, k)
         n = x.size
-        table = digamma(np.arange(1, n + 1))
+        if np.any(x[1:] == x[:-1]):
+            inside = _count_inside(x, grouped, radius)
+        else:
+            leftward = far < np.arange(n)
+            # The k-th neighbour marks one end of the interval; only the other end is searched for.
+            found = np.searchsorted(x, np.where(leftward, grouped + radius, grouped - radius))
+            first = np.where(leftward, places[far] + 1, found)
+            last = np.where(leftward, found, places[far])
+            first, last = _adjust(x, grouped, radius, first, last)
+            inside = np.maximum(last - first, 1)
+        table = _digammas(n)
         return float(
-            table[n - 1]
-            + np.dot(counts, table[neighbours - 1]) / n
-            - np.dot(counts, table[counts - 1]) / n
-            - table[inside - 1].mean()
+            table[n]
+            + np.dot(counts, table[np.minimum(k, counts - 1)]) / n
+            - np.dot(counts, table[counts]) / n
+            - table[inside].mean()
         )
 
 
-def _radii(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints]:
-    """Distance to the k-th neighbour within each group of an array sorted group by group, and k for each group."""
+@lru_cache(maxsize=2)
+def _digammas(n: int) -> Floats:
+    """ψ(0 … n), where ψ(0) is never asked for."""
+    return np.concatenate([[np.nan], digamma(np.arange(1.0, n + 1.0))])
+
+
+def _kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints]:
+    """Within groups that are sorted and follow each other: distance to the k-th neighbour, and where it stands."""
     n = grouped.size
-    neighbours = np.minimum(k, counts - 1)
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     radius = np.full(n, np.inf)
+    far = np.zeros(n, dtype=np.int64)
+    ends = np.cumsum(counts)
     if counts.min() > k:
-        # A window holds a neighbours to the left and k − a to the right; its reach is the larger side.
-        gaps = grouped[k:] - grouped[:-k]  # (n − k,) width of each window of k + 1 consecutive values
-        ends = (starts + counts)[:-1]
-        for a in range(k + 1):
-            reach = (
-                gaps
-                if a in (0, k)
-                else np.maximum(grouped[a : n - k + a] - grouped[: n - k], grouped[k:] - grouped[a : n - k + a])
-            )
-            if ends.size:  # windows across the border of two groups do not count
-                reach = reach.copy() if a in (0, k) else reach
-                for back in range(1, k + 1):
-                    reach[ends - back] = np.inf
-            np.minimum(radius[a : n - k + a], reach, out=radius[a : n - k + a])
-        return radius, neighbours
-    for start, count, kk in zip(starts, counts, neighbours, strict=True):
-        part = grouped[start : start + count]
-        for a in range(kk + 1):
-            middle = part[a : count - kk + a]
-            reach = np.maximum(middle - part[: count - kk], part[kk:] - middle)
-            window = radius[start + a : start + count - kk + a]
-            np.minimum(window, reach, out=window)
-    return radius, neighbours
+        _slide(grouped, k, ends[:-1], radius, far)
+        return radius, far
+    for start, end in zip(ends - counts, ends, strict=True):
+        part = slice(start, end)
+        _slide(grouped[part], min(k, end - start - 1), np.empty(0, dtype=np.int64), radius[part], far[part])
+        far[part] += start
+    return radius, far
+
+
+def _slide(x: Floats, k: int, borders: Ints, radius: Floats, far: Ints) -> None:
+    """Fill radius and far: of the windows of k + 1 values around each value, the one that reaches least far."""
+    n = x.size - k
+    index = np.arange(n)
+    for a in range(k + 1):  # a values to the left of the centre, k − a to the right
+        centre = x[a : n + a]
+        left, right = centre - x[:n], x[k:] - centre
+        reach = np.maximum(left, right)
+        for back in range(1, k + 1):  # windows across the border of two groups do not count
+            reach[borders - back] = np.inf
+        better = reach < radius[a : n + a]
+        np.copyto(radius[a : n + a], reach, where=better)
+        np.copyto(far[a : n + a], np.where(left > right, index, index + k), where=better)
 
 
 def _count_inside(x: Floats, centres: Floats, radius: Floats) -> Ints:
     """How many of the sorted x lie strictly closer than radius to each centre, at least 1 (the centre itself)."""
-    # Rounding in centre ± radius may put the border one place off: the distance itself decides.
-    first = np.searchsorted(x, centres - radius, side="left")
-    while True:
-        outside = centres - x[np.minimum(first, x.size - 1)] >= radius
-        outside &= x[np.minimum(first, x.size - 1)] < centres
-        if not outside.any():
-            break
-        first += outside
-    while True:
-        inside = (first > 0) & (centres - x[first - 1] < radius)
-        if not inside.any():
-            break
-        first -= inside
-    last = np.searchsorted(x, centres + radius, side="right")
-    while True:
-        outside = (x[last - 1] - centres >= radius) & (x[last - 1] > centres)
-        if not outside.any():
-            break
-        last -= outside
-    while True:
-        inside = (last < x.size) & (x[np.minimum(last, x.size - 1)] - centres < radius)
-        if not inside.any():
-            break
-        last += inside
-    return np.asarray(np.maximum(last - first, 1), dtype=np.int64)
+    distinct, counts = np.unique(x, return_counts=True)
+    below = np.concatenate([[0], np.cumsum(counts)])
+    first = np.searchsorted(distinct, centres - radius)
+    last = np.searchsorted(distinct, centres + radius)
+    first, last = _adjust(distinct, centres, radius, first, last)
+    return np.asarray(np.maximum(below[last] - below[first], 1), dtype=np.int64)
+
+
+def _adjust(x: Floats, centres: Floats, radius: Floats, first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Where the values of x (ascending, all different) closer than radius to each centre begin and end (exclusive).
+
+    `first` and `last` are almost right: rounding in centre ± radius may put them a place off. The distance decides.
+    """
+    top = x.size - 1
+    while (inside := (first > 0) & (centres - x[first - 1] < radius)).any():
+        first = first - inside
+    while (outside := (centres - x[np.minimum(first, top)] >= radius) & (x[np.minimum(first, top)] < centres)).any():
+        first = first + outside
+    while (inside := (last <= top) & (x[np.minimum(last, top)] - centres < radius)).any():
+        last = last + inside
+    while (outside := (x[last - 1] - centres >= radius) & (x[last - 1] > centres)).any():
+        last = last - outside
+    return first, last
 
 
 def continuous_pair(x: Floats, y: Floats, k: int) -> float:
@@ -138,5 +153,8 @@ def continuous_pair(x: Floats, y: Floats, k: int) -> float:
     k = min(k, n - 1)
     plane = np.column_stack([x, y])
     radius = cKDTree(plane).query(plane, k=k + 1, p=np.inf)[0][:, -1]
-    within = [_count_inside(np.sort(axis), axis, radius) for axis in (x, y)]  # itself included
-    return float(digamma(n) + digamma(k) - sum(np.mean(digamma(counts)) for counts in within))
+    table = _digammas(n)
+    total = 0.0
+    for axis in (x, y):
+        total += float(table[_count_inside(np.sort(axis), axis, radius)].mean())  # itself included
+    return float(table[n] + table[k] - total)

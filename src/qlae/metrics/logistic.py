@@ -1,147 +1,136 @@
 """Multinomial logistic regression on continuous latents, to convergence: the least in-sample cross entropy.
 
-    H_V(s | z) = min_{W, b} −(1/n) Σ_i log softmax(W z_i + b)_{s_i}      (paper, section 4.2; no regularisation)
+    H_V(s | z) = inf_{W, b} −(1/n) Σ_i log softmax(W z_i + b)_{s_i}      (paper, section 4.2; no regularisation)
 
-The latents are centred and whitened, directions without variance dropped. The start is linear discriminant analysis,
-scaled to the best of a few sizes; then Newton steps with Marquardt damping until the loss can fall by no more than
-`tolerance`. If at any point every sample has its own label on top, scaling W up takes the loss to 0: it is exactly 0.
+The latents are centred and whitened, directions without variance dropped, then turned to unit covariance within the
+classes. The start is linear discriminant analysis, at the best of a few scales; then Newton steps (newton.py),
+preconditioned by the Hessian of a part of the samples.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from qlae.metrics.inputs import Floats, Ints
+from qlae.metrics.newton import Fit, Singles, Solve, minimise
 
-_ROWS = 4096  # rows of the Hessian's sum taken at a time
-
-
-@dataclass(frozen=True)
-class Fit:
-    """The least cross entropy found, in nats, and whether it is the least there is."""
-
-    loss: float
-    converged: bool
-    iterations: int
+_BLOCK = 512  # rows of the Hessian's sum taken at a time
+_HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; it is taken over as many samples
+_FULL_HESSIAN = 800  # weights up to which the Hessian is built whole; beyond, one block a class
 
 
-def fit_continuous(
-    latents: Floats, labels: Ints, size: int, *, tolerance: float = 1e-7, max_iterations: int = 200
-) -> Fit:
-    """Least cross entropy of `labels` (n,) in 0 … size − 1 given `latents` (n, d), in nats."""
-    X = _whitened(latents)  # (n, r + 1), the last column 1
-    problem = _Problem(X, labels, size)
-    weights = _discriminant_start(X, labels, size)
-    state = problem.at(weights)
-    for scale in (0.5, 0.25, 0.1, 0.0):
-        other = problem.at(weights * scale + (1 - scale) * problem.null_weights)
-        if other.loss < state.loss:
-            state = other
-    damping = 1e-3
-    for iteration in range(max_iterations):
-        if state.separated:
-            return Fit(0.0, True, iteration)
-        gradient, hessian = problem.derivatives(state)
-        while True:
-            step = _damped_step(gradient, hessian, damping)
-            expected = -float(gradient @ step) - 0.5 * float(step @ hessian @ step)
-            if expected <= tolerance:
-                undamped = _damped_step(gradient, hessian, 1e-10)
-                if -0.5 * float(gradient @ undamped) <= tolerance or damping > 1e6:
-                    return Fit(state.loss, True, iteration)
-            trial = problem.at(state.weights + problem.unpack(step))
-            gain = (state.loss - trial.loss) / max(expected, 1e-300)
-            if gain > 0.05:
-                state = trial
-                damping = max(damping * (0.1 if gain > 0.5 else 1.0), 1e-12)
-                break
-            damping = max(damping * 10, 1e-8)
-            if damping > 1e10:
-                return Fit(state.loss, False, iteration)
-    return Fit(state.loss, False, max_iterations)
+def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: float = 1e-7) -> Fit:
+    """Least cross entropy of `labels` (n,) in 0 … size − 1 given `features` (n, r + 1) from `whiten`, in nats."""
+    X, means = _within(features, labels, size)
+    start = _discriminant_start(X, means, labels, size)
+    return minimise(_Dense(X, size), labels, start, tolerance=tolerance)
 
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    weights: Floats  # (r + 1, size)
-    probabilities: Floats  # (n, size)
-    loss: float
-    separated: bool
+class _Dense:
+    """Whitened features and a column of ones."""
 
+    def __init__(self, X: Floats, size: int) -> None:
+        self.X, self.size = X, size
+        self.X32 = X.astype(np.float32)
+        self.weight = np.ones(X.shape[1])
+        self.upper = np.triu_indices(X.shape[1])
+        wanted = max(2000, _HESSIAN_WORK // (X.shape[1] * size) ** 2)
+        self.stride = max(1, X.shape[0] // wanted)
+        self._products: Singles | None = None
 
-class _Problem:
-    """Loss, gradient and Hessian; the last class is the reference and keeps its weights."""
+    def products(self) -> Singles:
+        """(d (d + 1) / 2, m) products of two features, for the samples that the Hessian is taken over; made once."""
+        if self._products is None:
+            part = np.ascontiguousarray(self.X32[:: self.stride].T)
+            self._products = part[self.upper[0]]
+            self._products *= part[self.upper[1]]
+        return self._products
 
-    def __init__(self, X: Floats, labels: Ints, size: int) -> None:
-        self.X, self.labels, self.size = X, labels, size
-        self.rows = np.arange(labels.size)
-        counts = np.bincount(labels, minlength=size)
-        self.null_weights = np.zeros((X.shape[1], size))
-        self.null_weights[-1] = np.log(counts / labels.size)
-        one_hot = np.zeros((labels.size, size))
-        one_hot[self.rows, labels] = 1.0
-        self.observed = X.T @ one_hot
-        d = X.shape[1]
-        self.upper = np.triu_indices(d)
-        self.products = X[:, self.upper[0]] * X[:, self.upper[1]]  # (n, d (d + 1) / 2)
+    def forward(self, weights: NDArray[np.floating]) -> NDArray[np.floating]:
+        return (self.X32 if weights.dtype == np.float32 else self.X) @ weights
 
-    def at(self, weights: Floats) -> _State:
-        logits = self.X @ weights
-        own = logits[self.rows, self.labels]
-        logits[self.rows, self.labels] = -np.inf
-        margin = own - logits.max(axis=1)
-        logits[self.rows, self.labels] = own
-        separated = bool(margin.min() > 1e-9 * max(1.0, float(np.abs(own).max())))
-        logits -= logits.max(axis=1, keepdims=True)
-        shifted = logits[self.rows, self.labels]
-        np.exp(logits, out=logits)
-        total = logits.sum(axis=1)
-        loss = float(np.mean(np.log(total) - shifted))
-        logits /= total[:, None]
-        return _State(weights, logits, loss, separated)
+    def backward(self, residuals: NDArray[np.floating]) -> NDArray[np.floating]:
+        return (self.X32 if residuals.dtype == np.float32 else self.X).T @ residuals
 
-    def derivatives(self, state: _State) -> tuple[Floats, Floats]:
-        n, free, d = self.labels.size, self.size - 1, self.X.shape[1]
-        P = state.probabilities
-        gradient = ((self.X.T @ P - self.observed) / n)[:, :free]
+    def preconditioner(self, probabilities: Singles, total: int) -> Callable[[float], Solve]:
+        P, products = probabilities[:: self.stride], self.products()
+        d = self.X.shape[1]
+        if d * (self.size - 1) > _FULL_HESSIAN:
+            sums = (products @ (P * (1 - P))).T
+            return block_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight)
+        free = self.size - 1  # the last class is the reference
         first, second = np.triu_indices(free)
-        sums = np.zeros((self.upper[0].size, first.size))
-        for start in range(0, n, _ROWS):
-            part = P[start : start + _ROWS, :free]
-            sums -= self.products[start : start + _ROWS].T @ (part[:, first] * part[:, second])
-        sums[:, first == second] += self.products.T @ P[:, :free]
-        sums /= n
+        sums = np.zeros((first.size, self.upper[0].size), dtype=np.float32)
+        for start in range(0, P.shape[0], _BLOCK):
+            part = np.ascontiguousarray(P[start : start + _BLOCK, :free].T)
+            both = part[first]
+            both *= part[second]
+            sums -= both @ products[:, start : start + _BLOCK].T
+        sums[first == second] += (products @ P[:, :free]).T
+        square = self._squares(sums.astype(np.float64) / P.shape[0])
         blocks = np.empty((free, free, d, d))
-        square = np.empty((first.size, d, d))
-        square[:, self.upper[0], self.upper[1]] = sums.T
-        square[:, self.upper[1], self.upper[0]] = sums.T
         blocks[first, second] = square
         blocks[second, first] = square
         hessian = blocks.transpose(0, 2, 1, 3).reshape(free * d, free * d)
-        return gradient.T.reshape(-1), hessian
+        trace = float(np.diag(hessian).max())
 
-    def unpack(self, step: Floats) -> Floats:
-        full = np.zeros((self.X.shape[1], self.size))
-        full[:, :-1] = step.reshape(self.size - 1, -1).T
-        return full
+        def build(damping: float) -> Solve:
+            # With the reference class at 0, a ridge on all classes is I − 11ᵀ/size on the others.
+            ridge = np.kron(np.eye(free) - 1.0 / self.size, damping * np.eye(d))
+            extra = 1e-7 * trace
+            while True:
+                try:
+                    factor = cho_factor(hessian + ridge + extra * np.eye(free * d), check_finite=False)
+                    break
+                except LinAlgError:
+                    extra *= 10
+
+            def solve(G: Singles) -> Singles:
+                # The gradient sums to 0 over classes; the step is given the same form.
+                V = np.zeros((d, self.size))
+                V[:, :free] = cho_solve(factor, G[:, :free].T.reshape(-1), check_finite=False).reshape(free, d).T
+                V -= V.mean(axis=1, keepdims=True)
+                return V.astype(np.float32)
+
+            return solve
+
+        return build
+
+    def _squares(self, rows: Floats) -> Floats:
+        """(m, d, d) symmetric matrices from their upper triangles (m, d (d + 1) / 2)."""
+        d = self.X.shape[1]
+        square = np.empty((rows.shape[0], d, d))
+        square[:, self.upper[0], self.upper[1]] = rows
+        square[:, self.upper[1], self.upper[0]] = rows
+        return square
 
 
-def _damped_step(gradient: Floats, hessian: Floats, damping: float) -> Floats:
-    diagonal = np.diag(hessian)
-    for _ in range(60):
-        damped = hessian.copy()
-        damped[np.diag_indices_from(damped)] += damping * np.maximum(diagonal, 1e-12 * diagonal.max()) + 1e-300
-        try:
-            return np.asarray(-cho_solve(cho_factor(damped, overwrite_a=True, check_finite=False), gradient))
-        except LinAlgError:
-            damping *= 10
-    raise FloatingPointError("the Hessian of the logistic regression is not finite")
+def block_solver(blocks: Floats, weight: Floats) -> Callable[[float], Solve]:
+    """λ → solver with one (D, D) block a class, each damped by λ diag(weight)."""
+    diagonals = np.einsum("kii->ki", blocks)  # (classes, D)
+    least = 1e-9 * max(float(diagonals.max()), 1e-9) * weight
+
+    def build(damping: float) -> Solve:
+        # Scaled to a unit diagonal, so that single precision will do for the inverse.
+        scale = 1.0 / np.sqrt(diagonals + damping * weight + least)
+        scaled = blocks * scale[:, :, None] * scale[:, None, :]
+        scaled[:, np.arange(weight.size), np.arange(weight.size)] = 1.0 + 1e-5
+        inverses = np.linalg.inv(scaled).astype(np.float32)
+        narrow = scale.astype(np.float32)
+
+        def solve(G: Singles) -> Singles:
+            return np.ascontiguousarray((np.matmul(inverses, (G.T * narrow)[:, :, None])[:, :, 0] * narrow).T)
+
+        return solve
+
+    return build
 
 
-def _whitened(latents: Floats) -> Floats:
+def whiten(latents: Floats) -> Floats:
     """Centred latents rotated to unit covariance, without directions that have no variance; a column of ones last."""
     centred = latents - latents.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
@@ -155,15 +144,31 @@ def _whitened(latents: Floats) -> Floats:
     return np.hstack([centred @ (vectors[:, kept] / np.sqrt(values[kept])), ones])
 
 
-def _discriminant_start(X: Floats, labels: Ints, size: int) -> Floats:
-    """Weights of linear discriminant analysis: log priors and Gaussians of one covariance."""
-    Z = X[:, :-1]
-    counts = np.bincount(labels, minlength=size).astype(np.float64)
+def _within(features: Floats, labels: Ints, size: int) -> tuple[Floats, Floats]:
+    """Whitened features turned to unit covariance within classes, and (size, r) the means of the classes."""
+    Z = features[:, :-1]
+    counts = np.bincount(labels, minlength=size)
     means = np.zeros((size, Z.shape[1]))
-    np.add.at(means, labels, Z)
-    means /= counts[:, None]
+    for column in range(Z.shape[1]):
+        means[:, column] = np.bincount(labels, weights=Z[:, column], minlength=size) / counts
     within = np.eye(Z.shape[1]) - (means.T * (counts / labels.size)) @ means  # total covariance is the identity
-    within[np.diag_indices_from(within)] += 1e-4
-    directions = np.linalg.solve(within, means.T)  # (r, size)
-    bias = np.log(counts / labels.size) - 0.5 * np.sum(means.T * directions, axis=0)
-    return np.vstack([directions, bias])
+    values, vectors = np.linalg.eigh(within)
+    turn = vectors / np.sqrt(np.maximum(values, 1e-6))
+    return np.hstack([Z @ turn, features[:, -1:]]), means @ turn
+
+
+def _discriminant_start(X: Floats, means: Floats, labels: Ints, size: int) -> Floats:
+    """Linear discriminant analysis (log priors, Gaussians of unit covariance), scaled to the least loss."""
+    weights = np.vstack([means.T, -0.5 * np.sum(means**2, axis=1)])
+    prior = np.zeros_like(weights)
+    prior[-1] = np.log(np.bincount(labels, minlength=size) / labels.size)
+    few = slice(None, None, max(1, labels.size // 2000))
+    part, own = X[few], labels[few]
+
+    def loss(scale: float) -> float:
+        logits = part @ (prior + scale * weights)
+        logits -= logits.max(axis=1, keepdims=True)
+        return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(own.size), own]))
+
+    best = min((1.0, 0.5, 0.2, 0.05, 0.0), key=loss)
+    return np.asarray(prior + best * weights)

@@ -7,39 +7,40 @@ every sample with that code. A sample with one class left costs nothing and leav
 is ruled out in turn (at a slower rate to −∞, so the samples that left still cost nothing). What remains is a smaller
 problem with the same infimum, and if nothing remains the infimum is exactly 0.
 
-**Solution.** Newton's method by preconditioned conjugate gradients over the pairs (sample, class) that are left; stops
-when the loss can fall by no more than `tolerance`.
+**Start.** Naive Bayes with a power for each latent: W[j, l, c] = α_j log p(l | c) / p(l), α by a few Newton steps.
+
+**Solution.** Newton steps (newton.py), preconditioned by the exact diagonal block of the Hessian of each class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from qlae.metrics.inputs import Bools, Floats, Ints
-from qlae.metrics.logistic import Fit
+from qlae.metrics.logistic import block_solver
+from qlae.metrics.newton import Fit, Singles, Solve, minimise
+
+_GROUP = 1024  # latents share a table of at most this many joint codes
+_BLOCK_SAMPLES = 20_000  # samples that the preconditioner is built from, at most
+_START_SAMPLES = 2_000  # samples that the start is fitted to, at most
 
 
-def fit_codes(
-    codes: Ints,
-    code_sizes: Sequence[int],
-    labels: Ints,
-    size: int,
-    *,
-    tolerance: float = 1e-6,
-    max_iterations: int = 200,
-) -> Fit:
+def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *, tolerance: float = 1e-6) -> Fit:
     """Least cross entropy of `labels` (n,) in 0 … size − 1 given one-hot `codes` (n, n_z), in nats."""
-    rows, allowed = _reduce(codes, code_sizes, labels, size)
+    rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
         return Fit(0.0, True, 0)
-    pairs = _Pairs(codes[rows], code_sizes, labels[rows], allowed, labels.size)
-    return _newton(pairs, tolerance, max_iterations)
+    kept, own = codes[rows], labels[rows]
+    design = _OneHot(kept, code_sizes)
+    start = _naive_bayes(kept, design.offsets, own, size, allowed)
+    return minimise(design, own, start, allowed=allowed, total=labels.size, tolerance=tolerance)
 
 
-def _reduce(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
+def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
     """The samples that still have a choice, and (samples, classes) what they may choose."""
     rows = np.arange(labels.size)
     allowed = np.ones((labels.size, size), dtype=bool)
@@ -47,7 +48,8 @@ def _reduce(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> 
         kept, now = codes[rows], labels[rows]
         for j, code_size in enumerate(code_sizes):
             met = np.bincount(kept[:, j] * size + now, minlength=code_size * size).reshape(code_size, size) > 0
-            allowed &= met[kept[:, j]]
+            if not met.all():
+                allowed &= met[kept[:, j]]
         choice = allowed.sum(axis=1) > 1
         if choice.all():
             return rows, allowed
@@ -56,101 +58,136 @@ def _reduce(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> 
             return rows, allowed
 
 
-class _Pairs:
-    """Samples and the classes left to each, as rows of a sparse design whose columns are (latent, code, class)."""
+class _OneHot:
+    """One-hot codes, never written out: a few latents at a time share one table over their joint codes."""
 
-    def __init__(self, codes: Ints, code_sizes: Sequence[int], labels: Ints, allowed: Bools, total: int) -> None:
-        size = allowed.shape[1]
-        sample, klass = np.nonzero(allowed)
-        offsets = np.concatenate([[0], np.cumsum(code_sizes)])[:-1] * size
-        columns = offsets + codes[sample] * size + klass[:, None]  # (pairs, n_z)
-        used, index = np.unique(columns, return_inverse=True)
-        num_latents = codes.shape[1]
-        pointers = np.arange(0, columns.size + 1, num_latents)
-        self.A = sparse.csr_matrix(
-            (np.ones(columns.size), index.reshape(-1).astype(np.int32), pointers), shape=(sample.size, used.size)
-        )
-        self.AT = self.A.T.tocsr()
-        self.sample = sample
-        self.starts = np.searchsorted(sample, np.arange(labels.size))
-        self.own = np.flatnonzero(klass == labels[sample])
-        self.observed = np.bincount(self.own, minlength=sample.size).astype(np.float64)
-        self.total = total
+    def __init__(self, codes: Ints, code_sizes: Sequence[int]) -> None:
+        self.codes, self.sizes = codes, list(code_sizes)
+        self.offsets = np.concatenate([[0], np.cumsum(code_sizes)])
+        n = codes.shape[0]
+        weight = [np.bincount(codes[:, j], minlength=s) for j, s in enumerate(code_sizes)]
+        self.weight = np.maximum(np.concatenate(weight), 1) / n
+        self.groups = _groups(self.sizes)
+        self.starts = [0]
+        columns = np.empty((n, len(self.groups)), dtype=np.int32)
+        for g, group in enumerate(self.groups):
+            joint = np.zeros(n, dtype=np.int64)
+            for j in group:
+                joint = joint * self.sizes[j] + codes[:, j]
+            columns[:, g] = joint + self.starts[-1]
+            self.starts.append(self.starts[-1] + int(np.prod([self.sizes[j] for j in group])))
+        self.X = _indicator(columns, self.starts[-1])
+        self.X64 = self.X.astype(np.float64) if n <= _BLOCK_SAMPLES else None
 
-    def softmax(self, logits: Floats) -> tuple[Floats, float]:
-        """Probabilities of the pairs and the cross entropy in nats a sample (of all samples)."""
-        logits = logits - np.maximum.reduceat(logits, self.starts)[self.sample]
-        own = logits[self.own]
-        p = np.exp(logits)
-        sums = np.add.reduceat(p, self.starts)
-        return p / sums[self.sample], float((np.log(sums) - own).sum()) / self.total
+    def forward(self, weights: NDArray[np.floating]) -> NDArray[np.floating]:
+        table = np.empty((self.starts[-1], weights.shape[1]), dtype=weights.dtype)
+        for g, group in enumerate(self.groups):
+            joint = np.zeros((1, weights.shape[1]), dtype=weights.dtype)
+            for j in group:
+                own = weights[self.offsets[j] : self.offsets[j + 1]]
+                joint = (joint[:, None] + own[None]).reshape(-1, weights.shape[1])
+            table[self.starts[g] : self.starts[g + 1]] = joint
+        return np.asarray(self._matrix(weights.dtype) @ table)
 
-    def separated(self, logits: Floats) -> bool:
-        others = logits.copy()
-        others[self.own] = -np.inf
-        margin = logits[self.own] - np.maximum.reduceat(others, self.starts)
-        return bool(margin.min() > 1e-9 * max(1.0, float(np.abs(logits).max())))
+    def backward(self, residuals: NDArray[np.floating]) -> NDArray[np.floating]:
+        size = residuals.shape[1]
+        sums = self._matrix(residuals.dtype).T @ residuals
+        result = np.empty((self.offsets[-1], size), dtype=residuals.dtype)
+        for g, group in enumerate(self.groups):
+            table = sums[self.starts[g] : self.starts[g + 1]].reshape([self.sizes[j] for j in group] + [size])
+            for axis, j in enumerate(group):
+                others = tuple(a for a in range(len(group)) if a != axis)
+                result[self.offsets[j] : self.offsets[j + 1]] = table.sum(axis=others)
+        return result
 
-    def centre(self, p: Floats, u: Floats) -> Floats:
-        """(diag p − p pᵀ) u within each sample."""
-        weighted = p * u
-        return weighted - p * np.add.reduceat(weighted, self.starts)[self.sample]
+    def _matrix(self, dtype: np.dtype[np.floating]) -> sparse.csr_matrix:
+        return self.X64 if dtype == np.float64 and self.X64 is not None else self.X
 
+    def preconditioner(self, probabilities: Singles, total: int) -> Callable[[float], Solve]:
+        stride = -(-self.codes.shape[0] // _BLOCK_SAMPLES)
+        codes, P = self.codes[::stride], probabilities[::stride]
+        sums = self._pairs(codes, stride).T @ (P * (1 - P)) * (stride / total)
+        size, D = P.shape[1], int(self.offsets[-1])
+        blocks = np.zeros((size, D, D))
+        place = 0
+        for a in range(len(self.sizes)):
+            for b in range(a + 1):
+                cells = self.sizes[a] * self.sizes[b]
+                part = sums[place : place + cells].reshape(self.sizes[a], self.sizes[b], size).transpose(2, 0, 1)
+                rows, columns = (slice(self.offsets[j], self.offsets[j + 1]) for j in (a, b))
+                blocks[:, rows, columns] = part
+                blocks[:, columns, rows] = part.transpose(0, 2, 1)
+                place += cells
+        return block_solver(blocks, self.weight)
 
-def _newton(pairs: _Pairs, tolerance: float, max_iterations: int) -> Fit:
-    logits = np.zeros(pairs.A.shape[0])
-    p, loss = pairs.softmax(logits)
-    for iteration in range(max_iterations):
-        if pairs.separated(logits):
-            return Fit(0.0, True, iteration)
-        gradient = pairs.AT @ (p - pairs.observed) / pairs.total
-        step, expected = _conjugate_gradients(pairs, p, gradient)
-        if expected <= tolerance:
-            return Fit(loss, True, iteration)
-        direction = pairs.A @ step
-        logits, p, loss = _line_search(pairs, logits, direction, loss, p)
-    return Fit(loss, False, max_iterations)
-
-
-def _conjugate_gradients(pairs: _Pairs, p: Floats, gradient: Floats) -> tuple[Floats, float]:
-    """An inexact Newton step and the decrease that the quadratic model expects of it."""
-    scale = pairs.AT @ (p * (1 - p)) / pairs.total
-    inverse = 1.0 / np.maximum(scale, 1e-10 * scale.max())
-    step = np.zeros_like(gradient)
-    residual = -gradient
-    z = inverse * residual
-    direction = z.copy()
-    rz = float(residual @ z)
-    decrease = 0.0
-    for i in range(1, 500):
-        curved = pairs.AT @ pairs.centre(p, pairs.A @ direction) / pairs.total
-        curvature = float(direction @ curved)
-        if curvature <= 0:
-            break
-        alpha = rz / curvature
-        step += alpha * direction
-        gain = 0.5 * alpha * rz
-        decrease += gain
-        if i * gain <= 0.1 * decrease:
-            break
-        residual -= alpha * curved
-        z = inverse * residual
-        rz, previous = float(residual @ z), rz
-        direction = z + (rz / previous) * direction
-    return step, decrease
+    def _pairs(self, codes: Ints, stride: int) -> sparse.csr_matrix:
+        """(n, all pairs of codes) which codes of two latents meet in each sample; made once."""
+        if not hasattr(self, "_pair_matrix"):
+            columns, place = [], 0
+            for a in range(len(self.sizes)):
+                for b in range(a + 1):
+                    columns.append(place + codes[:, a] * self.sizes[b] + codes[:, b])
+                    place += self.sizes[a] * self.sizes[b]
+            self._pair_matrix = _indicator(np.column_stack(columns).astype(np.int32), place)
+        return self._pair_matrix
 
 
-def _line_search(
-    pairs: _Pairs, logits: Floats, direction: Floats, loss: float, p: Floats
-) -> tuple[Floats, Floats, float]:
-    """The least loss along a direction, by a few Newton steps in one variable that never go uphill."""
-    t = 1.0
-    while t > 1e-12:
-        trial_logits = logits + t * direction
-        trial_p, trial = pairs.softmax(trial_logits)
-        if trial < loss:
-            break
-        t *= 0.5
-    else:
-        return logits, p, loss
-    return trial_logits, trial_p, trial
+def _groups(sizes: Sequence[int]) -> list[list[int]]:
+    """Consecutive latents, together at most `_GROUP` joint codes."""
+    groups: list[list[int]] = []
+    cells = _GROUP + 1
+    for j, size in enumerate(sizes):
+        if cells * size > _GROUP:
+            groups.append([])
+            cells = 1
+        groups[-1].append(j)
+        cells *= size
+    return groups
+
+
+def _indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
+    """A matrix with ones at the given columns of each row."""
+    n, each = columns.shape
+    pointers = np.arange(0, n * each + 1, each, dtype=np.int32 if n * each < 2**31 else np.int64)
+    ones = np.ones(n * each, dtype=np.float32)
+    return sparse.csr_matrix((ones, columns.reshape(-1), pointers), shape=(n, width))
+
+
+def _naive_bayes(codes: Ints, offsets: Ints, labels: Ints, size: int, allowed: Bools) -> Floats:
+    """(D, size) weights: log prior, and the log odds of each code to a power that suits its latent."""
+    n, num_latents = codes.shape
+    prior = np.bincount(labels, minlength=size) / n
+    known = prior > 0
+    log_prior = np.log(np.where(known, prior, 1.0))
+    odds = np.zeros((int(offsets[-1]), size))
+    for j in range(num_latents):
+        levels = int(offsets[j + 1] - offsets[j])
+        counts = np.bincount(codes[:, j] * size + labels, minlength=levels * size).reshape(levels, size)
+        met = counts > 0
+        share = counts.sum(axis=1, keepdims=True) * prior
+        odds[offsets[j] : offsets[j + 1]][met] = np.log(counts[met] / share[met])
+    few = slice(None, None, -(-n // _START_SAMPLES))
+    features = np.stack([odds[offsets[j] + codes[few, j]] for j in range(num_latents)], axis=-1)  # (m, size, n_z)
+    ruled_out = ~allowed[few]
+    own = labels[few]
+    power = np.full(num_latents, 0.3)
+    best, best_loss = power, np.inf
+    for _ in range(5):
+        logits = log_prior + features @ power
+        logits[ruled_out] = -np.inf
+        logits -= logits.max(axis=1, keepdims=True)
+        P = np.exp(logits)
+        sums = P.sum(axis=1)
+        P /= sums[:, None]
+        loss = float(np.mean(np.log(sums) - logits[np.arange(own.size), own]))
+        if loss < best_loss:
+            best, best_loss = power, loss
+        mean = np.einsum("nk,nkj->nj", P, features)
+        observed = features[np.arange(own.size), own]
+        weighted = (features * P[:, :, None]).reshape(-1, num_latents)
+        hessian = weighted.T @ features.reshape(-1, num_latents) - mean.T @ mean
+        hessian += (1e-3 * np.trace(hessian) / num_latents + 1e-9) * np.eye(num_latents)
+        power = power - np.clip(np.linalg.solve(hessian, (mean - observed).sum(axis=0)), -1.0, 1.0)
+    weights = odds * np.repeat(best, np.diff(offsets))[:, None]
+    weights[: offsets[1]] += log_prior
+    return np.asarray(weights)
