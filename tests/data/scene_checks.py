@@ -1,4 +1,4 @@
-"""What every rendered scene must hold, as functions over a scene: used by the tests of each scene."""
+"""What every rendered scene must hold, as functions over a scene."""
 
 import numpy as np
 
@@ -9,27 +9,25 @@ def random_levels(scene, num, seed=0):
     return np.stack([rng.integers(0, size, num) for size in scene.source_sizes], axis=1)
 
 
-def one_step_pairs(scene, num, seed=0, start=None):
-    """Pairs of configurations (num, n_s) one step of one source apart, sources taken in turn."""
+def neighbours(scene, levels, seed=0):
+    """(k, n_s) levels → (k, n_s, n_s): for each configuration and each source, the one a step of that source away."""
     rng = np.random.default_rng(seed)
-    first = random_levels(scene, num, seed) if start is None else start[rng.integers(0, len(start), num)]
-    second = first.copy()
-    moved = np.arange(num) % len(scene.source_sizes)
-    last = np.array(scene.source_sizes)[moved] - 1
-    here = first[np.arange(num), moved]
-    step = np.where(here == last, -1, np.where(here == 0, 1, rng.choice([-1, 1], num)))
-    second[np.arange(num), moved] += step
-    return first, second, moved
+    last = np.array(scene.source_sizes) - 1
+    step = np.where(levels == last, -1, np.where(levels == 0, 1, rng.choice([-1, 1], levels.shape)))
+    return levels[:, None, :] + step[:, :, None] * np.eye(levels.shape[1], dtype=int)
 
 
-def weakest_step(scene, first, second, batch=500):
-    """The largest pixel change of each pair; its minimum for every source."""
-    change = []
-    for at in range(0, len(first), batch):
-        a = scene.render(first[at : at + batch]).numpy().astype(np.int16)
-        b = scene.render(second[at : at + batch]).numpy().astype(np.int16)
-        change.append(np.abs(a - b).max(axis=(1, 2, 3)))
-    return np.concatenate(change)
+def step_changes(scene, levels, seed=0, batch=100):
+    """(k, n_s) levels → (k, n_s): the largest pixel change that a step of each source makes."""
+    changes = []
+    for at in range(0, len(levels), batch):
+        some = levels[at : at + batch]
+        around = neighbours(scene, some, seed + at)
+        everything = np.concatenate([some[:, None], around], axis=1)  # (k, 1 + n_s, n_s)
+        images = scene.render(everything.reshape(-1, some.shape[1])).numpy()
+        images = images.reshape(*everything.shape[:2], -1).astype(np.int16)
+        changes.append(np.abs(images[:, 1:] - images[:, :1]).max(axis=-1))
+    return np.concatenate(changes)
 
 
 def num_distinct(images):

@@ -11,7 +11,7 @@ from .sources import SOURCES, require_known, split_sources
 __all__ = ["ImageArray", "Progress", "RenderedImages", "SourceDataset", "data_names", "load_data"]
 
 #: The scenes that can be rendered.
-RENDERED = ("shapes3d",)
+RENDERED = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
 
 
 def data_names() -> list[str]:

@@ -7,7 +7,7 @@ from importlib import import_module
 from .scene import Scene
 
 #: scene → its class; the module has the scene's name.
-_CLASSES = {"shapes3d": "Shapes3D"}
+_CLASSES = {"shapes3d": "Shapes3D", "mpi3d": "MPI3D", "falcor3d": "Falcor3D", "isaac3d": "Isaac3D"}
 
 
 def make_scene(name: str, resolution: int, device: str = "cpu") -> Scene:

@@ -31,7 +31,7 @@ from .tracing import SUBSAMPLES
 from .workers import in_order, num_cores
 
 #: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call.
-RAYS_AT_ONCE = {"cpu": 2**17, "cuda": 2**24}
+RAYS_AT_ONCE = {"cpu": 2**18, "cuda": 2**24}
 #: Geometries are kept for later images when all of a scene's fit into this many bytes.
 KEEP_BYTES = 2**29
 
@@ -60,6 +60,9 @@ class Scene(ABC):
     exposure: ClassVar[str | None] = None
     #: all other sources, in an order in which neighbours share most of their geometry.
     geometry: ClassVar[tuple[str, ...]]
+    #: the geometry sources that geometries traced at the same time have in common: those that choose the solids, or
+    #: that leave most of the picture as it is. The first ones of `geometry`.
+    traced_together: ClassVar[tuple[str, ...]]
     #: the sources with no values between their levels.
     categories: ClassVar[tuple[str, ...]]
 
@@ -84,11 +87,12 @@ class Scene(ABC):
     # What a scene says of itself.
 
     @abstractmethod
-    def trace(self, levels: Levels) -> Tensor:
+    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
         """Trace g geometries.
 
         Args:
-            levels: for each geometry source, (g,) levels in double precision on the host.
+            together: the level that they share, for each source in `traced_together`.
+            levels: (g,) levels in double precision on the host, for each of the other geometry sources.
 
         Returns:
             (g, 3 + number of layers, pixels) float32 on the device: red, green and blue of the base, then the layers.
@@ -216,15 +220,26 @@ class Scene(ABC):
         missing = [i for i, key in enumerate(keys) if key not in self._kept]
         found = {i: self._kept[key] for i, key in enumerate(keys) if key in self._kept}
         if missing:
-            levels = torch.from_numpy(geometries[missing])
-            planes = self.trace({s: levels[:, i] for i, s in enumerate(self.geometry)})
-            base = planes[:, :3].transpose(1, 2).reshape(len(missing), 1, -1)
-            layers = planes[:, 3:, :, None].expand(-1, -1, -1, 3).reshape(len(missing), -1, self._num_values())
-            for i, light in zip(missing, torch.cat([base, layers], dim=1), strict=True):
+            for i, light in zip(missing, self._trace_groups(geometries[missing]), strict=True):
                 found[i] = light
                 if self._keeps and geometries[i].tolist() == np.floor(geometries[i]).tolist():
                     self._kept[keys[i]] = light.clone()
         return [found[i] for i in range(len(keys))]
+
+    def _trace_groups(self, geometries: NDArray[np.float64]) -> Tensor:
+        """(g, geometry sources) levels → (g, 1 + layers, values), traced group by group."""
+        num_shared = len(self.traced_together)
+        groups, which = np.unique(geometries[:, :num_shared], axis=0, return_inverse=True)
+        traced = torch.empty(len(geometries), 1 + len(self.layers), self._num_values(), device=self.device)
+        for i, group in enumerate(groups):
+            members = np.flatnonzero(which.reshape(-1) == i)
+            together = dict(zip(self.traced_together, group.tolist(), strict=True))
+            own = torch.from_numpy(geometries[members][:, num_shared:])
+            planes = self.trace(together, {s: own[:, k] for k, s in enumerate(self.geometry[num_shared:])})
+            base = planes[:, :3].transpose(1, 2).flatten(1)
+            layers = planes[:, 3:, :, None].expand(-1, -1, -1, 3).flatten(2)
+            traced[torch.from_numpy(members).to(self.device)] = torch.cat([base[:, None], layers], dim=1)
+        return traced
 
     def _coloured(self, light: Tensor, factors: Mapping[str, Tensor]) -> Tensor:
         """(1 + layers, values) and the factors of k images → (k, values) images from 0 to 255.5."""

@@ -7,6 +7,7 @@ orbits; room, object and light stay where they are.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from torch import Tensor
 from .palette import hue
 from .scene import Levels, Scene
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
-from .tracing import Camera, Surface, box_average, first_surface, lit, placed, single
+from .tracing import Camera, Solids, Surface, box_average, first_surface, lit, single
 from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 50.0
@@ -36,6 +37,7 @@ class Shapes3D(Scene):
     name = "shapes3d"
     layers = ("floor hue", "wall hue", "object hue")
     geometry = ("shape", "scale", "orientation")
+    traced_together = ("shape",)
     categories = ("shape",)
 
     def colour(self, source: str, levels: Tensor) -> Tensor:
@@ -48,17 +50,8 @@ class Shapes3D(Scene):
     def develop(self, light: Tensor) -> Tensor:
         return light.clamp_(max=1.0)
 
-    def trace(self, levels: Levels) -> Tensor:
-        shape, scale, orientation = (levels[s] for s in self.geometry)
-        planes = torch.empty(len(shape), 3 + len(self.layers), self.resolution**2, device=self.device)
-        for kind in range(4):
-            of_kind = shape == kind
-            if of_kind.any():
-                planes[of_kind.to(self.device)] = self._trace_kind(kind, scale[of_kind], orientation[of_kind])
-        return planes
-
-    def _trace_kind(self, kind: int, scale: Tensor, orientation: Tensor) -> Tensor:
-        """Geometries (g,) with one kind of object → (g, 6, pixels)."""
+    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
+        scale, orientation = levels["scale"], levels["orientation"]
         low, high = SCALES
         size = (low + (high - low) * scale / 7)[:, None]
         angle = torch.deg2rad(CAMERA_SWING * (orientation / 7 - 1))[:, None]
@@ -68,11 +61,14 @@ class Shapes3D(Scene):
             forward=Vec(-sine, cosine, torch.zeros_like(sine)),
             field_of_view=FIELD_OF_VIEW,
         )
-        thing = placed([standing(kind, size)], self.device)[0]
+        thing = standing(int(together["shape"]), size)
         seen = first_surface(
-            [ROOM, thing], single(camera.eye, self.device), camera.rays(self.resolution, self.device), num_planes=6
+            Solids([ROOM, thing], self.device),
+            single(camera.eye, self.device),
+            camera.rays(self.resolution, self.device),
+            num_planes=6,
         )
-        return box_average(shaded(seen, thing, single(camera.forward, self.device)))
+        return box_average(shaded(seen, Solids([thing], self.device), single(camera.forward, self.device)))
 
 
 def standing(kind: int, size: Scalar) -> Solid:
@@ -90,7 +86,7 @@ def standing(kind: int, size: Scalar) -> Solid:
     return Capsule(paint, Vec(0.0, 0.0, radius), Vec(0.0, 0.0, height - radius), radius)
 
 
-def shaded(seen: Surface, thing: Solid, forward: Vec) -> Tensor:
+def shaded(seen: Surface, thing: Solids, forward: Vec) -> Tensor:
     """The light of every ray: (g, 6, rays)."""
     normal = seen.normal
     to_light = (LIGHT - seen.point).unit()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import torch
@@ -29,9 +29,10 @@ NEAR = 1e-3
 
 @dataclass(frozen=True)
 class Solid(ABC):
-    """A closed surface."""
+    """A closed surface. `frame` holds directions of its own that its paint may want to know."""
 
     paint: Paint
+    frame: tuple[Vec, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def hit(self, origin: Vec, direction: Vec) -> Tensor:
@@ -45,13 +46,13 @@ class Solid(ABC):
     def bound(self) -> tuple[Vec, Scalar] | None:
         """Centre and radius of a sphere around the solid; ``None`` if no ray can miss it."""
 
+    def sizes(self) -> list[str]:
+        """The names of all that makes up the solid but its paint."""
+        return [f.name for f in fields(self) if f.name != "paint"]
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """The same solid with every tensor among its sizes and places changed."""
-        return replace(self, **{f.name: _map(getattr(self, f.name), change) for f in fields(self) if f.name != "paint"})
-
-    def pick(self, pictures: Tensor) -> Self:
-        """The solid as each of k selected rays knows it: sizes (b, 1) → (k,), by the ray's picture."""
-        return self.map(lambda value: value[:, 0][pictures])
+        return replace(self, **{name: _map(getattr(self, name), change) for name in self.sizes()})
 
 
 def _map(value: Any, change: Callable[[Tensor], Tensor]) -> Any:

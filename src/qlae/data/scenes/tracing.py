@@ -1,8 +1,7 @@
 """Rays: from the camera to the nearest surface, and from there to the light.
 
 Every picture takes four rays a pixel (a 2×2 box). They are ordered (4, pixels), so that averaging them adds four
-contiguous blocks. Rays of one camera, or towards one light, all pass through one point; so a solid's bounding sphere is
-a cone of directions there, and the few rays inside the cone are found by a scalar product and traced alone.
+contiguous blocks.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from .crowds import Crowd, crowds
 from .solids import Solid
 from .vectors import Scalar, Vec
 
@@ -59,11 +59,6 @@ def single(vector: Vec, device: torch.device) -> Vec:
     return vector.map(lambda part: part.float().to(device) if isinstance(part, Tensor) else part)
 
 
-def placed(solids: Sequence[Solid], device: torch.device) -> list[Solid]:
-    """Solids whose sizes were worked out in double precision, ready to be traced."""
-    return [solid.map(lambda value: value.float().to(device)) for solid in solids]
-
-
 @dataclass(frozen=True)
 class Surface:
     """What rays met: all tensors (b, r). `paint` has a plane for red, green, blue and each colour layer."""
@@ -84,109 +79,106 @@ class Surface:
         return Surface(repeat(self.distance), repeat(self.owner), point, normal, paint)
 
 
-def first_surface(
-    solids: Sequence[Solid], eye: Vec, rays: Vec, num_planes: int, behind: Surface | None = None
-) -> Surface:
+class Solids:
+    """Solids ready to be traced. What does not move is worth building once."""
+
+    def __init__(self, solids: Sequence[Solid], device: torch.device) -> None:
+        self.crowds = crowds(solids, device)
+        self.painters = {i: solid.paint for i, solid in enumerate(solids) if callable(solid.paint)}
+        plain = [() if callable(solid.paint) else solid.paint for solid in solids]
+        num_planes = max(map(len, plain))
+        self.paint = torch.tensor([paint or (0.0,) * num_planes for paint in plain], device=device)  # (s, planes)
+        self.crowd_of = torch.zeros(len(solids), dtype=torch.int64, device=device)
+        self.place_of = torch.zeros(len(solids), dtype=torch.int64, device=device)
+        for i, crowd in enumerate(self.crowds):
+            self.crowd_of[crowd.indices] = i
+            self.place_of[crowd.indices] = torch.arange(len(crowd.indices), device=device)
+
+    def pick(self, crowd: Crowd, solids: Tensor, pictures: Tensor) -> Solid:
+        """Each of k solids of a crowd, by their number among all, as it is in each of k pictures."""
+        return crowd.pick(self.place_of[solids], pictures)
+
+
+def first_surface(solids: Solids, eye: Vec, rays: Vec, num_planes: int, behind: Surface | None = None) -> Surface:
     """The nearest surface along each ray from `eye`.
 
-    `owner` is the index of its solid. With `behind`, what those rays met before is kept where it is nearer, and the new
-    solids are numbered on from −1 downwards, so that the two kinds stay apart.
+    `owner` is the number of its solid. With `behind`, what the rays met before stays where it is at least as near, and
+    the new solids are numbered downwards from −1, so that the two kinds stay apart.
     """
     shape, device = rays.x.shape, rays.x.device
-    if behind is None:
-        distance = torch.full(shape, math.inf, device=device)
-        owner = torch.zeros(shape, dtype=torch.int16, device=device)
-    else:
-        distance, owner = behind.distance.clone(), behind.owner.clone()
-    marks = [i if behind is None else -1 - i for i in range(len(solids))]
-    for mark, solid in zip(marks, solids, strict=True):
-        at = rays_towards(solid, eye, rays)
-        t = _select(solid, at, shape).hit(_take(eye, at, shape), _take(rays, at, shape))
-        old = distance.view(-1)[at]
-        closer = t < old
-        distance.view(-1)[at] = torch.where(closer, t, old)
-        owner.view(-1)[at[closer]] = mark
-    point = eye + rays * distance
-    return _surface_at(solids, marks, distance, owner, point, num_planes, behind)
+    limit = torch.full(shape, math.inf, device=device) if behind is None else behind.distance
+    distance = limit.clone()
+    hits = []
+    for crowd in solids.crowds:
+        pictures, members, at = crowd.pairs(eye, rays)
+        flat = pictures * shape[1] + at
+        t = crowd.pick(members, pictures).hit(_take(eye, pictures, flat), _take(rays, pictures, flat))
+        distance.view(-1).scatter_reduce_(0, flat, t, "amin")
+        hits.append((flat, t, crowd.indices[members]))
+    # Where two surfaces are equally near, the solid with the smaller number has it, on any device and in any batch.
+    owner = torch.full(shape, 2**15 - 1, dtype=torch.int32, device=device)
+    for flat, t, numbers in hits:
+        won = ((t == distance.view(-1)[flat]) & (t < limit.reshape(-1)[flat])).nonzero()[:, 0]
+        owner.view(-1).scatter_reduce_(0, flat[won], numbers[won].int(), "amin")
+    if behind is not None:
+        owner = torch.where(distance < limit, -1 - owner, behind.owner)
+    return _painted(solids, distance, owner, eye + rays * distance, num_planes, behind)
 
 
-def _surface_at(
-    solids: Sequence[Solid],
-    marks: Sequence[int],
-    distance: Tensor,
-    owner: Tensor,
-    point: Vec,
-    num_planes: int,
-    behind: Surface | None,
+def _painted(
+    solids: Solids, distance: Tensor, owner: Tensor, point: Vec, num_planes: int, behind: Surface | None
 ) -> Surface:
-    """Normals and paint at the points met, worked out solid by solid at its own points only."""
+    """Normals and paint at the points met, worked out crowd by crowd at its own points only."""
+    num_rays = distance.shape[1]
     if behind is None:
-        planes = [torch.zeros_like(distance) for _ in range(3 + num_planes)]
+        planes = [torch.empty_like(distance) for _ in range(3 + num_planes)]
+        mine = torch.arange(distance.numel(), device=distance.device)
+        numbers = owner.view(-1).long()
     else:
         planes = [t.clone() for t in (behind.normal.x, behind.normal.y, behind.normal.z, *behind.paint)]
-    for mark, solid in zip(marks, solids, strict=True):
-        at = (owner.view(-1) == mark).nonzero()[:, 0]
-        if len(at) == 0:
-            continue
-        own = _select(solid, at, distance.shape)
-        where = _take(point, at, distance.shape)
-        normal = own.normal(where)
-        paint = own.paint(own, where) if callable(own.paint) else own.paint
-        for plane, value in zip(planes, (normal.x, normal.y, normal.z, *paint), strict=True):
-            plane.view(-1)[at] = value
+        mine = (owner.view(-1) < 0).nonzero()[:, 0]
+        numbers = -1 - owner.view(-1)[mine].long()
+    kinds = solids.crowd_of[numbers]
+    for i, crowd in enumerate(solids.crowds):
+        some = (kinds == i).nonzero()[:, 0]
+        flat = mine[some]
+        own = solids.pick(crowd, numbers[some], flat // num_rays)
+        normal = own.normal(_take(point, flat // num_rays, flat))
+        for plane, value in zip(planes, (normal.x, normal.y, normal.z), strict=False):
+            plane.view(-1)[flat] = value
+    for k, plane in enumerate(planes[3:]):
+        plane.view(-1)[mine] = solids.paint[:, k][numbers]
+    for number, painter in solids.painters.items():
+        flat = mine[(numbers == number).nonzero()[:, 0]]
+        crowd = solids.crowds[int(solids.crowd_of[number])]
+        own = solids.pick(crowd, torch.full_like(flat, number), flat // num_rays)
+        for plane, value in zip(planes[3:], painter(own, _take(point, flat // num_rays, flat)), strict=True):
+            plane.view(-1)[flat] = value
     return Surface(distance, owner, point, Vec(*planes[:3]), planes[3:])
 
 
-def lit(solids: Sequence[Solid], surface: Surface, light: Vec, candidates: Tensor) -> Tensor:
-    """Which of the candidate points (b, r) see the point light: none of the solids stands between."""
+def lit(solids: Sequence[Solids], surface: Surface, lamp: Vec, candidates: Tensor) -> Tensor:
+    """Which of the candidate points (b, r) see the lamp: none of the solids stands between."""
     start = surface.point + surface.normal * 0.004
-    to_light = light - start
-    away = to_light.length()
-    direction = to_light * (1.0 / away)
-    shape = candidates.shape
+    to_lamp = lamp - start
+    away = to_lamp.length()
+    direction = to_lamp * (1.0 / away)
+    back = -direction
     seen = candidates.clone()
-    for solid in solids:
-        at = rays_towards(solid, light, -direction, seen)
-        if len(at) == 0:
-            continue
-        t = _select(solid, at, shape).hit(_take(start, at, shape), _take(direction, at, shape))
-        seen.view(-1)[at] = t >= away.reshape(-1)[at]
+    for crowd in (crowd for group in solids for crowd in group.crowds):
+        pictures, members, at = crowd.pairs(lamp, back, seen)
+        flat = pictures * candidates.shape[1] + at
+        t = crowd.pick(members, pictures).hit(_take(start, pictures, flat), _take(direction, pictures, flat))
+        seen.view(-1)[flat[(t < away.view(-1)[flat]).nonzero()[:, 0]]] = False
     return seen
 
 
-def rays_towards(solid: Solid, apex: Vec, rays: Vec, among: Tensor | None = None) -> Tensor:
-    """Flat indices of the rays from `apex` that may meet the solid: those inside the cone about its bounding sphere.
-
-    The cone is a little wider than the sphere, so that leaving the others out changes nothing.
-    """
-    near = torch.ones(rays.x.shape, dtype=torch.bool, device=rays.x.device) if among is None else among
-    sphere = solid.bound()
-    if sphere is not None:
-        center, radius = sphere
-        offset = center - apex
-        wide = radius * 1.02 + 0.01
-        away = offset.length()
-        share = wide * (1.0 / away)
-        cosine = 1.0 - share * share
-        # An apex inside the sphere looks everywhere. Squares would lose the sign, hence the root.
-        if isinstance(cosine, Tensor):
-            limit: Scalar = torch.where(cosine > 0, cosine.clamp_min(0).sqrt(), -2.0)
-        else:
-            limit = math.sqrt(cosine) if cosine > 0 else -2.0
-        near = (rays.dot(offset * (1.0 / away)) > limit) & near
-    return near.reshape(-1).nonzero()[:, 0]
-
-
-def _select(solid: Solid, at: Tensor, shape: torch.Size) -> Solid:
-    return solid.pick(at // shape[1])
-
-
-def _take(vector: Vec, at: Tensor, shape: torch.Size) -> Vec:
-    """A vector of rays (b, r), or of pictures (b, 1), at flat ray indices: (k,)."""
+def _take(vector: Vec, pictures: Tensor, flat: Tensor) -> Vec:
+    """A vector of rays (b, r), of pictures (b, 1) or of floats, for k pairs: (k,)."""
 
     def pick(part: Scalar) -> Scalar:
         if not isinstance(part, Tensor):
             return part
-        return part.expand(shape).reshape(-1)[at] if part.shape[1] == shape[1] else part[:, 0][at // shape[1]]
+        return part[:, 0][pictures] if part.shape[1] == 1 else part.reshape(-1)[flat]
 
     return vector.map(pick)
