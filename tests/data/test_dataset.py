@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from qlae.data import SourceDataset, data_names, load_data
+from qlae.data.rendered import RENDERER_VERSION
 from qlae.data.sources import SOURCES, grid_rows
 
 
@@ -59,6 +60,7 @@ def test_repr_and_description():
         "source_names": ["floor hue", "shape"],
         "source_sizes": [10, 4],
         "fixed": {"wall hue": 5, "object hue": 5, "scale": 7, "orientation": 7},
+        "renderer": RENDERER_VERSION,
     }
     assert "fixed" not in load_data("shapes3d").describe()
 

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from . import cache
 from .dataset import ImageArray, Progress, SourceDataset
-from .rendered import RenderedImages
+from .rendered import RENDERER_VERSION, RenderedImages, keep_on_disk
+from .sampled import NoisyImages, draw_levels, smooth_sources
 from .sources import SOURCES, require_known, split_sources
 
-__all__ = ["ImageArray", "Progress", "RenderedImages", "SourceDataset", "data_names", "load_data"]
+__all__ = [
+    "ImageArray",
+    "NoisyImages",
+    "Progress",
+    "RenderedImages",
+    "SourceDataset",
+    "data_names",
+    "keep_on_disk",
+    "load_data",
+]
 
-#: The scenes that can be rendered.
-RENDERED = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
+#: Images drawn when sources are continuous or correlated and no number is given.
+NUM_DRAWN = 100_000
 
 
 def data_names() -> list[str]:
     """The names `load_data` knows."""
-    return list(RENDERED)
+    return list(SOURCES)
 
 
 def load_data(
@@ -25,9 +40,14 @@ def load_data(
     resolution: int = 64,
     sources: Sequence[str] | None = None,
     fixed: Mapping[str, int] | None = None,
+    num_images: int | None = None,
+    continuous: bool | Sequence[str] = False,
+    correlated: Mapping[tuple[str, str], float] | None = None,
+    noise: float = 0.0,
+    seed: int = 0,
     device: str = "cpu",
 ) -> SourceDataset:
-    """A data set by name. Returns at once: images are rendered when they are indexed.
+    """A data set by name. Returns at once: images are rendered when they are indexed, or read if `keep_on_disk` kept them.
 
     Args:
         name: one of `data_names`.
@@ -35,6 +55,11 @@ def load_data(
         sources: names of the sources that shall vary (all by default). Images are in row-major order of these, in the
             order of the data set. Every other source stays at the middle of its range, level ``size // 2``.
         fixed: levels for sources that shall not vary, where the middle is not wanted.
+        num_images: draw so many images at random instead of all combinations once.
+        continuous: ``True`` or names of sources that shall take any value in their range; `sources` are then floats.
+        correlated: pairs of sources and the correlation wanted between them, such as ``{("scale", "shape"): 0.5}``.
+        noise: standard deviation of Gaussian noise on the pixels, as a share of the range from black to white.
+        seed: of the draw and of the noise.
         device: where to render, such as ``"cpu"`` or ``"cuda"``; images come back to the host.
 
     >>> data = load_data("shapes3d", resolution=32, sources=["floor hue", "shape"])
@@ -43,17 +68,46 @@ def load_data(
     >>> data.images[7].shape, data.sources[7].tolist()
     ((32, 32, 3), [1, 3])
     """  # noqa: E501
-    require_known(name, RENDERED, "data set")
+    require_known(name, SOURCES, "data set")
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
     table = SOURCES[name]
     varying, rest = split_sources(table, sources, fixed)
-    levels = [[rest[n]] if n in rest else range(size) for n, size in table.items()]
-    return SourceDataset(
-        RenderedImages(name, resolution, levels, device),
+    details: dict[str, Any] = {"renderer": RENDERER_VERSION}
+    drawn = None
+    if num_images is not None or correlated or continuous not in (False, (), []):
+        num_images = NUM_DRAWN if num_images is None else num_images
+        drawn = draw_levels(name, varying, num_images, continuous=continuous, correlated=correlated, seed=seed)
+        smooth = smooth_sources(name, varying, continuous)
+        pairs = [[*pair, value] for pair, value in (correlated or {}).items()]
+        details |= {"drawn": {"continuous": smooth, "correlated": pairs, "seed": seed}}
+        drawn = drawn if smooth else drawn.astype(np.int64)
+    data = SourceDataset(
+        _rendered(name, resolution, rest, drawn, device),
+        drawn,
         name=name,
         origin="rendered",
         source_names=varying,
         source_sizes=[table[n] for n in varying],
         fixed=rest,
+        details=details,
     )
+    data = cache.find(data.describe()) or data
+    if noise == 0:
+        return data
+    return data.with_images(NoisyImages(data.images, noise, seed), {"noise": noise, "noise_seed": seed})
+
+
+def _rendered(
+    name: str, resolution: int, fixed: Mapping[str, int], drawn: NDArray[Any] | None, device: str
+) -> RenderedImages:
+    """The images of a grid, or of drawn levels (n, number of varying sources)."""
+    table = SOURCES[name]
+    if drawn is None:
+        grid = [[fixed[n]] if n in fixed else range(size) for n, size in table.items()]
+        return RenderedImages(name, resolution, grid=grid, device=device)
+    columns = iter(drawn.T)
+    points = np.stack(
+        [np.full(len(drawn), fixed[n], drawn.dtype) if n in fixed else next(columns) for n in table], axis=1
+    )
+    return RenderedImages(name, resolution, points=points, device=device)

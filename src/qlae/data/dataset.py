@@ -134,8 +134,8 @@ class SourceDataset:
         images = np.asarray(self.images) if render_all is None else render_all(progress=progress)
         return self.with_images(images)
 
-    def with_images(self, images: ImageArray) -> SourceDataset:
-        """The same sources and facts over another store of the same images."""
+    def with_images(self, images: ImageArray, details: Mapping[str, Any] | None = None) -> SourceDataset:
+        """The same sources over other images, with further facts to tell of them."""
         return SourceDataset(
             images,
             self._sources,
@@ -144,5 +144,5 @@ class SourceDataset:
             source_names=self.source_names,
             source_sizes=self.source_sizes,
             fixed=self.fixed,
-            details=self.details,
+            details=self.details | dict(details or {}),
         )

@@ -1,44 +1,63 @@
 """Images that are drawn when they are asked for.
 
-``RenderedImages`` looks like a uint8 array (n, h, w, 3) whose rows are the grid of a scene's sources. It costs nothing
-until a row is indexed; only then are torch and the scene loaded.
+``RenderedImages`` looks like a uint8 array (n, h, w, 3), a row a point in the sources of a scene: the points of a grid,
+or any others. It costs nothing until a row is indexed; only then are torch and the scene loaded.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import Progress
+from . import cache
+from .dataset import Progress, SourceDataset
 from .sources import grid_rows
 
 if TYPE_CHECKING:
     from .scenes.scene import Scene
 
+#: Raised whenever a scene's pixels change, so that images kept on disk are rendered anew.
+RENDERER_VERSION = 1
+#: Images of a job when they are not a grid.
+POINTS_AT_ONCE = 1000
+
 
 class RenderedImages:
-    """A lazy array of rendered images, a row a point of the grid `levels`.
+    """A lazy array of rendered images. Indexing renders; nothing is kept.
 
     Args:
         name: the scene's name.
         resolution: height and width in pixels.
-        levels: for each source of the scene, the levels it takes; a fixed source takes one.
+        grid: for each source of the scene, the levels it takes (a fixed source takes one): a row for each combination.
+        points: (n, n_s) levels of all sources of the scene, instead of a grid; floats lie between grid levels.
         device: where to render, such as ``"cpu"`` or ``"cuda"``.
     """
 
     dtype = np.dtype(np.uint8)
     ndim = 4
 
-    def __init__(self, name: str, resolution: int, levels: Sequence[Sequence[int]], device: str = "cpu") -> None:
+    def __init__(
+        self,
+        name: str,
+        resolution: int,
+        *,
+        grid: Sequence[Sequence[int]] | None = None,
+        points: NDArray[Any] | None = None,
+        device: str = "cpu",
+    ) -> None:
+        if (grid is None) == (points is None):
+            raise ValueError("give either a grid or points")
         self.name = name
-        self.levels = [np.asarray(values, dtype=np.int64) for values in levels]
         self.device = device
-        self.shape = (math.prod(len(values) for values in levels), resolution, resolution, 3)
+        self.grid = None if grid is None else [np.asarray(values, dtype=np.int64) for values in grid]
+        self.points = points
+        num = len(points) if points is not None else math.prod(len(values) for values in grid or ())
+        self.shape = (num, resolution, resolution, 3)
         self._scene: Scene | None = None
         self._lock = threading.Lock()
 
@@ -50,7 +69,7 @@ class RenderedImages:
 
     def __getitem__(self, rows: Any, /) -> NDArray[np.uint8]:
         """Row or rows by integer, slice, or one-dimensional array of integers or booleans."""
-        indices = _row_indices(rows, len(self))
+        indices = row_indices(rows, len(self))
         images = self.scene.render_levels(self._levels_of(indices.reshape(-1)))
         return images[0] if indices.ndim == 0 else images
 
@@ -66,8 +85,28 @@ class RenderedImages:
         """All images, into `out` (n, h, w, 3) if given."""
         if out is None:
             out = np.empty(self.shape, dtype=np.uint8)
-        self.scene.render_grid(self.levels, out=out, progress=progress)
+        self.fill(out, progress=progress)
         return out
+
+    def fill(
+        self,
+        out: NDArray[np.uint8],
+        first_job: int = 0,
+        job_done: Callable[[int, int], None] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Render all images into `out`, from job `first_job` on. See `Scene.render_grid`."""
+        if self.grid is not None:
+            self.scene.render_grid(self.grid, out=out, progress=progress, first_job=first_job, job_done=job_done)
+            return
+        starts = range(0, len(self), POINTS_AT_ONCE)
+        for job, start in enumerate(starts[first_job:], start=first_job + 1):
+            rows = slice(start, min(start + POINTS_AT_ONCE, len(self)))
+            out[rows] = self[rows]
+            if job_done is not None:
+                job_done(job, len(starts))
+            if progress is not None:
+                progress(rows.stop, len(self))
 
     @property
     def scene(self) -> Scene:
@@ -79,13 +118,32 @@ class RenderedImages:
                 self._scene = make_scene(self.name, self.shape[1], self.device)
             return self._scene
 
-    def _levels_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _levels_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """(k,) row numbers → (k, all sources of the scene) levels."""
-        places = grid_rows([len(values) for values in self.levels], rows)
-        return np.stack([values[places[:, i]] for i, values in enumerate(self.levels)], axis=1)
+        if self.points is not None:
+            return self.points[rows]
+        assert self.grid is not None
+        places = grid_rows([len(values) for values in self.grid], rows)
+        return np.stack([values[places[:, i]] for i, values in enumerate(self.grid)], axis=1)
 
 
-def _row_indices(rows: Any, count: int) -> NDArray[np.int64]:
+def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> SourceDataset:
+    """Render all images into the cache, going on where an earlier call was interrupted, and read them from there.
+
+    Later calls of `load_data` with the same arguments find them.
+    """
+    images = data.images
+    if not isinstance(images, RenderedImages):
+        raise ValueError(f"only rendered images without noise are kept on disk, these are {type(images).__name__}")
+    return cache.build(
+        data.describe(),
+        lambda out, first_job, job_done: images.fill(out, first_job, job_done, progress),
+        made_with={"renderer": RENDERER_VERSION, "device": images.device.partition(":")[0]},
+        sources=None if images.points is None else data.sources,
+    )
+
+
+def row_indices(rows: Any, count: int) -> NDArray[np.int64]:
     """Any row index as non-negative integers: 0-d for one row, else 1-d."""
     if isinstance(rows, slice):
         return np.arange(*rows.indices(count), dtype=np.int64)

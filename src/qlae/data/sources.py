@@ -50,6 +50,18 @@ SOURCES: dict[str, dict[str, int]] = {
 }
 
 
+#: data set → its sources with nothing between their values.
+CATEGORIES: dict[str, tuple[str, ...]] = {"shapes3d": ("shape",), "mpi3d": ("shape",), "isaac3d": ("object shape",)}
+#: data set → its sources that go round in a circle: between the last value and the first there are others.
+CIRCULAR: dict[str, tuple[str, ...]] = {"shapes3d": ("floor hue", "wall hue", "object hue")}
+
+
+def last_level(name: str, source: str) -> float:
+    """The largest level of a source, where levels may lie between those of the grid."""
+    size = SOURCES[name][source]
+    return math.nextafter(size, 0) if source in CIRCULAR.get(name, ()) else size - 1
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """The end of an error message about an unknown name: the nearest known one, and the list.
 

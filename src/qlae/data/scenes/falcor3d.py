@@ -44,7 +44,6 @@ class Falcor3D(Scene):
     exposure = "lighting intensity"
     geometry = ("camera x", "camera y", "camera z", "lighting x", "lighting y", "lighting z")
     traced_together = ("camera x", "camera y", "camera z")
-    categories = ()
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         super().__init__(resolution, device)

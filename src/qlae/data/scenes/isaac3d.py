@@ -49,7 +49,6 @@ class Isaac3D(Scene):
     exposure = "lighting intensity"
     geometry = ("camera height", "lighting direction", "object shape", "robot x", "robot y", "object scale")
     traced_together = ("camera height", "lighting direction", "object shape")
-    categories = ("object shape",)
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         super().__init__(resolution, device)

@@ -50,7 +50,6 @@ class MPI3D(Scene):
     layers = ("object color", "background color")
     geometry = ("camera height", "shape", "size", "horizontal", "vertical")
     traced_together = ("camera height", "shape")
-    categories = ("shape",)
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         super().__init__(resolution, device)

@@ -26,10 +26,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..sources import SOURCES
+from ..sources import CATEGORIES, SOURCES, last_level
 from .tracing import SUBSAMPLES
 from .workers import in_order, num_cores
 
+#: How work is cut into jobs: change it together with `RENDERER_VERSION`, or unfinished work on disk goes on wrongly.
 #: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call.
 RAYS_AT_ONCE = {"cpu": 2**18, "cuda": 2**24}
 #: Geometries are kept for later images when all of a scene's fit into this many bytes.
@@ -63,8 +64,6 @@ class Scene(ABC):
     #: the geometry sources that geometries traced at the same time have in common: those that choose the solids, or
     #: that leave most of the picture as it is. The first ones of `geometry`.
     traced_together: ClassVar[tuple[str, ...]]
-    #: the sources with no values between their levels.
-    categories: ClassVar[tuple[str, ...]]
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         self.resolution = resolution
@@ -300,18 +299,15 @@ class Scene(ABC):
             )
         array = array.astype(np.float64)
         for source, column in zip(self.sizes, array.T, strict=True):
-            last = self.last_level(source)
+            last = last_level(self.name, source)
             wrong = ~((column >= 0) & (column <= last))
-            if source in self.categories:
+            category = source in CATEGORIES.get(self.name, ())
+            if category:
                 wrong |= column != np.floor(column)
             if wrong.any():
-                kind = "an integer" if source in self.categories else "a level"
+                kind = "an integer" if category else "a level"
                 raise ValueError(f"{source!r} must be {kind} from 0 to {last:g}, got {column[wrong][0]:g}")
         return array
-
-    def last_level(self, source: str) -> float:
-        """The largest level of a source. A scene whose source goes round in a circle says otherwise."""
-        return self.sizes[source] - 1
 
 
 def _chunks(total: int, size: int) -> list[slice]:

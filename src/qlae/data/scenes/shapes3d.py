@@ -38,14 +38,9 @@ class Shapes3D(Scene):
     layers = ("floor hue", "wall hue", "object hue")
     geometry = ("shape", "scale", "orientation")
     traced_together = ("shape",)
-    categories = ("shape",)
 
     def colour(self, source: str, levels: Tensor) -> Tensor:
         return hue(levels / 10)  # not over 9: hue 1 is hue 0 again
-
-    def last_level(self, source: str) -> float:
-        # Hues go round: level 9.9 lies between the last and the first.
-        return math.nextafter(10.0, 0.0) if source in self.layers else super().last_level(source)
 
     def develop(self, light: Tensor) -> Tensor:
         return light.clamp_(max=1.0)

@@ -1,0 +1,138 @@
+"""What no file can do: sources that are continuous, correlated or noisy.
+
+A grid holds every combination once, so its sources are independent and take few values. Here a given number of images
+is drawn instead. Each source is uniform, over its levels or over the whole range between the first and the last; two of
+them may be correlated; pixels may be noisy. All of it follows from one seed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dataset import ImageArray
+from .rendered import row_indices
+from .sources import CATEGORIES, CIRCULAR, SOURCES, require_known
+
+
+def draw_levels(
+    name: str,
+    varying: Sequence[str],
+    num_images: int,
+    *,
+    continuous: bool | Sequence[str] = False,
+    correlated: Mapping[tuple[str, str], float] | None = None,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Random levels (num_images, number of varying sources) of a scene.
+
+    Args:
+        name: the scene.
+        varying: its sources that vary.
+        num_images: how many.
+        continuous: all sources, or those named, take any value in their range (but a category never does).
+        correlated: pairs of sources and the correlation, from −1 to 1, of the uniform variables behind them.
+        seed: the same seed gives the same levels.
+    """
+    if isinstance(num_images, bool) or not isinstance(num_images, int) or num_images < 1:
+        raise ValueError(f"num_images must be a positive integer, got {num_images!r}")
+    smooth = smooth_sources(name, varying, continuous)
+    normal = np.random.default_rng(seed).standard_normal((num_images, len(varying)))
+    uniform = _normal_cdf(normal @ _mixing(varying, correlated or {}).T)
+    levels = np.empty_like(uniform)
+    for column, source in enumerate(varying):
+        size = SOURCES[name][source]
+        if source not in smooth:
+            levels[:, column] = np.minimum(np.floor(uniform[:, column] * size), size - 1)
+        elif source in CIRCULAR.get(name, ()):
+            levels[:, column] = np.minimum(uniform[:, column] * size, math.nextafter(size, 0))
+        else:
+            levels[:, column] = uniform[:, column] * (size - 1)
+    return levels
+
+
+def smooth_sources(name: str, varying: Sequence[str], continuous: bool | Sequence[str]) -> list[str]:
+    """The sources that take values between their levels."""
+    categories = CATEGORIES.get(name, ())
+    if isinstance(continuous, bool):
+        return [s for s in varying if continuous and s not in categories]
+    for source in continuous:
+        require_known(source, varying, "source that varies")
+        if source in categories:
+            raise ValueError(
+                f"{source!r} is a category: there is nothing between its values; leave it out of continuous"
+            )
+    return list(continuous)
+
+
+def _mixing(varying: Sequence[str], correlated: Mapping[tuple[str, str], float]) -> NDArray[np.float64]:
+    """A matrix that turns independent normal variables into ones whose uniform images are correlated as wanted."""
+    correlation = np.eye(len(varying))
+    for pair, wanted in correlated.items():
+        if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(f"correlated takes pairs of two different sources, got {pair!r}")
+        if not -1 <= wanted <= 1:
+            raise ValueError(f"the correlation of {pair[0]!r} and {pair[1]!r} must be from -1 to 1, got {wanted!r}")
+        i, j = (list(varying).index(require_known(s, varying, "source that varies")) for s in pair)
+        # Two normal variables with correlation 2 sin(π r / 6) give uniform ones with correlation r.
+        correlation[i, j] = correlation[j, i] = 2 * math.sin(math.pi * wanted / 6)
+    values, vectors = np.linalg.eigh(correlation)
+    if values.min() < -1e-9:
+        raise ValueError(f"no sources can be correlated like {dict(correlated)!r} at the same time: lower some of them")
+    mixing: NDArray[np.float64] = vectors * np.sqrt(values.clip(0))
+    return mixing
+
+
+def _normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import ndtr
+
+    cdf: NDArray[np.float64] = ndtr(x)
+    return cdf
+
+
+class NoisyImages:
+    """Images with Gaussian noise on every pixel and channel, the same noise whenever an image is looked at.
+
+    Args:
+        images: (n, h, w, 3) uint8.
+        noise: standard deviation, where 1 is the whole range from black to white.
+        seed: the noise of a row follows from the seed and the row.
+    """
+
+    dtype = np.dtype(np.uint8)
+    ndim = 4
+
+    def __init__(self, images: ImageArray, noise: float, seed: int = 0) -> None:
+        if not 0 <= noise < math.inf:
+            raise ValueError(f"noise must be a standard deviation of 0 or more, got {noise!r}")
+        self.images = images
+        self.noise = noise
+        self.seed = seed
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, h, w, 3)."""
+        return tuple(self.images.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any, /) -> NDArray[np.uint8]:
+        indices = row_indices(rows, len(self))
+        clean = np.asarray(self.images[indices.reshape(-1)])
+        noisy = np.empty_like(clean)
+        for out, image, row in zip(noisy, clean, indices.reshape(-1).tolist(), strict=True):
+            rng = np.random.default_rng([self.seed, row])
+            grain = rng.standard_normal(image.shape, dtype=np.float32)
+            out[...] = np.clip(np.rint(image + np.float32(255 * self.noise) * grain), 0, 255)
+        return noisy[0] if indices.ndim == 0 else noisy
+
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("noisy images are made anew: they cannot become an array without a copy")
+        images = self[:]
+        return images if dtype is None else images.astype(dtype)

@@ -1,0 +1,196 @@
+"""The disk cache: whole or not at all, resumable, visible, clearable."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from qlae.data import cache, keep_on_disk, load_data
+
+SMALL = {"resolution": 16, "sources": ["wall hue", "shape", "orientation"]}
+
+
+def test_kept_images_are_found_again(cache_folder):
+    data = load_data("shapes3d", **SMALL)
+    assert not isinstance(data.images, np.memmap)
+    seen = []
+    kept = keep_on_disk(data, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (600, 600)
+    again = load_data("shapes3d", **SMALL)
+    assert isinstance(again.images, np.memmap)
+    for found in (kept, again):
+        assert np.array_equal(found.images, np.asarray(data.images))
+        assert np.array_equal(found.sources, data.sources)
+        assert found.describe() == data.describe()
+    assert not isinstance(load_data("shapes3d", resolution=16).images, np.memmap)  # another selection of sources
+    with pytest.raises((ValueError, OSError)):
+        again.images[0] = 0
+
+
+def test_drawn_images_are_kept_with_their_sources():
+    data = load_data("shapes3d", resolution=8, num_images=1500, continuous=True, correlated={("scale", "shape"): 0.5})
+    kept = keep_on_disk(data)
+    assert np.array_equal(kept.images, np.asarray(data.images))
+    assert np.array_equal(
+        load_data(
+            "shapes3d", resolution=8, num_images=1500, continuous=True, correlated={("scale", "shape"): 0.5}
+        ).sources,
+        data.sources,
+    )
+    with pytest.raises(ValueError, match="only rendered images without noise are kept on disk, these are NoisyImages"):
+        keep_on_disk(load_data("shapes3d", noise=0.1))
+
+
+def test_a_stopped_build_goes_on(monkeypatch):
+    data = load_data(
+        "isaac3d", resolution=16, sources=["robot x", "robot y", "object scale", "lighting direction", "camera height"]
+    )
+    jobs = []
+
+    class Stop(Exception):
+        pass
+
+    def stop(done, total):
+        jobs.append(done)
+        if done > total // 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        keep_on_disk(data, progress=stop)
+    (entry,) = cache.entries()
+    assert not entry.whole
+    assert cache.find(data.describe()) is None
+    rest = []
+    kept = keep_on_disk(data, progress=lambda done, total: rest.append(done))
+    assert rest[0] > len(data) // 4  # the first jobs were not done again
+    assert np.array_equal(kept.images, np.asarray(data.images))
+    (entry,) = cache.entries()
+    assert entry.whole
+
+
+def test_a_build_begun_by_another_renderer_is_begun_anew(monkeypatch):
+    data = load_data("shapes3d", **SMALL)
+    fill = data.images.fill
+
+    def half(out, first_job, job_done, progress):
+        fill(out, first_job, job_done)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(data.images, "fill", half)
+    with pytest.raises(KeyboardInterrupt):
+        keep_on_disk(data)
+    starts = []
+    description = data.describe()
+    cache.build(description, lambda out, first, done: starts.append(first), made_with={"renderer": -1})
+    assert starts == [0]
+
+
+def test_killed_while_building_leaves_nothing_that_passes_for_whole(cache_folder):
+    code = (
+        "from qlae.data import load_data, keep_on_disk\n"
+        "data = load_data('mpi3d', resolution=32, fixed={'camera height': 0, 'background color': 0})\n"
+        "keep_on_disk(data, progress=lambda done, total: print(done, flush=True))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    for _ in range(3):
+        process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (entry,) = cache.entries()
+    assert not entry.whole
+    data = load_data("mpi3d", resolution=32, fixed={"camera height": 0, "background color": 0})
+    assert not isinstance(data.images, np.memmap)
+    assert cache.clear("mpi3d") > 0  # the lock died with the process
+    assert cache.entries() == []
+
+
+def test_a_second_builder_is_refused(cache_folder):
+    data = load_data("shapes3d", **SMALL)
+
+    def meanwhile(done, total):
+        with pytest.raises(ValueError, match="another process is at work on"):
+            keep_on_disk(load_data("shapes3d", **SMALL))
+
+    keep_on_disk(data, progress=meanwhile)
+
+
+@pytest.mark.parametrize("damage", ["shorter", "longer", "no images", "other json", "no json fields", "no sources"])
+def test_damaged_entries_say_so(damage):
+    keep_on_disk(load_data("shapes3d", resolution=8, num_images=5))
+    (entry,) = cache.entries()
+    images, info = entry.path / "images.u8", entry.path / "info.json"
+    if damage == "shorter":
+        os.truncate(images, 100)
+    elif damage == "longer":
+        images.write_bytes(images.read_bytes() + b"x")
+    elif damage == "no images":
+        images.unlink()
+    elif damage == "other json":
+        info.write_text("{")
+    elif damage == "no json fields":
+        info.write_text("{}")
+    else:
+        (entry.path / "sources.npy").unlink()
+    with pytest.raises(ValueError, match=r"is damaged .*: remove it with `qlae data clear`"):
+        load_data("shapes3d", resolution=8, num_images=5)
+
+
+def test_a_flipped_byte_is_found_by_the_checksum():
+    keep_on_disk(load_data("shapes3d", **SMALL))
+    (entry,) = cache.entries()
+    cache.open_entry(entry.path, verify=True)
+    with open(entry.path / "images.u8", "r+b") as file:
+        file.seek(12345)
+        byte = file.read(1)[0]
+        file.seek(12345)
+        file.write(bytes([byte ^ 1]))
+    cache.open_entry(entry.path)
+    with pytest.raises(ValueError, match="do not have the checksum"):
+        cache.open_entry(entry.path, verify=True)
+
+
+def test_a_full_disk_is_an_error_at_the_start(monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match=r"bytes do not fit on the disk of .*: make room, or set QLAE_CACHE"):
+        keep_on_disk(load_data("shapes3d", **SMALL))
+    assert cache.entries() == []
+
+
+def test_an_unwritable_folder(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("QLAE_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises((ValueError, OSError), match=r"file"):
+        keep_on_disk(load_data("shapes3d", **SMALL))
+
+
+def test_sizes_and_clearing(cache_folder):
+    assert cache.entries() == []
+    assert cache.clear() == 0
+    keep_on_disk(load_data("shapes3d", **SMALL))
+    keep_on_disk(load_data("mpi3d", resolution=8, sources=["shape", "object color"]))
+    names = {entry.key.split("-")[0]: entry for entry in cache.entries()}
+    assert set(names) == {"shapes3d", "mpi3d"}
+    assert names["shapes3d"].num_bytes >= 600 * 16 * 16 * 3
+    (cache_folder / "mine.txt").write_text("not an entry")
+    assert cache.clear("shapes3d") == names["shapes3d"].num_bytes
+    assert [entry.key.split("-")[0] for entry in cache.entries()] == ["mpi3d"]
+    cache.clear()
+    assert (cache_folder / "mine.txt").exists()
+
+
+def test_the_json_says_what_made_it():
+    keep_on_disk(load_data("shapes3d", **SMALL))
+    (entry,) = cache.entries()
+    info = json.loads((entry.path / "info.json").read_text())
+    assert info["data"]["name"] == "shapes3d"
+    assert info["made_with"]["renderer"] >= 1
+    assert len(info["sha256"]) == 64
+    assert sorted(p.name for p in entry.path.iterdir()) == ["images.u8", "info.json"]
