@@ -9,8 +9,33 @@ Nothing here knows of models or imports torch.
 True
 """
 
+from qlae.metrics.dci import DCI, dci
 from qlae.metrics.infomec import InfoMEC, infomec
 from qlae.metrics.information import mutual_information, nmi
+from qlae.metrics.irs import irs
+from qlae.metrics.mcc import mcc
+from qlae.metrics.mig import mig
+from qlae.metrics.modularity import explicitness, modularity
+from qlae.metrics.paired import beta_vae_score, factor_vae_score
 from qlae.metrics.psnr import psnr
+from qlae.metrics.result import Score
+from qlae.metrics.sap import sap
 
-__all__ = ["InfoMEC", "infomec", "mutual_information", "nmi", "psnr"]
+__all__ = [
+    "DCI",
+    "InfoMEC",
+    "Score",
+    "beta_vae_score",
+    "dci",
+    "explicitness",
+    "factor_vae_score",
+    "infomec",
+    "irs",
+    "mcc",
+    "mig",
+    "modularity",
+    "mutual_information",
+    "nmi",
+    "psnr",
+    "sap",
+]

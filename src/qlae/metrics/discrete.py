@@ -17,6 +17,7 @@ from scipy.special import xlogy
 
 from qlae.metrics.inputs import Floats, Ints
 
+_ROUNDING = 1e-13  # nats; exact zeros come out this small
 _DENSE_CELLS = 1 << 22  # beyond this many cells, and more cells than samples, count only the pairs that occur
 
 
@@ -53,5 +54,5 @@ def discrete_mutual_information(
             else:
                 joint = np.bincount(pair, minlength=cells)
             nats = np.log(n) + (sum_count_log_count(joint) - of_labels - of_codes[j]) / n
-            result[i, j] = max(0.0, nats)
+            result[i, j] = nats if nats > _ROUNDING else 0.0
     return result

@@ -11,6 +11,7 @@ import numpy as np
 
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.information import estimate, normalise
+from qlae.metrics.informative import informative_latents
 from qlae.metrics.inputs import Bools, Floats, check_pair, leave_out_constant
 from qlae.metrics.protocols import find_protocol
 
@@ -31,6 +32,8 @@ class InfoMEC:
     """(n_s, n_z) normalised mutual information."""
     active: Bools
     """(n_z,) latents that move enough to count."""
+    informative: Bools
+    """(n_z,) latents that tell more of some source than shuffled samples would; the others are noise."""
     infoe_per_source: Floats
     """(n_s,) explicitness of each source."""
     infoe_input: str
@@ -50,6 +53,7 @@ class InfoMEC:
             "infoe": self.infoe,
             "infoc": self.infoc,
             "active": self.num_active,
+            "informative": int(self.informative.sum()),
             "protocol": self.protocol,
             "infoe_input": self.infoe_input,
             "num_samples": self.num_samples,
@@ -61,9 +65,12 @@ class InfoMEC:
 
     def __str__(self) -> str:
         beside = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
+        silent = int((self.active & ~self.informative).sum())
+        noise = f", {silent} of them without information" if silent else ""
+        latents = f"{self.num_active} of {self.active.size} latents active{noise}"
         return (
             f"InfoM {self.infom:.3f}  InfoE {self.infoe:.3f} ({self.infoe_input}{beside})  InfoC {self.infoc:.3f}  "
-            f"[{self.protocol}; {self.num_active} of {self.active.size} latents active; n = {self.num_samples:,}]"
+            f"[{self.protocol}; {latents}; n = {self.num_samples:,}]"
         )
 
     def __repr__(self) -> str:
@@ -112,7 +119,9 @@ def infomec(
     chosen = find_protocol(protocol)
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
-    matrix = normalise(np.maximum(estimate(checked, given, k=chosen.k, seed=seed), 0.0), checked, given)
+    nats = estimate(checked, given, k=chosen.k, seed=seed)
+    matrix = normalise(np.maximum(nats, 0.0), checked, given)
+    informative = informative_latents(checked, given, nats, k=chosen.k, seed=seed)
     active = chosen.active(given)
     counted = np.ones_like(varying) if chosen.counts_constant_sources else varying
     kept = matrix[np.ix_(counted, active)]
@@ -126,7 +135,7 @@ def infomec(
         warnings.warn("no latent is active: all scores are 0.", stacklevel=2)
         explicit = scalar = np.zeros(checked.num_sources)
     both = given.discrete and (chosen.solver == "converged" or how == "scalar")
-    for array in (matrix, active, explicit):
+    for array in (matrix, active, informative, explicit):
         array.flags.writeable = False
     return InfoMEC(
         infom=concentration(kept.T),
@@ -135,6 +144,7 @@ def infomec(
         infoe_scalar=float(scalar[varying].mean()) if both else None,
         nmi=matrix,
         active=active,
+        informative=informative,
         infoe_per_source=explicit,
         infoe_input=how,
         protocol=chosen.name,

@@ -1,0 +1,68 @@
+"""MCC: mean correlation coefficient of sources and the latents matched to them.
+
+As used for nonlinear ICA (Hyvärinen & Morioka 2016; Khemakhem et al. 2020, ilkhem/icebeem): absolute correlations,
+one latent a source by the assignment that maximises their sum, and the mean over sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+
+from qlae.metrics.inputs import Floats, check_pair, leave_out_constant
+from qlae.metrics.result import Score
+
+
+def mcc(
+    sources: Any,
+    latents: Any,
+    *,
+    correlation: str = "pearson",
+    source_kinds: str | Sequence[str] = "auto",
+    latent_kind: str = "auto",
+) -> Score:
+    """Mean correlation coefficient, in [0, 1]; `matrix` holds the absolute correlations.
+
+    Sources and codes count as numbers (strings in alphabetic order). A source without a latent of its own, because
+    there are fewer latents than sources, counts 0.
+
+    Parameters
+    ----------
+    sources, latents : as for `infomec`.
+    correlation : "pearson", or "spearman" for correlations of ranks.
+
+    >>> import numpy as np
+    >>> sources = np.random.default_rng(0).normal(size=(100, 3))
+    >>> print(mcc(sources, -2 * sources[:, [1, 2, 0]]))
+    mcc 1.000  [pearson; n = 100]
+    """
+    if correlation not in ("pearson", "spearman"):
+        raise ValueError(f"correlation is {correlation!r}; allowed are 'pearson' and 'spearman'.")
+    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    varying = leave_out_constant(checked)
+    x, y = checked.values, given.values
+    if correlation == "spearman":
+        x, y = rankdata(x, axis=0), rankdata(y, axis=0)
+    matrix = np.clip(np.abs(_unit(x).T @ _unit(y)), 0.0, 1.0)
+    rows, columns = linear_sum_assignment(matrix[varying], maximize=True)
+    matched = matrix[varying][rows, columns]
+    return Score(
+        "mcc",
+        float(matched.sum() / varying.sum()),
+        matrix,
+        correlation,
+        checked.num_samples,
+        {"latent_of_source": dict(zip(np.flatnonzero(varying)[rows].tolist(), columns.tolist(), strict=True))},
+    )
+
+
+def _unit(values: Floats) -> Floats:
+    """Columns centred and scaled to length 1; constant columns become 0."""
+    centred = values - values.mean(axis=0)
+    centred[:, np.ptp(values, axis=0) == 0] = 0.0
+    length = np.linalg.norm(centred, axis=0)
+    return np.asarray(centred / np.where(length > 0, length, 1.0))
