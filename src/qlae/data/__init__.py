@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from . import cache
 from .dataset import ImageArray, Progress, SourceDataset
 from .rendered import RENDERER_VERSION, RenderedImages, keep_on_disk
 from .sampled import NoisyImages, draw_levels, smooth_sources
-from .sources import SOURCES, require_known, split_sources
+from .sources import RENDERED, SOURCES, require_known, split_sources
 
 __all__ = [
     "ImageArray",
@@ -23,6 +24,7 @@ __all__ = [
     "data_names",
     "keep_on_disk",
     "load_data",
+    "prepare_data",
 ]
 
 #: Images drawn when sources are continuous or correlated and no number is given.
@@ -30,8 +32,8 @@ NUM_DRAWN = 100_000
 
 
 def data_names() -> list[str]:
-    """The names `load_data` knows."""
-    return list(SOURCES)
+    """The names `load_data` knows without files."""
+    return list(RENDERED)
 
 
 def load_data(
@@ -46,6 +48,8 @@ def load_data(
     noise: float = 0.0,
     seed: int = 0,
     device: str = "cpu",
+    path: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> SourceDataset:
     """A data set by name. Returns at once: images are rendered when they are indexed, or read if `keep_on_disk` kept them.
 
@@ -61,6 +65,8 @@ def load_data(
         noise: standard deviation of Gaussian noise on the pixels, as a share of the range from black to white.
         seed: of the draw and of the noise.
         device: where to render, such as ``"cpu"`` or ``"cuda"``; images come back to the host.
+        path: read the real files from here instead: see `prepare_data`.
+        progress: called with (images done, images in all) while real files are prepared.
 
     >>> data = load_data("shapes3d", resolution=32, sources=["floor hue", "shape"])
     >>> data
@@ -68,9 +74,18 @@ def load_data(
     >>> data.images[7].shape, data.sources[7].tolist()
     ((32, 32, 3), [1, 3])
     """  # noqa: E501
-    require_known(name, SOURCES, "data set")
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
+    if path is not None or (name not in SOURCES and isinstance(name, str) and Path(name).exists()):
+        given = {"sources": sources, "fixed": fixed, "num_images": num_images, "correlated": correlated}
+        for argument, value in {**given, "continuous": continuous or None}.items():
+            if value is not None:
+                raise ValueError(f"{argument} is for rendered data; the files at {path or name} are as they are")
+        data = prepare_data(name, name if path is None else path, resolution=resolution, progress=progress)
+        return _with_noise(data, noise, seed)
+    if name in SOURCES and name not in RENDERED:
+        raise ValueError(f"{name} is not rendered: give the path of its files")
+    require_known(name, SOURCES, "data set")
     table = SOURCES[name]
     varying, rest = split_sources(table, sources, fixed)
     details: dict[str, Any] = {"renderer": RENDERER_VERSION}
@@ -92,7 +107,37 @@ def load_data(
         fixed=rest,
         details=details,
     )
-    data = cache.find(data.describe()) or data
+    return _with_noise(cache.find(data.describe()) or data, noise, seed)
+
+
+def prepare_data(
+    name: str,
+    path: str | Path,
+    *,
+    resolution: int = 64,
+    sources: str | Path | NDArray[Any] | None = None,
+    progress: Progress | None = None,
+) -> SourceDataset:
+    """Read real files, resample them to one size and keep them on disk; a second call finds them there.
+
+    Args:
+        name: a known data set, whose published files are expected; any other name is for images of one's own.
+        path: the file, folder or archive. See `qlae.data.files` and `qlae.data.own` for what they may be.
+        resolution: height and width of the images.
+        sources: for images of one's own, a CSV or ``.npy`` file or an array with their sources.
+        progress: called with (images done, images in all).
+    """
+    from .files import read_files
+    from .own import read_own
+
+    if name in SOURCES:
+        if sources is not None:
+            raise ValueError(f"the files of {name} have their sources: leave out sources")
+        return read_files(name, path).prepare(resolution, progress=progress)
+    return read_own(path, name=Path(name).resolve().stem, sources=sources).prepare(resolution, progress=progress)
+
+
+def _with_noise(data: SourceDataset, noise: float, seed: int) -> SourceDataset:
     if noise == 0:
         return data
     return data.with_images(NoisyImages(data.images, noise, seed), {"noise": noise, "noise_seed": seed})

@@ -47,7 +47,10 @@ SOURCES: dict[str, dict[str, int]] = {
         "object color": 4,
         "wall color": 4,
     },
+    "dsprites": {"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32},
 }
+#: The data sets with a scene to render them; the others need their files.
+RENDERED = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
 
 
 #: data set → its sources with nothing between their values.

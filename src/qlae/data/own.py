@@ -1,0 +1,205 @@
+"""A user's own images: a folder of any depth, a zip or tar of it, an ``.npz`` or an ``.npy``; with or without sources.
+
+Sources may come as an array ``sources`` in the ``.npz``, as a separate ``.npy``, or as a CSV: a row an image, its first
+column the file's name and the others the sources. Numbers with fractions stay what they are; everything else becomes
+levels 0, 1, 2 … in sorted order.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .files import BATCH, fingerprint, png_batches
+from .folders import Files, open_files
+from .imageset import ImageSet
+from .pictures import decode, resized
+from .streams import ArrayStream, keys_of
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+NAMES_SHOWN = 10
+
+
+def read_own(
+    path: str | Path, *, name: str | None = None, sources: str | Path | NDArray[Any] | None = None
+) -> ImageSet:
+    """Images of one's own, ready to be prepared.
+
+    Args:
+        path: a folder, zip or tar with PNG, JPEG or WebP images, or an ``.npz`` or ``.npy`` with bytes of shape
+            (n, h, w) or (n, h, w, channels).
+        name: what to call them; by default as the file or folder.
+        sources: a CSV or ``.npy`` file, or an array (n, n_s).
+
+    Files that cannot be read are left out, counted and named in a warning and in the description of the data.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise ValueError(f"{place} does not exist: give a folder of images, an archive, an .npz or an .npy")
+    called = re.sub(r"[^A-Za-z0-9._]+", "_", name or place.resolve().stem).strip("._") or "images"
+    if place.suffix in (".npz", ".npy") and place.is_file():
+        return _from_array(called, place, sources)
+    return _from_pictures(called, open_files(place), sources)
+
+
+def _from_array(name: str, path: Path, sources: str | Path | NDArray[Any] | None) -> ImageSet:
+    stream = ArrayStream(path, "images")
+    shape = stream.shape
+    if (
+        stream.dtype != np.uint8
+        or len(shape) not in (3, 4)
+        or 0 in shape
+        or (len(shape) == 4 and shape[3] not in (1, 3, 4))
+    ):
+        raise ValueError(
+            f"images in {path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
+            f"got {stream.dtype} {shape}"
+        )
+    keys = keys_of(path) if path.suffix == ".npz" else []
+    names = None
+    if sources is None and "sources" in keys:
+        sources = ArrayStream(path, "sources").all()
+        if "source_names" in keys:
+            names = [str(n) for n in ArrayStream(path, "source_names").all()]
+    table = None if sources is None else _array_sources(sources, len(stream))
+    columns = {} if table is None else _named_columns(table, names)
+    return _own_set(
+        name,
+        len(stream),
+        columns,
+        lambda resolution, first: (resized(b, resolution) for b in stream.rows(BATCH, first)),
+        fingerprint(path),
+        {},
+    )
+
+
+def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] | None) -> ImageSet:
+    candidates = [
+        n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
+    ]
+    if not candidates:
+        raise ValueError(f"{files.path} has no PNG, JPEG or WebP images")
+    states = list(_readable(files, candidates))
+    good = [n for n, reason, _ in states if reason is None]
+    skipped = [f"{n} ({reason})" for n, reason, _ in states if reason is not None]
+    if not good:
+        raise ValueError(f"none of the {len(candidates)} images in {files.path} can be read, first {skipped[0]}")
+    if skipped:
+        shown = ", ".join(skipped[:NAMES_SHOWN]) + (", …" if len(skipped) > NAMES_SHOWN else "")
+        warnings.warn(f"{len(skipped)} of {len(candidates)} images in {files.path} are left out: {shown}", stacklevel=4)
+    columns: dict[str, list[Any]] = {}
+    if isinstance(sources, str | Path) and Path(sources).suffix.lower() == ".csv":
+        columns = _csv_sources(Path(sources), good)
+    elif sources is not None:
+        table = _array_sources(sources, len(candidates))
+        kept = [i for i, (_, reason, _) in enumerate(states) if reason is None]
+        columns = _named_columns(table[kept], None)
+    digest = hashlib.sha256("".join(f"{n}:{d}\n" for n, _, d in states).encode()).hexdigest()
+    made_from = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
+    details = {"num_skipped": len(skipped), "skipped": skipped[:NAMES_SHOWN]} if skipped else {}
+    return _own_set(name, len(good), columns, png_batches(files, good), made_from, details)
+
+
+def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None, str]]:
+    """For each file its name, why it cannot be read (``None`` if it can) and a digest of its bytes."""
+
+    def look(item: tuple[str, bytes]) -> tuple[str, str | None, str]:
+        name, content = item
+        digest = hashlib.sha256(content).hexdigest()
+        try:
+            decode(content, 8)
+        except ValueError as error:
+            return name, str(error), digest
+        return name, None, digest
+
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        reading = files.read(names)
+        while some := [item for _, item in zip(range(BATCH), reading, strict=False)]:
+            yield from pool.map(look, some)
+
+
+def _array_sources(sources: str | Path | NDArray[Any], num_images: int) -> NDArray[Any]:
+    """An array of sources (n, n_s), from a file if it is a path."""
+    table = ArrayStream(Path(sources)).all() if isinstance(sources, str | Path) else np.asarray(sources)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or len(table) != num_images or table.dtype.kind not in "iufUb":
+        raise ValueError(
+            f"sources must have a row for each of {num_images} images: numbers or text of shape (n, n_s), "
+            f"got {table.dtype} {table.shape}"
+        )
+    return table
+
+
+def _named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
+    names = names or [f"source {i + 1}" for i in range(table.shape[1])]
+    if len(set(names)) != table.shape[1]:
+        raise ValueError(f"{table.shape[1]} sources need as many different names, got {names}")
+    return {n: table[:, i].tolist() for i, n in enumerate(names)}
+
+
+def _csv_sources(path: Path, images: list[str]) -> dict[str, list[Any]]:
+    """The columns of a CSV in the order of the images."""
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            header, *rows = list(csv.reader(file))
+    except (OSError, ValueError, csv.Error) as error:
+        raise ValueError(f"{path} is not a CSV with a line of names and a line an image ({error})") from error
+    if len(header) < 2 or len(set(header)) != len(header):
+        raise ValueError(f"{path} must begin with a line of different names, the file's first, got {header}")
+    wrong = next((i for i, row in enumerate(rows, start=2) if row and len(row) != len(header)), None)
+    if wrong is not None:
+        raise ValueError(f"line {wrong} of {path} has another number of columns than its first line")
+    by_name = {row[0].replace("\\", "/").removeprefix("./"): row[1:] for row in rows if row}
+    missing = [n for n in images if n not in by_name]
+    if missing:
+        raise ValueError(f"{path} has no line for {len(missing)} of {len(images)} images, first {missing[0]}")
+    return {name: [by_name[n][i] for n in images] for i, name in enumerate(header[1:])}
+
+
+def _own_set(
+    name: str,
+    num_images: int,
+    columns: dict[str, list[Any]],
+    batches: Any,
+    made_from: dict[str, Any],
+    details: dict[str, Any],
+) -> ImageSet:
+    numbers = [_as_levels(n, values) for n, values in columns.items()]
+    # `sources` has one dtype: floats if any source has fractions.
+    table = np.stack(numbers, axis=1) if numbers else np.zeros((num_images, 0), np.int64)
+    if table.size:
+        made_from = made_from | {"sources": hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()}
+    return ImageSet(
+        name=name,
+        num_images=num_images,
+        source_names=list(columns),
+        source_sizes=[len(np.unique(column)) for column in numbers],
+        sources=table,
+        batches=batches,
+        batch_size=BATCH,
+        made_from=made_from,
+        details=details,
+    )
+
+
+def _as_levels(name: str, values: list[Any]) -> NDArray[Any]:
+    """A column of numbers or words: fractions as they are, all else as levels in sorted order."""
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except ValueError:
+        return np.unique(np.array([str(v) for v in values]), return_inverse=True)[1].astype(np.int64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"source {name!r} has values that are not finite numbers")
+    if (numbers != np.floor(numbers)).any():
+        return numbers
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,66 @@
+"""Image files: decoding any of them to RGB bytes of one size.
+
+Greyscale becomes grey, transparent becomes white, a camera's turn is undone; what is not square is scaled by its
+shorter side and cut in the middle. Scaling is antialiased and bicubic.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+#: Larger files or pictures are taken for an accident or an attack.
+MAX_FILE_BYTES = 2**27
+MAX_PIXELS = 2**26
+
+
+def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
+    """An image file's bytes → (resolution, resolution, 3). A ``ValueError`` says why if it cannot be."""
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"its file has {len(content):,} bytes, more than {MAX_FILE_BYTES:,}")
+    try:
+        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as image:
+            width, height = image.size
+            if width * height > MAX_PIXELS:
+                raise ValueError(f"it has {width}×{height} pixels, more than {MAX_PIXELS:,}")
+            image.load()
+            return fitted(as_rgb(ImageOps.exif_transpose(image)), resolution)
+    except ValueError:
+        raise
+    except Exception as error:
+        # Decoders throw nearly anything at damaged bytes; whatever it is, the file cannot be read.
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def as_rgb(image: Image.Image) -> Image.Image:
+    """Any kind of image as red, green and blue."""
+    if image.mode in ("I;16", "I;16B", "I;16L", "I"):  # 16-bit grey, which PIL would clip
+        values = np.asarray(image).astype(np.float64) / 257
+        return Image.fromarray(np.rint(values).clip(0, 255).astype(np.uint8)).convert("RGB")
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    return image.convert("RGB")
+
+
+def fitted(image: Image.Image, resolution: int) -> NDArray[np.uint8]:
+    """An RGB image → (resolution, resolution, 3)."""
+    if image.size != (resolution, resolution):
+        image = ImageOps.fit(image, (resolution, resolution), Image.Resampling.BICUBIC)
+    return np.asarray(image, dtype=np.uint8)
+
+
+def resized(images: NDArray[Any], resolution: int) -> NDArray[np.uint8]:
+    """(k, h, w), (k, h, w, 1), (k, h, w, 3) or (k, h, w, 4) bytes → (k, resolution, resolution, 3)."""
+    if images.ndim == 4 and images.shape[3] == 1:
+        images = images[..., 0]
+    if images.shape[1:] == (resolution, resolution, 3):
+        return images
+    out = np.empty((len(images), resolution, resolution, 3), np.uint8)
+    for target, image in zip(out, images, strict=True):
+        target[...] = fitted(as_rgb(Image.fromarray(np.ascontiguousarray(image))), resolution)
+    return out

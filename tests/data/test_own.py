@@ -1,0 +1,189 @@
+"""A user's own images: odd folders, arrays, sources beside them."""
+
+import io
+import os
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from qlae.data import load_data, prepare_data
+
+
+def picture(width, height, mode="RGB", colour=(200, 40, 90)):
+    image = Image.new("RGB", (width, height), colour)
+    return image.convert(mode)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Images of many kinds, and some that are none."""
+    place = tmp_path / "photos"
+    (place / "a" / "b").mkdir(parents=True)
+    picture(100, 60).save(place / "wide.png")
+    picture(30, 90).save(place / "a" / "tall.jpg", quality=95)
+    picture(64, 64).save(place / "a" / "b" / "web.webp", lossless=True)
+    picture(50, 50, "L").save(place / "a" / "grey.PNG")
+    Image.new("RGBA", (40, 40), (0, 0, 255, 0)).save(place / "clear.png")
+    Image.fromarray(np.full((20, 20), 65535, np.uint16)).save(place / "deep.png")
+    picture(32, 32, "P").save(place / "palette.png")
+    (place / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    whole = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 64, 3), dtype=np.uint8)).save(whole, "PNG")
+    (place / "cut.png").write_bytes(whole.getvalue()[:3000])
+    (place / "empty.jpg").write_bytes(b"")
+    (place / "notes.txt").write_text("no image")
+    return place
+
+
+def test_an_odd_folder(folder):
+    with pytest.warns(UserWarning, match=r"3 of 10 images in .* are left out: broken.png \(.*cut.png .*empty.jpg"):
+        data = prepare_data("photos", folder, resolution=32)
+    names = ["a/b/web.webp", "a/grey.PNG", "a/tall.jpg", "clear.png", "deep.png", "palette.png", "wide.png"]
+    assert data.images.shape == (len(names), 32, 32, 3)
+    assert data.name == "photos"
+    assert data.origin == "real"
+    assert data.sources.shape == (7, 0)
+    assert data.describe()["num_skipped"] == 3
+    shown = dict(zip(names, np.asarray(data.images), strict=True))
+    assert np.abs(shown["a/b/web.webp"].astype(int) - (200, 40, 90)).max() <= 2
+    assert len(np.unique(shown["a/grey.PNG"])) == 1
+    assert (shown["clear.png"] == 255).all()  # transparent is white
+    assert (shown["deep.png"] == 255).all()
+    assert np.abs(shown["wide.png"].astype(int) - (200, 40, 90)).max() <= 1
+
+
+def test_a_folder_by_its_path_alone(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = load_data(str(folder), resolution=16)
+    assert data.name == "photos"
+    assert len(data) == 7
+
+
+def test_the_middle_is_kept(tmp_path):
+    image = np.zeros((20, 60, 3), np.uint8)
+    image[:, 20:40] = 255
+    Image.fromarray(image).save(tmp_path / "x.png")
+    data = prepare_data("middle", tmp_path, resolution=16)
+    assert (data.images[0][:, 1:-1] > 250).all()
+
+
+def test_a_camera_turned_on_its_side(tmp_path):
+    image = np.zeros((40, 40, 3), np.uint8)
+    image[:20] = 255
+    exif = Image.Exif()
+    exif[274] = 3  # upside down
+    Image.fromarray(image).save(tmp_path / "x.jpg", exif=exif, quality=95)
+    turned = prepare_data("turned", tmp_path, resolution=16).images[0]
+    assert turned[:6].mean() < 20
+    assert turned[-6:].mean() > 235
+
+
+def test_a_loop_of_links_ends(tmp_path):
+    picture(16, 16).save(tmp_path / "x.png")
+    os.symlink(tmp_path, tmp_path / "loop")
+    os.symlink(tmp_path / "nowhere.png", tmp_path / "dangling.png")
+    with pytest.raises(ValueError, match=r"dangling.png is not a file that can be read"):
+        prepare_data("loop", tmp_path, resolution=16)
+    (tmp_path / "dangling.png").unlink()
+    assert len(prepare_data("loop", tmp_path, resolution=16)) == 1
+
+
+def test_a_picture_far_too_large_is_left_out(tmp_path):
+    picture(16, 16).save(tmp_path / "small.png")
+    Image.new("1", (9_000, 9_000)).save(tmp_path / "bomb.png")
+    with pytest.warns(UserWarning, match=r"bomb.png \(it has 9000×9000 pixels"):
+        assert len(prepare_data("bomb", tmp_path, resolution=16)) == 1
+
+
+def test_zip_of_a_folder(folder, tmp_path):
+    with zipfile.ZipFile(tmp_path / "photos.zip", "w") as archive:
+        for path in sorted(folder.rglob("*.png")):
+            archive.write(path, path.relative_to(folder.parent))
+    with pytest.warns(UserWarning, match="2 of 6 images"):
+        assert len(prepare_data("zipped", tmp_path / "photos.zip", resolution=16)) == 4
+
+
+@pytest.mark.parametrize("shape", [(5, 20, 20), (5, 20, 20, 1), (5, 20, 30, 3), (5, 20, 20, 4)])
+def test_arrays(tmp_path, shape):
+    images = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    if len(shape) == 4 and shape[3] == 4:
+        images[..., 3] = 255
+    np.save(tmp_path / "mine.npy", images)
+    data = load_data(str(tmp_path / "mine.npy"), resolution=20)
+    assert data.images.shape == (5, 20, 20, 3)
+    if shape != (5, 20, 30, 3):
+        grey = images if images.ndim == 3 else images[..., 0]
+        assert np.array_equal(data.images[..., 0], grey)
+
+
+def test_an_array_with_sources(tmp_path):
+    images = np.zeros((6, 8, 8, 3), np.uint8)
+    sources = np.array([[10, 0], [20, 0], [30, 1], [10, 1], [20, 2], [30, 2]])
+    np.savez(tmp_path / "mine.npz", images=images, sources=sources, source_names=np.array(["colour", "size"]))
+    data = load_data(str(tmp_path / "mine.npz"), resolution=8)
+    assert data.source_names == ("colour", "size")
+    assert data.source_sizes == (3, 3)
+    assert data.sources.tolist() == [[0, 0], [1, 0], [2, 1], [0, 1], [1, 2], [2, 2]]
+    fractions = prepare_data("mine", tmp_path / "mine.npz", resolution=8, sources=sources / 4)
+    assert fractions.sources.tolist() == [[2.5, 0], [5, 0], [7.5, 0.25], [2.5, 0.25], [5, 0.5], [7.5, 0.5]]
+    np.save(tmp_path / "sources.npy", sources[:, 0])
+    other = prepare_data("mine", tmp_path / "mine.npz", resolution=8, sources=tmp_path / "sources.npy")
+    assert other.source_names == ("source 1",)
+
+
+def test_a_csv_of_sources(tmp_path):
+    for name in ("one", "two", "three"):
+        picture(16, 16).save(tmp_path / f"{name}.png")
+    table = tmp_path / "table.csv"
+    table.write_text("file,shape,angle\nthree.png,ball,1.5\none.png,cube,0\n./two.png,ball,3\nextra.png,x,1\n")
+    data = prepare_data("csv", tmp_path, resolution=16, sources=table)
+    assert data.source_names == ("shape", "angle")
+    assert data.sources.tolist() == [[1, 0], [0, 1.5], [0, 3]]  # one, three, two
+    assert data.source_sizes == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("file,a\none.png,1\n", "has no line for 1 of 2 images, first two.png"),
+        ("file\none.png\ntwo.png\n", "must begin with a line of different names"),
+        ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "must begin with a line of different names"),
+        ("file,a\none.png,1,2\ntwo.png,1\n", "line 2 of .* has another number of columns"),
+        ("file,a\none.png,nan\ntwo.png,1\n", "source 'a' has values that are not finite numbers"),
+        ("", "is not a CSV"),
+    ],
+)
+def test_wrong_csv(tmp_path, text, message):
+    for name in ("one", "two"):
+        picture(16, 16).save(tmp_path / f"{name}.png")
+    (tmp_path / "table.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+
+
+def test_wrong_arrays(tmp_path):
+    for i, (images, message) in enumerate(
+        [
+            (np.zeros((5, 8, 8, 3)), "must be uint8 of shape"),
+            (np.zeros((5, 8, 8, 2), np.uint8), "must be uint8 of shape"),
+            (np.zeros((0, 8, 8, 3), np.uint8), "must be uint8 of shape"),
+            (np.zeros((5, 8), np.uint8), "must be uint8 of shape"),
+            (np.array([object()]), "holds pickled objects"),
+        ]
+    ):
+        np.save(tmp_path / f"{i}.npy", images, allow_pickle=True)
+        with pytest.raises(ValueError, match=message):
+            load_data(str(tmp_path / f"{i}.npy"))
+    np.save(tmp_path / "good.npy", np.zeros((5, 8, 8, 3), np.uint8))
+    with pytest.raises(ValueError, match="sources must have a row for each of 5 images"):
+        prepare_data("good", tmp_path / "good.npy", sources=np.zeros((4, 2)))
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(ValueError, match="has no PNG, JPEG or WebP images"):
+        load_data(str(tmp_path / "nothing"))
+    (tmp_path / "nothing" / "x.png").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"none of the 1 images in .* can be read"):
+        load_data(str(tmp_path / "nothing"))
