@@ -1,0 +1,77 @@
+"""A contact sheet of a data set: random images, then one row a source that sweeps its values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from .dataset import SourceDataset
+
+COLUMNS = 10
+GAP = 4
+HEADING = 18
+
+
+def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_random: int = 2 * COLUMNS) -> Path:
+    """Write a contact sheet as PNG.
+
+    Args:
+        data: any data set. Without sources, the sheet has random images only.
+        path: where to write it.
+        seed: of the random images and of the image that the sweeps start from.
+        num_random: how many random images.
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.choice(len(data), min(num_random, len(data)), replace=False)
+    strips = [("random images", rows[at : at + COLUMNS]) for at in range(0, len(rows), COLUMNS)]
+    for source, name in enumerate(data.source_names):
+        sweep, exact = sweep_rows(data, source, rng)
+        note = "" if exact else ", other sources differ"
+        strips.append((f"{name} ({data.source_sizes[source]} values{note})", sweep))
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn(data, strips).save(path, "PNG")
+    return path
+
+
+def sweep_rows(data: SourceDataset, source: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], bool]:
+    """Rows in which one source runs through up to ten of its values; and whether all other sources stay.
+
+    In a full grid they do, at their middle. Elsewhere each value is shown by whichever image comes nearest.
+    """
+    sizes = data.source_sizes
+    if len(data) == np.prod(sizes) and np.issubdtype(data.sources.dtype, np.integer) and _is_grid(data):
+        values = np.unique(np.linspace(0, sizes[source] - 1, min(COLUMNS, sizes[source])).round().astype(int))
+        levels = np.tile([size // 2 for size in sizes], (len(values), 1))
+        levels[:, source] = values
+        return np.ravel_multi_index(tuple(levels.T), sizes), True
+    column = data.sources[:, source]
+    wanted = np.unique(np.quantile(column, np.linspace(0, 1, COLUMNS), method="nearest"))
+    shuffled = rng.permutation(len(column))
+    return shuffled[np.abs(column[shuffled][:, None] - wanted).argmin(axis=0)], False
+
+
+def _is_grid(data: SourceDataset) -> bool:
+    probe = np.linspace(0, len(data) - 1, min(len(data), 1000)).astype(int)
+    expected = np.stack(np.unravel_index(probe, data.source_sizes), axis=1)
+    return bool(np.array_equal(data.sources[probe], expected))
+
+
+def drawn(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
+    """Strips of images, each under its heading."""
+    scale = max(1, 96 // data.resolution)  # small images are shown larger
+    size = scale * data.resolution
+    sheet = Image.new("RGB", (COLUMNS * (size + GAP) + GAP, len(strips) * (size + GAP + HEADING) + GAP), "white")
+    pen = ImageDraw.Draw(sheet)
+    images = np.asarray(data.images[np.concatenate([rows for _, rows in strips])])
+    at = iter(images)
+    for i, (heading, rows) in enumerate(strips):
+        top = GAP + i * (size + GAP + HEADING)
+        pen.text((GAP, top), heading, fill="black")
+        for k, image in zip(range(len(rows)), at, strict=False):
+            tile = Image.fromarray(image).resize((size, size), Image.Resampling.NEAREST)
+            sheet.paste(tile, (GAP + k * (size + GAP), top + HEADING))
+    return sheet
