@@ -17,13 +17,13 @@ def test_a_sheet_for_every_kind_of_data(tmp_path, arguments):
     path = contact_sheet(data, tmp_path / "new" / "sheet.png")
     with Image.open(path) as image:
         strips = len(data.source_names) + (2 if len(data) > 10 else 1)
-        assert image.size == (10 * (96 + 4) + 4, strips * (96 + 4 + 18) + 4)
+        assert image.size == (10 * (128 + 4) + 4, strips * (128 + 4 + 18) + 4)
 
 
 def test_without_sources(tmp_path):
     data = SourceDataset(np.zeros((5, 16, 16, 3), np.uint8), np.zeros((5, 0)), name="mine", origin="real")
     with Image.open(contact_sheet(data, tmp_path / "sheet.png")) as image:
-        assert image.size[1] == 96 + 4 + 18 + 4
+        assert image.size[1] == 128 + 4 + 18 + 4
 
 
 def test_a_sweep_moves_one_source_and_no_other():

@@ -21,7 +21,7 @@ def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_r
     Args:
         data: any data set. Without sources, the sheet has random images only.
         path: where to write it.
-        seed: of the random images and of the image that the sweeps start from.
+        seed: of the random images.
         num_random: how many random images.
     """
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def _is_grid(data: SourceDataset) -> bool:
 
 def drawn(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
     """Strips of images, each under its heading."""
-    scale = max(1, 96 // data.resolution)  # small images are shown larger
+    scale = max(1, 128 // data.resolution)  # small images are shown larger
     size = scale * data.resolution
     sheet = Image.new("RGB", (COLUMNS * (size + GAP) + GAP, len(strips) * (size + GAP + HEADING) + GAP), "white")
     pen = ImageDraw.Draw(sheet)

@@ -138,8 +138,11 @@ class Scene(ABC):
                 for part in _chunks(len(rows), 16):
                     take = torch.from_numpy(rows[part]).to(self.device)
                     images = self._coloured(light, {s: f[take] for s, f in factors.items()})
-                    for row, image in zip(rows[part].tolist(), images, strict=True):
-                        _store(out[row], image)
+                    if self.device.type == "cpu":
+                        for row, image in zip(rows[part].tolist(), images, strict=True):
+                            _store(out[row], image)
+                    else:
+                        out[take] = images.to(torch.uint8)
 
         for _ in in_order(work, jobs, self._num_workers()):
             pass
@@ -252,15 +255,17 @@ class Scene(ABC):
     def _fill(self, target: Tensor, light: Tensor, palettes: Mapping[str, Tensor]) -> None:
         """Write a geometry in all colours: `target` is (colours..., values), in the order of the sources."""
         colours = self._colour_sources()
-        slow = next(s for s in colours if s in self.layers or len(colours) == 1)
-        for i in range(target.shape[colours.index(slow)]):  # one level of a source at a time stays in the cache
-            some = {s: p[i : i + 1] if s == slow else p for s, p in palettes.items()}
+        # One level of the first layer at a time: that much stays in a core's cache.
+        axis = colours.index(self.layers[0]) if self.layers else 0
+        step = 1 if self.layers else target.shape[axis]
+        for i in range(0, target.shape[axis], step):
+            some = {s: p[i : i + step] if s == colours[axis] else p for s, p in palettes.items()}
             image = light[0].expand(*[1] * len(colours), -1)
             for layer, source in enumerate(self.layers, start=1):
                 image = image + _along(light[layer] * some[source], colours.index(source), len(colours))
             if self.exposure is not None:
                 image = image * _along(some[self.exposure], colours.index(self.exposure), len(colours))
-            _store(target.narrow(colours.index(slow), i, 1), self._finished(image))
+            _store(target.narrow(axis, i, step), self._finished(image))
 
     def _colour_sources(self) -> list[str]:
         return [s for s in self.sizes if s not in self.geometry]

@@ -87,7 +87,8 @@ class Solids:
         self.painters = {i: solid.paint for i, solid in enumerate(solids) if callable(solid.paint)}
         plain = [() if callable(solid.paint) else solid.paint for solid in solids]
         num_planes = max(map(len, plain))
-        self.paint = torch.tensor([paint or (0.0,) * num_planes for paint in plain], device=device)  # (s, planes)
+        # (s, planes)
+        self.paint = torch.tensor([paint or (0.0,) * num_planes for paint in plain], dtype=torch.float32, device=device)
         self.crowd_of = torch.zeros(len(solids), dtype=torch.int64, device=device)
         self.place_of = torch.zeros(len(solids), dtype=torch.int64, device=device)
         for i, crowd in enumerate(self.crowds):
@@ -106,7 +107,7 @@ def first_surface(solids: Solids, eye: Vec, rays: Vec, num_planes: int, behind: 
     the new solids are numbered downwards from −1, so that the two kinds stay apart.
     """
     shape, device = rays.x.shape, rays.x.device
-    limit = torch.full(shape, math.inf, device=device) if behind is None else behind.distance
+    limit = torch.full(shape, math.inf, dtype=torch.float32, device=device) if behind is None else behind.distance
     distance = limit.clone()
     hits = []
     for crowd in solids.crowds:

@@ -1,0 +1,109 @@
+"""Downloads, against a server on this machine that breaks off on request."""
+
+import hashlib
+import http.server
+import threading
+
+import pytest
+
+from qlae.data.download import PUBLISHED, Published, download
+
+CONTENT = bytes(range(256)) * 20_000
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        server = self.server
+        server.requests.append(self.headers.get("Range"))
+        start = 0
+        asked = self.headers.get("Range")
+        if asked and server.ranges and self.headers.get("If-Range") == server.etag:
+            start = int(asked.removeprefix("bytes=").removesuffix("-"))
+        if start >= len(server.content) > 0 and start:
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(server.content)}")
+            self.end_headers()
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(server.content) - start))
+        self.send_header("ETag", server.etag)
+        self.end_headers()
+        end = len(server.content) if server.breaks_at is None else server.breaks_at
+        self.wfile.write(server.content[start:end])
+
+
+@pytest.fixture
+def server():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.content, server.etag, server.ranges, server.breaks_at, server.requests = CONTENT, '"one"', True, None, []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server.published = Published(
+        f"http://127.0.0.1:{server.server_port}/set.npz", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
+    )
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_whole_download(server, tmp_path):
+    seen = []
+    path = download("x", tmp_path / "new", published=server.published, progress=lambda *step: seen.append(step))
+    assert path.read_bytes() == CONTENT
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert [p.name for p in path.parent.iterdir()] == ["set.npz"]
+    assert download("x", tmp_path / "new", published=server.published) == path
+    assert len(server.requests) == 1
+
+
+def test_it_goes_on_where_it_broke_off(server, tmp_path):
+    server.breaks_at = 1_000_000
+    with pytest.raises(ValueError, match=r"broke off .*: the same command goes on where it stopped"):
+        download("x", tmp_path, published=server.published)
+    assert not (tmp_path / "set.npz").exists()
+    server.breaks_at = None
+    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
+    assert server.requests == [None, "bytes=1000000-"]
+
+
+@pytest.mark.parametrize("change", ["another version", "no ranges"])
+def test_it_begins_anew_where_it_must(server, tmp_path, change):
+    server.breaks_at = 500_000
+    with pytest.raises(ValueError, match="broke off"):
+        download("x", tmp_path, published=server.published)
+    server.breaks_at = None
+    if change == "no ranges":
+        server.ranges = False
+    else:
+        server.etag = '"two"'
+    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
+
+
+def test_all_bytes_were_there_but_not_the_name(server, tmp_path):
+    (tmp_path / "set.npz.part").write_bytes(CONTENT)
+    (tmp_path / "set.npz.part.json").write_text('{"version": "\\"one\\""}')
+    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
+    server.content = CONTENT[:-1] + b"x"
+    with pytest.raises(ValueError, match="does not have its checksum, and was removed"):
+        download("x", tmp_path, published=server.published)
+    assert not list(tmp_path.glob("*.npz*")) or [p.name for p in tmp_path.iterdir()] == ["set.npz.part.json"]
+
+
+def test_no_server(tmp_path):
+    with pytest.raises(ValueError, match="broke off"):
+        download("x", tmp_path, published=Published("http://127.0.0.1:9/set.npz"))
+
+
+def test_names(tmp_path):
+    with pytest.raises(ValueError, match="unknown download 'shapes3': did you mean \"shapes3d\""):
+        download("shapes3", tmp_path)
+    with pytest.raises(ValueError, match="no lasting public address of falcor3d is known; it can be rendered"):
+        download("falcor3d", tmp_path)
+    with pytest.raises(ValueError, match="choose one of mpi3d-toy"):
+        download("mpi3d", tmp_path)
+    assert all(p.url.startswith("https://") for p in PUBLISHED.values())
