@@ -106,7 +106,9 @@ def check_dci(name: str, result: DCI, implementation: str, keys: tuple[str, str,
         recorded = expected(name, implementation, key)
         value = recorded.get("seed0") if isinstance(recorded, dict) else recorded
         if isinstance(value, int | float):
-            assert ours == pytest.approx(value, abs=tolerance)
+            # Held-out accuracy moves in steps: a near tie of two classes may fall otherwise on another processor.
+            step = 1.5 / (0.1 * CASES[name]["n"]) / CASES[name]["num_sources"] if key == "I" else 0.0
+            assert ours == pytest.approx(value, abs=tolerance + step)
 
 
 @pytest.mark.parametrize(

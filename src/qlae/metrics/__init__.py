@@ -20,11 +20,15 @@ from qlae.metrics.paired import beta_vae_score, factor_vae_score
 from qlae.metrics.psnr import psnr
 from qlae.metrics.result import Score
 from qlae.metrics.sap import sap
+from qlae.metrics.scoring import METRICS, Scores, score, score_file
+from qlae.metrics.table import plot_nmi, print_scores, score_table
 
 __all__ = [
     "DCI",
+    "METRICS",
     "InfoMEC",
     "Score",
+    "Scores",
     "beta_vae_score",
     "dci",
     "explicitness",
@@ -36,6 +40,11 @@ __all__ = [
     "modularity",
     "mutual_information",
     "nmi",
+    "plot_nmi",
+    "print_scores",
     "psnr",
     "sap",
+    "score",
+    "score_file",
+    "score_table",
 ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from qlae.metrics.inputs import Floats
@@ -49,7 +50,8 @@ def forest_by_depth(
         random_state=seed,
         n_jobs=n_jobs,
     )
-    forest.fit(train, train_targets)
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # checked before, not once a tree
+        forest.fit(train, train_targets)
     predictions, importances = read_prefixes(forest, test, depths)
     if classify:
         predicted = forest.classes_[predictions.argmax(axis=2)]
@@ -73,46 +75,32 @@ def read_prefixes(forest: Any, test: Any, depths: Sequence[int]) -> tuple[Floats
 
 
 def _add_tree(tree: Any, X: Any, depths: Sequence[int], predictions: Floats, importances: Floats) -> None:
-    left, right, feature, threshold = tree.children_left, tree.children_right, tree.feature, tree.threshold
     value = tree.value[:, 0, :]
     if value.shape[1] > 1 and value[0].sum() > 1.5:  # older scikit-learn keeps counts instead of shares
         value = value / value.sum(axis=1, keepdims=True)
-    gains, depth_of = _gains(tree)
-    rows = np.arange(X.shape[0])
-    node = np.zeros(X.shape[0], dtype=np.int64)
-    depth, last = 0, None
+    path = tree.decision_path(X)  # each sample's nodes, from the root down
+    lengths = np.diff(path.indptr) - 1
+    deepest, last = -1, None
     for place in np.argsort(depths):
-        moved = False
-        while depth < depths[place]:
-            inner = left[node] >= 0
-            if not inner.any():
-                break
-            goes_left = X[rows, feature[node]] <= threshold[node]
-            node = np.where(inner, np.where(goes_left, left[node], right[node]), node)
-            depth, moved = depth + 1, True
-        if moved or last is None:
-            last = value[node]
+        depth = min(depths[place], int(lengths.max()))
+        if depth > deepest:
+            deepest, last = depth, value[path.indices[path.indptr[:-1] + np.minimum(depth, lengths)]]
         predictions[place] += last
-        above = depth_of < depths[place]
-        by_feature = np.bincount(feature[above], weights=gains[above], minlength=X.shape[1])
-        total = by_feature.sum()
-        if total > 0:
-            importances[place] += by_feature / total
+    above = np.cumsum(_gains(tree, X.shape[1]), axis=0)[np.minimum(depths, tree.max_depth) - 1]
+    totals = above.sum(axis=1, keepdims=True)
+    importances += np.divide(above, totals, out=np.zeros_like(above), where=totals > 0)
 
 
-def _gains(tree: Any) -> tuple[Floats, Any]:
-    """Impurity decrease of each node (0 for leaves) and its depth (huge for leaves, so that they count nowhere)."""
+def _gains(tree: Any, num_features: int) -> Floats:
+    """(depth of the tree, n_z) impurity decrease by the depth and the feature of the split; at least one row."""
     left, right = tree.children_left, tree.children_right
     weight = tree.weighted_n_node_samples * tree.impurity
-    inner = np.flatnonzero(left >= 0)
-    gains = np.zeros(tree.node_count)
-    gains[inner] = weight[inner] - weight[left[inner]] - weight[right[inner]]
-    depth = np.zeros(tree.node_count, dtype=np.int64)
+    gains = np.zeros((max(tree.max_depth, 1), num_features))
     level = np.array([0])
-    while level.size:  # level by level: children lie one deeper
+    for row in gains:
         parents = level[left[level] >= 0]
-        children = np.concatenate([left[parents], right[parents]])
-        depth[children] = np.concatenate([depth[parents], depth[parents]]) + 1
-        level = children
-    depth[left < 0] = np.iinfo(np.int64).max
-    return gains, depth
+        below = left[parents], right[parents]
+        decrease = weight[parents] - weight[below[0]] - weight[below[1]]
+        row += np.bincount(tree.feature[parents], weights=decrease, minlength=num_features)
+        level = np.concatenate(below)
+    return gains

@@ -1,0 +1,222 @@
+"""One call for all: `score(sources, latents, metrics=[…])`, with bootstrap intervals, and `score_file` for an .npz."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from qlae.metrics.dci import dci
+from qlae.metrics.infoe import explicitness_per_source
+from qlae.metrics.infomec import concentration, infomec
+from qlae.metrics.information import estimate, normalise
+from qlae.metrics.inputs import Latents, Sources, check_pair
+from qlae.metrics.irs import irs
+from qlae.metrics.mcc import mcc
+from qlae.metrics.mig import mig
+from qlae.metrics.modularity import explicitness, modularity
+from qlae.metrics.protocols import PROTOCOLS, Protocol, find_protocol
+from qlae.metrics.sap import sap
+
+METRICS = ("infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc")
+_NUMBERS = ("infom", "infoe", "infoe_scalar", "infoc", "d", "c", "i", *METRICS[2:])
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The results of several metrics, their numbers by name, and intervals if they were asked for."""
+
+    results: Mapping[str, Any]
+    """Metric → its result object."""
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Number → the interval that holds it with `confidence`, by the bootstrap."""
+    confidence: float = 0.95
+    num_bootstrap: int = 0
+
+    @property
+    def values(self) -> dict[str, float]:
+        """All numbers by name: infom, infoe, infoe_scalar, infoc, d, c, i, mig, …"""
+        numbers: dict[str, float] = {}
+        for result in self.results.values():
+            numbers.update({key: value for key, value in result.to_dict().items() if key in _NUMBERS})
+        return {name: numbers[name] for name in _NUMBERS if name in numbers}
+
+    def __getitem__(self, name: str) -> float:
+        return self.values[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, strings and lists, fit for JSON: each metric's own, and the intervals."""
+        plain: dict[str, Any] = {name: result.to_dict() for name, result in self.results.items()}
+        if self.intervals:
+            plain["bootstrap"] = {
+                "num_bootstrap": self.num_bootstrap,
+                "confidence": self.confidence,
+                "intervals": {name: list(ends) for name, ends in self.intervals.items()},
+            }
+        return plain
+
+    def __str__(self) -> str:
+        lines = [str(result) for result in self.results.values()]
+        if self.intervals:
+            lines.append(f"{self.confidence:.0%} intervals ({self.num_bootstrap} bootstrap samples):")
+            lines += [f"  {name} {low:.3f} to {high:.3f}" for name, (low, high) in self.intervals.items()]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Scores({', '.join(f'{name} {value:.3f}' for name, value in self.values.items())})"
+
+
+def score(
+    sources: Any,
+    latents: Any,
+    *,
+    metrics: Sequence[str] = ("infomec",),
+    protocol: str = "paper",
+    seed: int = 0,
+    bootstrap: int = 0,
+    confidence: float = 0.95,
+    n_jobs: int | None = None,
+    source_kinds: str | Sequence[str] = "auto",
+    latent_kind: str = "auto",
+    progress: Callable[[str], None] | None = None,
+) -> Scores:
+    """Several metrics of one representation.
+
+    Parameters
+    ----------
+    sources, latents : as for `infomec`.
+    metrics : names out of "infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc"; "all" for all.
+    protocol : of InfoMEC; the others take their own default.
+    seed : of everything random.
+    bootstrap : number of half samples (rows drawn without replacement) on which every number is computed again. Half
+        of n rows vary around the whole as much as the whole would around the truth, so the quantiles of their
+        deviations give the intervals. Rows are not drawn twice: KSG, and in-sample regression, would take that for
+        information. Active latents stay those of the whole sample.
+    confidence : of the intervals.
+    n_jobs : processes for the bootstrap, as in joblib.
+    progress : called with a line before each part, for a progress bar.
+
+    >>> import numpy as np
+    >>> sources = np.random.default_rng(0).integers(0, 4, size=(500, 2))
+    >>> scores = score(sources, sources, metrics=["infomec", "mig"])
+    >>> scores["infom"] > 0.97, scores["mig"] > 0.97
+    (True, True)
+    """
+    names = list(METRICS) if metrics == "all" or list(metrics) == ["all"] else list(metrics)
+    unknown = [name for name in names if name not in METRICS]
+    if unknown or not names:
+        raise ValueError(f"metrics are {names}; allowed are {', '.join(map(repr, METRICS))}, or 'all'.")
+    if not 0 < confidence < 1 or bootstrap < 0:
+        raise ValueError(
+            f"confidence is {confidence} and bootstrap {bootstrap}; give 0 < confidence < 1, bootstrap ≥ 0."
+        )
+    find_protocol(protocol)
+    kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
+    results = {}
+    for name in names:
+        if progress is not None:
+            progress(name)
+        results[name] = _compute(name, sources, latents, protocol, seed, kinds)
+    whole = Scores(results)
+    if not bootstrap:
+        return whole
+    checked, given = check_pair(sources, latents, **kinds)
+    jobs = (
+        delayed(_resampled)(checked, given, names, PROTOCOLS[protocol], whole.results, seed + 1 + draw)
+        for draw in range(bootstrap)
+    )
+    drawn = []
+    for count, numbers in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), start=1):
+        if progress is not None:
+            progress(f"bootstrap {count} of {bootstrap}")
+        drawn.append(numbers)
+    intervals = {
+        name: _interval(value, [numbers[name] for numbers in drawn if name in numbers], confidence)
+        for name, value in whole.values.items()
+        if any(name in numbers for numbers in drawn)
+    }
+    return Scores(results, intervals, confidence, bootstrap)
+
+
+def score_file(path: str | Path, **options: Any) -> Scores:
+    """`score` of a file with arrays `sources` and `latents` (.npz); options as for `score`."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = list(file.keys()) if hasattr(file, "keys") else []
+            if not {"sources", "latents"} <= set(names):
+                held = ", ".join(names) or "a single unnamed array"
+                raise ValueError(f"{path} holds {held}; arrays named 'sources' and 'latents' are needed.")
+            sources, latents = file["sources"], file["latents"]
+    except (OSError, EOFError) as error:
+        raise ValueError(
+            f"{path} cannot be read as .npz ({error}); write it with np.savez(path, sources=…, latents=…)."
+        ) from error
+    return score(sources, latents, **options)
+
+
+def _compute(name: str, sources: Any, latents: Any, protocol: str, seed: int, kinds: Mapping[str, Any]) -> Any:
+    seeded: dict[str, Callable[..., Any]] = {"dci": dci, "mig": mig, "sap": sap}
+    plain: dict[str, Callable[..., Any]] = {
+        "modularity": modularity,
+        "explicitness": explicitness,
+        "irs": irs,
+        "mcc": mcc,
+    }
+    if name == "infomec":
+        return infomec(sources, latents, protocol=protocol, seed=seed, **kinds)
+    if name in seeded:
+        return seeded[name](sources, latents, seed=seed, **kinds)
+    return plain[name](sources, latents, **kinds)
+
+
+def _resampled(
+    sources: Sources, latents: Latents, names: Sequence[str], protocol: Protocol, whole: Mapping[str, Any], seed: int
+) -> dict[str, float]:
+    """The numbers of one half sample; what depends on the whole sample only (active latents) is not redone."""
+    n = sources.num_samples
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[: max(2, n // 2)])
+    part, drawn = sources.rows(rows), latents.rows(rows)
+    numbers: dict[str, float] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in names:
+            if name == "infomec":
+                numbers.update(_infomec_numbers(part, drawn, protocol, whole[name].active, seed))
+            else:
+                given: Any = drawn.codes if drawn.codes is not None else drawn.values
+                labels = np.where(part.discrete, part.labels, part.values)
+                kinds = {"source_kinds": ["discrete" if d else "continuous" for d in part.discrete]}
+                result = _compute(name, labels, given, protocol.name, seed, kinds).to_dict()
+                numbers.update({key: value for key, value in result.items() if key in _NUMBERS})
+    return numbers
+
+
+def _infomec_numbers(
+    sources: Sources, latents: Latents, protocol: Protocol, active: Any, seed: int
+) -> dict[str, float]:
+    varying = sources.varying
+    matrix = normalise(np.maximum(estimate(sources, latents, k=protocol.k, seed=seed), 0.0), sources, latents)
+    kept = matrix[np.ix_(varying, active)]
+    numbers = {"infom": concentration(kept.T), "infoc": concentration(kept)}
+    how = protocol.code_input if latents.discrete else "scalar"
+    if varying.any():
+        numbers["infoe"] = float(explicitness_per_source(sources, latents, protocol, how)[varying].mean())
+        if latents.discrete and protocol.solver == "converged":
+            scalar = explicitness_per_source(sources, latents, protocol, "scalar")
+            numbers["infoe_scalar"] = float(scalar[varying].mean())
+    return numbers
+
+
+def _interval(value: float, drawn: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The value, plus the quantiles of how half samples deviate from their mean, within [0, 1]."""
+    ends = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]) - np.mean(drawn)
+    low, high = np.clip(value + ends, 0.0, 1.0)
+    return float(low), float(high)
