@@ -43,7 +43,8 @@ class Crowd:
         num_pictures, num_rays = rays.x.shape
         cones = self._cones(apex)
         found = []
-        step = max(1, PAIRS_AT_ONCE[rays.x.device.type] // (num_pictures * num_rays))
+        at_once = PAIRS_AT_ONCE["cpu" if rays.x.device.type == "cpu" else "cuda"]
+        step = 1 if cones is None else max(1, at_once // (num_pictures * num_rays))
         for first in range(0, len(self.indices), step):
             if cones is None:
                 near = torch.ones(num_pictures, 1, num_rays, dtype=torch.bool, device=rays.x.device)
@@ -58,10 +59,14 @@ class Crowd:
                 near &= among[:, None]
             pictures, solids, at = near.nonzero(as_tuple=True)
             found.append((pictures, solids + first, at))
-        return found[0] if len(found) == 1 else tuple(torch.cat(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
+        pictures, solids, at = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return pictures, solids, at
 
     def _cones(self, apex: Vec) -> tuple[Vec, Tensor] | None:
-        """Unit axis and cosine of the cone that holds each solid as seen from the apex: (s, b or 1)."""
+        """Unit axis and cosine of the cone that holds each solid as seen from the apex: (s, b or 1).
+
+        ``None`` if the solids are everywhere.
+        """
         sphere = self.stack.bound()
         if sphere is None:
             return None

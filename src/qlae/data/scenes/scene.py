@@ -30,8 +30,8 @@ from ..sources import CATEGORIES, SOURCES, last_level
 from .tracing import SUBSAMPLES
 from .workers import in_order, num_cores
 
-#: How work is cut into jobs: change it together with `RENDERER_VERSION`, or unfinished work on disk goes on wrongly.
-#: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call.
+#: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call. They decide how work is
+#: cut into jobs: change them together with `RENDERER_VERSION`, or unfinished work on disk goes on wrongly.
 RAYS_AT_ONCE = {"cpu": 2**18, "cuda": 2**24}
 #: Geometries are kept for later images when all of a scene's fit into this many bytes.
 KEEP_BYTES = 2**29
@@ -44,7 +44,7 @@ class _Job:
     """A few geometries, and the images that have them."""
 
     geometries: NDArray[np.float64]  # (g, number of geometry sources)
-    rows: Any  # what `paint` needs to know about the images
+    rows: list[NDArray[np.int64]]  # for each geometry, the rows of its images
 
 
 class Scene(ABC):
@@ -130,7 +130,6 @@ class Scene(ABC):
         for part in _chunks(len(unique), self._geometries_at_once()):
             rows = [order[ends[i] : ends[i + 1]] for i in range(part.start, part.stop)]
             jobs.append(_Job(unique[part], rows))
-
         factors = self._factors({s: torch.from_numpy(wanted[:, self._columns[s]]) for s in self._colour_sources()})
 
         def work(job: _Job) -> None:
@@ -289,7 +288,7 @@ class Scene(ABC):
         return 4 * (1 + len(self.layers)) * self._num_values()
 
     def _geometries_at_once(self) -> int:
-        return max(1, RAYS_AT_ONCE[self.device.type] // (SUBSAMPLES * self.resolution**2))
+        return max(1, RAYS_AT_ONCE["cpu" if self.device.type == "cpu" else "cuda"] // (SUBSAMPLES * self.resolution**2))
 
     def _num_workers(self) -> int:
         return num_cores() if self.device.type == "cpu" else 1

@@ -209,8 +209,11 @@ class Frustum(Solid):
         axis, height, taper = self._shape()
         offset = point - self.start
         place = offset.dot(axis)
-        side = ((offset - axis * place).unit() - axis * taper).unit()
-        low, high = place < 1e-3 * height, place > (1 - 1e-3) * height
+        from_axis = offset - axis * place
+        side = (from_axis.unit() - axis * taper).unit()
+        # On a cap if that is nearer than the side; both distances are zero on the rim alone.
+        from_side = (from_axis.length() - (self.start_radius + taper * place)).abs()
+        low, high = place.abs() < from_side, (place - height).abs() < from_side
         cap = torch.where(high, 1.0, -1.0)
         flat = low | high
         return Vec(*(torch.where(flat, cap * a, s) for a, s in ((axis.x, side.x), (axis.y, side.y), (axis.z, side.z))))
