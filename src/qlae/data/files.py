@@ -16,10 +16,9 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import os
 import re
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,11 @@ from numpy.typing import NDArray
 
 from .folders import Files, open_files
 from .imageset import ImageSet
-from .pictures import decode, resized
+from .pictures import decode, mapped, resized
 from .sources import SOURCES, grid_rows, require_known
 from .streams import ArrayStream
 
-BATCH = 500
+BATCH = 200
 #: MPI3D by its number of images: the everyday objects, and the toy, realistic and real sets.
 MPI3D_COLORS_AND_SHAPES = {460_800: 4, 1_036_800: 6}
 #: The labels of Shapes3D are values, not levels.
@@ -187,11 +186,9 @@ def png_batches(files: Files, names: list[str]) -> Callable[[int, int], Iterator
             raise ValueError(f"{name} in {files.path} cannot be read ({error}): unpack or download it again") from error
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
-        reading = ((name, content, resolution) for name, content in files.read(names[first:]))
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-            for _ in range(math.ceil((len(names) - first) / BATCH)):
-                some = [job for _, job in zip(range(BATCH), reading, strict=False)]
-                yield np.stack(list(pool.map(decoded, some)))
+        images = mapped(decoded, ((name, content, resolution) for name, content in files.read(names[first:])))
+        while batch := list(islice(images, BATCH)):
+            yield np.stack(batch)
 
     return batches
 

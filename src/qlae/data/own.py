@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import os
 import re
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from numpy.typing import NDArray
 from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
 from .imageset import ImageSet
-from .pictures import decode, resized
+from .pictures import decode, mapped, resized
 from .streams import ArrayStream, keys_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
@@ -122,10 +120,7 @@ def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None,
             return name, str(error), digest
         return name, None, digest
 
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        reading = files.read(names)
-        while some := [item for _, item in zip(range(BATCH), reading, strict=False)]:
-            yield from pool.map(look, some)
+    return mapped(look, files.read(names))
 
 
 def _array_sources(sources: str | Path | NDArray[Any], num_images: int) -> NDArray[Any]:

@@ -7,21 +7,30 @@ shorter side and cut in the middle. Scaling is antialiased and bicubic.
 from __future__ import annotations
 
 import io
-from typing import Any
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 #: Larger files or pictures are taken for an accident or an attack.
-MAX_FILE_BYTES = 2**27
+MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26
 
 
 def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
     """An image file's bytes → (resolution, resolution, 3). A ``ValueError`` says why if it cannot be."""
+    if not content:
+        raise ValueError("it is empty or cannot be opened")
     if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"its file has {len(content):,} bytes, more than {MAX_FILE_BYTES:,}")
+        raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
     try:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as image:
             width, height = image.size
@@ -34,6 +43,19 @@ def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
     except Exception as error:
         # Decoders throw nearly anything at damaged bytes; whatever it is, the file cannot be read.
         raise ValueError(f"{type(error).__name__}: {error}") from error
+
+
+def mapped(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """``work(item)`` on a few threads, in order; only a few items are held at a time, however many there are."""
+    num_threads = min(4, os.cpu_count() or 1)
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(num_threads) as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > 2 * num_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def as_rgb(image: Image.Image) -> Image.Image:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import ImageArray
+from .dataset import ImageArray, Progress
 from .rendered import row_indices
 from .sources import CATEGORIES, CIRCULAR, SOURCES, require_known
 
@@ -134,5 +134,15 @@ class NoisyImages:
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("noisy images are made anew: they cannot become an array without a copy")
-        images = self[:]
+        images = self.render_all()
         return images if dtype is None else images.astype(dtype)
+
+    def render_all(self, *, progress: Progress | None = None) -> NDArray[np.uint8]:
+        """All images."""
+        out = np.empty(self.shape, dtype=np.uint8)
+        for first in range(0, len(self), 1000):
+            rows = slice(first, min(first + 1000, len(self)))
+            out[rows] = self[rows]
+            if progress is not None:
+                progress(rows.stop, len(self))
+        return out
