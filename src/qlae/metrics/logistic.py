@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from qlae.metrics.inputs import Floats, Ints
-from qlae.metrics.newton import Fit, Singles, Solve, minimise
+from qlae.metrics.newton import Fit, Reals, Solve, minimise, working_type
 
 _BLOCK = 512  # rows of the Hessian's sum taken at a time
 _HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; it is taken over as many samples
@@ -35,36 +34,37 @@ class _Dense:
 
     def __init__(self, X: Floats, size: int) -> None:
         self.X, self.size = X, size
-        self.X32 = X.astype(np.float32)
+        self.working = working_type(X.shape[0], size)
+        self.narrow = X.astype(self.working, copy=False)
         self.weight = np.ones(X.shape[1])
         self.upper = np.triu_indices(X.shape[1])
         wanted = max(2000, _HESSIAN_WORK // (X.shape[1] * size) ** 2)
         self.stride = max(1, X.shape[0] // wanted)
-        self._products: Singles | None = None
+        self._products: Reals | None = None
 
-    def products(self) -> Singles:
+    def products(self) -> Reals:
         """(d (d + 1) / 2, m) products of two features, for the samples that the Hessian is taken over; made once."""
         if self._products is None:
-            part = np.ascontiguousarray(self.X32[:: self.stride].T)
+            part = np.ascontiguousarray(self.narrow[:: self.stride].T)
             self._products = part[self.upper[0]]
             self._products *= part[self.upper[1]]
         return self._products
 
-    def forward(self, weights: NDArray[np.floating]) -> NDArray[np.floating]:
-        return (self.X32 if weights.dtype == np.float32 else self.X) @ weights
+    def forward(self, weights: Reals) -> Reals:
+        return (self.narrow if weights.dtype == self.working else self.X) @ weights
 
-    def backward(self, residuals: NDArray[np.floating]) -> NDArray[np.floating]:
-        return (self.X32 if residuals.dtype == np.float32 else self.X).T @ residuals
+    def backward(self, residuals: Reals) -> Reals:
+        return (self.narrow if residuals.dtype == self.working else self.X).T @ residuals
 
-    def preconditioner(self, probabilities: Singles, total: int) -> Callable[[float], Solve]:
+    def preconditioner(self, probabilities: Reals, total: int) -> Callable[[float], Solve]:
         P, products = probabilities[:: self.stride], self.products()
         d = self.X.shape[1]
         if d * (self.size - 1) > _FULL_HESSIAN:
             sums = (products @ (P * (1 - P))).T
-            return block_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight)
+            return block_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight, self.working)
         free = self.size - 1  # the last class is the reference
         first, second = np.triu_indices(free)
-        sums = np.zeros((first.size, self.upper[0].size), dtype=np.float32)
+        sums = np.zeros((first.size, self.upper[0].size), dtype=self.working)
         for start in range(0, P.shape[0], _BLOCK):
             part = np.ascontiguousarray(P[start : start + _BLOCK, :free].T)
             both = part[first]
@@ -81,7 +81,7 @@ class _Dense:
         def build(damping: float) -> Solve:
             # With the reference class at 0, a ridge on all classes is I − 11ᵀ/size on the others.
             ridge = np.kron(np.eye(free) - 1.0 / self.size, damping * np.eye(d))
-            extra = 1e-7 * trace
+            extra = (1e-7 if self.working is np.float32 else 1e-14) * trace
             while True:
                 try:
                     factor = cho_factor(hessian + ridge + extra * np.eye(free * d), check_finite=False)
@@ -89,12 +89,12 @@ class _Dense:
                 except LinAlgError:
                     extra *= 10
 
-            def solve(G: Singles) -> Singles:
+            def solve(G: Reals) -> Reals:
                 # The gradient sums to 0 over classes; the step is given the same form.
                 V = np.zeros((d, self.size))
                 V[:, :free] = cho_solve(factor, G[:, :free].T.reshape(-1), check_finite=False).reshape(free, d).T
                 V -= V.mean(axis=1, keepdims=True)
-                return V.astype(np.float32)
+                return V.astype(self.working)
 
             return solve
 
@@ -109,20 +109,21 @@ class _Dense:
         return square
 
 
-def block_solver(blocks: Floats, weight: Floats) -> Callable[[float], Solve]:
+def block_solver(blocks: Floats, weight: Floats, working: type[np.floating]) -> Callable[[float], Solve]:
     """λ → solver with one (D, D) block a class, each damped by λ diag(weight)."""
     diagonals = np.einsum("kii->ki", blocks)  # (classes, D)
     least = 1e-9 * max(float(diagonals.max()), 1e-9) * weight
+    unit = 1.0 + (1e-5 if working is np.float32 else 1e-9)
 
     def build(damping: float) -> Solve:
         # Scaled to a unit diagonal, so that single precision will do for the inverse.
         scale = 1.0 / np.sqrt(diagonals + damping * weight + least)
         scaled = blocks * scale[:, :, None] * scale[:, None, :]
-        scaled[:, np.arange(weight.size), np.arange(weight.size)] = 1.0 + 1e-5
-        inverses = np.linalg.inv(scaled).astype(np.float32)
-        narrow = scale.astype(np.float32)
+        scaled[:, np.arange(weight.size), np.arange(weight.size)] = unit
+        inverses = np.linalg.inv(scaled).astype(working)
+        narrow = scale.astype(working)
 
-        def solve(G: Singles) -> Singles:
+        def solve(G: Reals) -> Reals:
             return np.ascontiguousarray((np.matmul(inverses, (G.T * narrow)[:, :, None])[:, :, 0] * narrow).T)
 
         return solve

@@ -22,7 +22,7 @@ from scipy import sparse
 
 from qlae.metrics.inputs import Bools, Floats, Ints
 from qlae.metrics.logistic import block_solver
-from qlae.metrics.newton import Fit, Singles, Solve, minimise
+from qlae.metrics.newton import Fit, Reals, Solve, minimise
 
 _GROUP = 1024  # latents share a table of at most this many joint codes
 _BLOCK_SAMPLES = 20_000  # samples that the preconditioner is built from, at most
@@ -79,7 +79,7 @@ class _OneHot:
         self.X = _indicator(columns, self.starts[-1])
         self.X64 = self.X.astype(np.float64) if n <= _BLOCK_SAMPLES else None
 
-    def forward(self, weights: NDArray[np.floating]) -> NDArray[np.floating]:
+    def forward(self, weights: Reals) -> Reals:
         table = np.empty((self.starts[-1], weights.shape[1]), dtype=weights.dtype)
         for g, group in enumerate(self.groups):
             joint = np.zeros((1, weights.shape[1]), dtype=weights.dtype)
@@ -89,7 +89,7 @@ class _OneHot:
             table[self.starts[g] : self.starts[g + 1]] = joint
         return np.asarray(self._matrix(weights.dtype) @ table)
 
-    def backward(self, residuals: NDArray[np.floating]) -> NDArray[np.floating]:
+    def backward(self, residuals: Reals) -> Reals:
         size = residuals.shape[1]
         sums = self._matrix(residuals.dtype).T @ residuals
         result = np.empty((self.offsets[-1], size), dtype=residuals.dtype)
@@ -103,7 +103,7 @@ class _OneHot:
     def _matrix(self, dtype: np.dtype[np.floating]) -> sparse.csr_matrix:
         return self.X64 if dtype == np.float64 and self.X64 is not None else self.X
 
-    def preconditioner(self, probabilities: Singles, total: int) -> Callable[[float], Solve]:
+    def preconditioner(self, probabilities: Reals, total: int) -> Callable[[float], Solve]:
         stride = -(-self.codes.shape[0] // _BLOCK_SAMPLES)
         codes, P = self.codes[::stride], probabilities[::stride]
         sums = self._pairs(codes, stride).T @ (P * (1 - P)) * (stride / total)
@@ -118,7 +118,7 @@ class _OneHot:
                 blocks[:, rows, columns] = part
                 blocks[:, columns, rows] = part.transpose(0, 2, 1)
                 place += cells
-        return block_solver(blocks, self.weight)
+        return block_solver(blocks, self.weight, P.dtype.type)
 
     def _pairs(self, codes: Ints, stride: int) -> sparse.csr_matrix:
         """(n, all pairs of codes) which codes of two latents meet in each sample; made once."""

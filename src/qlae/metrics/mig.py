@@ -84,7 +84,8 @@ def _binned(sources: Sources, latents: Latents, num_bins: int, protocol: str) ->
         norms = np.array([entropy(column) for column in bins.T])[None, :]
     else:
         norms = np.array([entropy(column) for column in labels.T])[:, None]
-    return np.asarray(np.divide(nats, norms, out=np.zeros_like(nats), where=norms > 0))
+    shares = np.divide(nats, norms, out=np.zeros_like(nats), where=norms > 0)
+    return np.asarray(np.minimum(shares, 1.0))
 
 
 def top_two_gaps(matrix: Floats) -> Floats:

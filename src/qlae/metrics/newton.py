@@ -20,10 +20,16 @@ from numpy.typing import NDArray
 
 from qlae.metrics.inputs import Bools, Floats, Ints
 
-Singles = NDArray[np.float32]
-Solve = Callable[[Singles], Singles]
+Reals = NDArray[np.floating]
+Solve = Callable[[Reals], Reals]
 
 _DOUBLE_ENTRIES = 1 << 23  # logits in double precision up to this many
+_DOUBLE_STEPS = 1 << 18  # steps, too, up to this many
+
+
+def working_type(num_samples: int, size: int) -> type[np.floating]:
+    """Precision that steps are computed in: a small problem can afford double, which the last digits ask for."""
+    return np.float64 if num_samples * size <= _DOUBLE_STEPS else np.float32
 
 
 @dataclass(frozen=True)
@@ -41,20 +47,20 @@ class Design(Protocol):
     weight: Floats
     """(D,) mean square of each feature: R in the text above."""
 
-    def forward(self, weights: NDArray[np.floating]) -> NDArray[np.floating]:
+    def forward(self, weights: Reals) -> Reals:
         """X W, (n, classes), in the precision of W."""
 
-    def backward(self, residuals: NDArray[np.floating]) -> NDArray[np.floating]:
+    def backward(self, residuals: Reals) -> Reals:
         """Xᵀ R, (D, classes), in the precision of R."""
 
-    def preconditioner(self, probabilities: Singles, total: int) -> Callable[[float], Solve]:
+    def preconditioner(self, probabilities: Reals, total: int) -> Callable[[float], Solve]:
         """λ → approximate solution of (H + λ R) V = G, for G of shape (D, classes)."""
 
 
 @dataclass(frozen=True, eq=False)
 class _State:
     weights: Floats  # (D, classes)
-    probabilities: NDArray[np.floating]  # (n, classes)
+    probabilities: Reals  # (n, classes)
     loss: float
     separated: bool
 
@@ -79,6 +85,8 @@ def minimise(
     build: Callable[[float], Solve] | None = None
     effort = 0
     rows = np.arange(labels.size)
+    working = working_type(labels.size, start.shape[1])
+    floor = 1e-12 if working is np.float32 else 1e-17
     for iteration in range(max_iterations):
         if state.separated:
             return Fit(0.0, True, iteration)
@@ -86,7 +94,7 @@ def minimise(
         residuals[rows, labels] -= 1.0
         gradient = design.backward(residuals).astype(np.float64) / total
         del residuals
-        probabilities = state.probabilities.astype(np.float32, copy=False)
+        probabilities = state.probabilities.astype(working, copy=False)
         fresh = build is None or effort > 8  # an older Hessian will do while it serves well
         if build is None or fresh:
             build = design.preconditioner(probabilities, total)
@@ -107,13 +115,14 @@ def minimise(
         if trial.loss <= state.loss or trial.separated:
             state = trial
         if expected <= tolerance:
-            if fresh and not bound and patience < 0.1:
+            settled = patience < 0.1 and not (bound and damping > floor)
+            if fresh and (settled or expected <= 1e-4 * tolerance):
                 return Fit(0.0 if state.separated else state.loss, True, iteration + 1)
             build = None
         patience = 0.1 if expected > 30 * tolerance else 0.02  # solve the last steps well
         if gain > 0.75:
-            damping = max((0.01 if 0.9 < gain < 1.5 else 0.1) * damping, 1e-12)
-        elif gain < 0.25:
+            damping = max((0.01 if 0.9 < gain < 1.5 else 0.1) * damping, floor)
+        elif gain < 0.25 and expected > tolerance:
             damping = min(10.0 * damping, 1e6)
     return Fit(state.loss, False, max_iterations)
 
@@ -140,12 +149,13 @@ def _evaluate(design: Design, labels: Ints, weights: Floats, allowed: Bools | No
 
 
 def _conjugate_gradients(
-    design: Design, P: Singles, gradient: Floats, damping: float, solve: Solve, total: int, patience: float
+    design: Design, P: Reals, gradient: Floats, damping: float, solve: Solve, total: int, patience: float
 ) -> tuple[Floats, float, bool, int]:
     """An inexact solution V of (H + λ R) V = −gradient: V, the decrease it promises, whether λ shortened it, effort."""
-    ridge = (damping * design.weight)[:, None].astype(np.float32)
+    working = P.dtype.type
+    ridge = (damping * design.weight)[:, None].astype(working)
     step = np.zeros_like(gradient)
-    residual = (-gradient).astype(np.float32)
+    residual = (-gradient).astype(working)
     z = solve(residual)
     direction = z.copy()
     rz = float(np.vdot(residual, z))
@@ -154,7 +164,7 @@ def _conjugate_gradients(
         U = design.forward(direction)
         U -= np.einsum("nk,nk->n", P, U)[:, None]
         U *= P
-        curved = design.backward(U) / np.float32(total) + ridge * direction
+        curved = design.backward(U) / working(total) + ridge * direction
         curvature = float(np.vdot(direction, curved))
         if not curvature > 0.0 or not rz > 0.0:
             break
@@ -164,9 +174,9 @@ def _conjugate_gradients(
         decrease += gain
         if i * gain <= patience * decrease:  # Nash's rule: more iterations would add little
             break
-        residual -= np.float32(alpha) * curved
+        residual -= working(alpha) * curved
         z = solve(residual)
         rz, previous = float(np.vdot(residual, z)), rz
-        direction = z + np.float32(rz / previous) * direction
+        direction = z + working(rz / previous) * direction
     bound = float(np.sum(ridge * step**2)) > 0.1 * decrease
     return step, decrease, bound, i

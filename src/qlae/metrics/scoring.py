@@ -149,17 +149,16 @@ def score_file(path: str | Path, **options: Any) -> Scores:
     if not path.is_file():
         raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
     try:
-        with np.load(path, allow_pickle=False) as file:
-            names = list(file.keys()) if hasattr(file, "keys") else []
-            if not {"sources", "latents"} <= set(names):
-                held = ", ".join(names) or "a single unnamed array"
-                raise ValueError(f"{path} holds {held}; arrays named 'sources' and 'latents' are needed.")
-            sources, latents = file["sources"], file["latents"]
-    except (OSError, EOFError) as error:
+        file = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError) as error:
         raise ValueError(
-            f"{path} cannot be read as .npz ({error}); write it with np.savez(path, sources=…, latents=…)."
+            f"{path} cannot be read ({error}); write it with np.savez(path, sources=…, latents=…)."
         ) from error
-    return score(sources, latents, **options)
+    arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
+    if not {"sources", "latents"} <= set(arrays):
+        held = ", ".join(arrays) or "a single unnamed array"
+        raise ValueError(f"{path} holds {held}; arrays named 'sources' and 'latents' are needed.")
+    return score(arrays["sources"], arrays["latents"], **options)
 
 
 def _compute(name: str, sources: Any, latents: Any, protocol: str, seed: int, kinds: Mapping[str, Any]) -> Any:

@@ -1,0 +1,120 @@
+"""One call for all metrics: numbers, intervals, files, table and picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qlae.metrics import METRICS, infomec, mig, plot_nmi, print_scores, score, score_file
+
+RNG = np.random.default_rng(0)
+SOURCES = RNG.integers(0, [4, 3, 5], size=(400, 3))
+CODES = np.where(RNG.random((400, 3)) < 0.2, RNG.integers(0, 5, (400, 3)), SOURCES[:, [1, 2, 0]])
+VALUES = SOURCES + 0.5 * RNG.normal(size=SOURCES.shape)
+
+
+def test_numbers_are_those_of_the_single_calls() -> None:
+    scores = score(SOURCES, CODES, metrics=["infomec", "mig"])
+    assert scores["infom"] == infomec(SOURCES, CODES).infom
+    assert scores["mig"] == mig(SOURCES, CODES).score
+    assert list(scores.values) == ["infom", "infoe", "infoe_scalar", "infoc", "mig"]
+
+
+def test_all_metrics_at_once_are_plain_numbers() -> None:
+    seen: list[str] = []
+    scores = score(SOURCES, VALUES, metrics=["all"], progress=seen.append)
+    assert tuple(seen) == METRICS
+    plain = json.loads(json.dumps(scores.to_dict()))
+    assert set(plain) == set(METRICS)
+    assert plain["dci"]["d"] == scores["d"]
+    assert "InfoM" in str(scores)
+    assert "infom" in repr(scores)
+
+
+@pytest.mark.parametrize("latents", [CODES, VALUES], ids=["codes", "continuous"])
+def test_intervals_hold_their_number(latents: np.ndarray) -> None:
+    scores = score(SOURCES, latents, metrics=["infomec", "mig", "mcc"], bootstrap=12, seed=1)
+    assert set(scores.intervals) == set(scores.values)
+    for name, (low, high) in scores.intervals.items():
+        assert 0 <= low <= scores[name] <= high <= 1
+    assert scores.to_dict()["bootstrap"]["num_bootstrap"] == 12
+    again = score(SOURCES, latents, metrics=["infomec", "mig", "mcc"], bootstrap=12, seed=1)
+    assert again.intervals == scores.intervals
+
+
+def test_half_samples_vary_as_fresh_samples_do() -> None:
+    # The correlation of a Gaussian pair: the interval of one sample against the spread over many.
+    rng = np.random.default_rng(0)
+
+    def draw() -> tuple[np.ndarray, np.ndarray]:
+        x = rng.normal(size=(300, 1))
+        return x, 0.6 * x + 0.8 * rng.normal(size=x.shape)
+
+    spread = np.std([score(*draw(), metrics=["mcc"])["mcc"] for _ in range(200)])
+    low, high = score(*draw(), metrics=["mcc"], bootstrap=200).intervals["mcc"]
+    assert (high - low) / (2 * 1.96) == pytest.approx(spread, rel=0.35)
+
+
+def test_intervals_in_two_processes_are_the_same() -> None:
+    one = score(SOURCES, CODES, metrics=["mig"], bootstrap=4)
+    two = score(SOURCES, CODES, metrics=["mig"], bootstrap=4, n_jobs=2)
+    assert one.intervals == two.intervals
+
+
+def test_a_file_made_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    np.savez(path, sources=SOURCES.astype(np.uint8), latents=CODES)
+    assert score_file(path)["infom"] == score(SOURCES, CODES)["infom"]
+
+
+def test_files_that_cannot_be_scored(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is not a file"):
+        score_file(tmp_path / "nothing.npz")
+    np.savez(tmp_path / "other.npz", z=CODES)
+    with pytest.raises(ValueError, match="holds z; arrays named 'sources' and 'latents'"):
+        score_file(tmp_path / "other.npz")
+    (tmp_path / "text.npz").write_text("not an archive")
+    with pytest.raises(ValueError, match=r"text.npz cannot be read"):
+        score_file(tmp_path / "text.npz")
+    np.save(tmp_path / "one.npy", CODES)
+    with pytest.raises(ValueError, match="a single unnamed array"):
+        score_file(tmp_path / "one.npy")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["migs"]}, "allowed are 'infomec', 'dci'"),
+        ({"metrics": []}, "allowed are"),
+        ({"confidence": 1.0}, "0 < confidence < 1"),
+        ({"bootstrap": -1}, "bootstrap ≥ 0"),
+        ({"protocol": "papers"}, "protocol is 'papers'"),
+    ],
+)
+def test_options_that_cannot_be(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        score(SOURCES, CODES, **options)
+
+
+def test_the_table_names_what_is_noise() -> None:
+    from rich.console import Console
+
+    console = Console(record=True, width=120)
+    noisy = np.column_stack([CODES, RNG.integers(0, 6, 400)])
+    print_scores(score(SOURCES, noisy, bootstrap=3), title="three sources", console=console)
+    text = console.export_text()
+    assert "three sources" in text
+    assert "95% interval" in text
+    assert "one-hot" in text
+    assert "Latents 3 tell no more than noise" in text
+
+
+def test_the_heatmap_is_written(tmp_path: Path) -> None:
+    result = infomec(SOURCES, CODES)
+    path = plot_nmi(result, tmp_path / "nmi.png", source_names=["shape", "size", "hue"], title="codes")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ValueError, match="1 entries for 3 sources"):
+        plot_nmi(result, tmp_path / "nmi.png", source_names=["shape"])
