@@ -120,6 +120,18 @@ def test_in_memory_renders_everything_and_reports_progress():
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
 
 
+@pytest.mark.parametrize(
+    "arguments", [{"sources": ["shape", "scale", "wall hue"]}, {"num_images": 30, "continuous": True}]
+)
+def test_images_rendered_on_a_device_are_the_same(arguments):
+    data = load_data("shapes3d", resolution=8, **arguments)
+    seen = []
+    there = data.images.render_on("cpu", progress=lambda done, total: seen.append((done, total)))
+    assert there.device.type == "cpu"
+    assert np.array_equal(there.numpy(), np.asarray(data.images))
+    assert seen[-1] == (len(data), len(data))
+
+
 def test_no_sources_are_fine():
     data = SourceDataset(np.zeros((5, 8, 8, 3), np.uint8), np.zeros((5, 0)), name="mine", origin="real")
     assert data.sources.shape == (5, 0)

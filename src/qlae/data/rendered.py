@@ -19,6 +19,8 @@ from .dataset import Progress, SourceDataset
 from .sources import grid_rows
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from .scenes.scene import Scene
 
 #: Raised whenever a scene's pixels change, so that images kept on disk are rendered anew.
@@ -46,7 +48,7 @@ class RenderedImages:
         name: str,
         resolution: int,
         *,
-        grid: Sequence[Sequence[int]] | None = None,
+        grid: Sequence[Sequence[int] | NDArray[np.int64]] | None = None,
         points: NDArray[Any] | None = None,
         device: str = "cpu",
     ) -> None:
@@ -90,7 +92,7 @@ class RenderedImages:
 
     def fill(
         self,
-        out: NDArray[np.uint8],
+        out: NDArray[np.uint8] | Tensor,
         first_job: int = 0,
         job_done: Callable[[int, int], None] | None = None,
         progress: Progress | None = None,
@@ -102,11 +104,24 @@ class RenderedImages:
         starts = range(0, len(self), POINTS_AT_ONCE)
         for job, start in enumerate(starts[first_job:], start=first_job + 1):
             rows = slice(start, min(start + POINTS_AT_ONCE, len(self)))
-            out[rows] = self[rows]
+            images = self.scene.render(self._levels_of(np.arange(rows.start, rows.stop)))
+            if isinstance(out, np.ndarray):
+                out[rows] = images.cpu().numpy()
+            else:
+                out[rows] = images
             if job_done is not None:
                 job_done(job, len(starts))
             if progress is not None:
                 progress(rows.stop, len(self))
+
+    def render_on(self, device: str, *, progress: Progress | None = None) -> Tensor:
+        """All images as a tensor on a device, rendered there: they never pass through the host."""
+        import torch
+
+        there = RenderedImages(self.name, self.shape[1], grid=self.grid, points=self.points, device=device)
+        out = torch.empty(self.shape, dtype=torch.uint8, device=device)
+        there.fill(out, progress=progress)
+        return out
 
     @property
     def scene(self) -> Scene:
