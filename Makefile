@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+SEED   ?= 0
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow lint types format clean
@@ -18,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score and picture both
-	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/demo.py --seed $(SEED)
 
 test: lint types  ## Everything that CI runs: lint, types, tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow'

@@ -30,6 +30,13 @@ def test_the_default_is_the_paper_s():
     assert resolve("qlae-no-weight-decay", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0
 
 
+def test_small_is_a_cpu_s_share():
+    config = resolve("qlae", DataConfig("shapes3d"), 6, size="small")
+    assert (config.latent.num_values, config.optimizer.weight_decay) == (4, pytest.approx(0.3))
+    assert (config.batch_size, config.steps, config.optimizer.learning_rate) == (64, 8_000, 2e-3)
+    assert resolve("qlae", DataConfig("shapes3d"), 6, size="small", num_values=10).latent.num_values == 10
+
+
 def test_official_differs_where_the_code_does():
     config = resolve("qlae", DATA, 2, form="official")
     assert config.optimizer.beta2 == 0.999

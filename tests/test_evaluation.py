@@ -155,8 +155,8 @@ def test_model_says_what_it_wants(run, tiny_data):
     with pytest.raises(ValueError, match="must be \\(n, 4\\) and finite"):
         model.decode(np.full((1, 4), np.nan))
     if run.config.model == "qlae":
-        with pytest.raises(ValueError, match="codes run from 0 to 9, got 0 to 10"):
-            model.decode(np.array([[0, 0, 0, 10]]))
+        with pytest.raises(ValueError, match="codes run from 0 to 3, got 0 to 4"):
+            model.decode(np.array([[0, 0, 0, 4]]))
     else:
         with pytest.raises(ValueError, match=r"continuous latents and no codes; use \.latents"):
             model.encode(image[None])

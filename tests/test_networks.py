@@ -8,7 +8,7 @@ from qlae.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecode
 
 
 @pytest.mark.parametrize("form", [PAPER, OFFICIAL])
-@pytest.mark.parametrize(("resolution", "size"), [(8, SMALL), (16, SMALL), (32, SMALL), (128, SMALL), (64, FULL)])
+@pytest.mark.parametrize(("resolution", "size"), [(16, SMALL), (32, SMALL), (128, SMALL), (8, FULL), (64, FULL)])
 def test_shapes(resolution, size, form):
     encoder = ConvEncoder(resolution, 7, size=size, form=form)
     decoder = StyleDecoder(resolution, 7, size=size, form=form)
@@ -20,8 +20,18 @@ def test_shapes(resolution, size, form):
 
 @pytest.mark.parametrize("resolution", [0, -4, 4, 12, 48, 63, 100])
 def test_other_resolutions_are_told(resolution):
-    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, .* got {resolution}"):
+    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, … pixels a side, got {resolution}"):
         num_blocks(resolution)
+    with pytest.raises(ValueError, match=rf"16, 32, 64, 128, 256, … pixels a side, got {resolution}"):
+        num_blocks(resolution, patch=4)
+
+
+def test_small_networks_work_on_patches():
+    encoder, decoder = ConvEncoder(32, 12, size=SMALL), StyleDecoder(32, 12, size=SMALL)
+    assert [tuple(layer.conv.weight.shape) for layer in encoder.layers] == [(32, 3, 4, 4), (64, 32, 4, 4)]
+    shapes = [(layer.conv.out_channels, layer.conv.stride[0]) for layer in decoder.layers]
+    assert shapes == [(64, 1), (64, 2), (32, 1)]
+    assert decoder.output.out_channels == 3 * 4 * 4
 
 
 def test_wrong_image_shape_is_told():
@@ -59,8 +69,8 @@ def test_official_form_drops_biases_and_keeps_styles_positive():
 
 
 def test_paper_encoder_layer_by_hand():
-    layer = ConvEncoder(8, 4, size=SMALL).layers[0]
-    x = torch.rand(2, 3, 8, 8)
+    layer = ConvEncoder(16, 4, size=SMALL).layers[0]
+    x = torch.rand(2, 3, 16, 16)
     y = torch.nn.functional.leaky_relu(layer.conv(x), 0.3)
     mean, var = y.mean((2, 3), keepdim=True), y.var((2, 3), keepdim=True, unbiased=False)
     assert torch.allclose(layer(x), (y - mean) / (var + 1e-5).sqrt(), atol=1e-5)

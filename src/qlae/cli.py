@@ -41,7 +41,7 @@ class Train:
     sources: tuple[str, ...] = ()
     """Sources that vary, such as --sources "floor hue" shape; all if none is given."""
     size: Literal["full", "small"] = "full"
-    """Networks of the paper, or small ones that a CPU can train."""
+    """Networks of the paper, or small ones that a CPU can train, with a budget to match."""
     form: Literal["paper", "official"] = "paper"
     """Follow the paper's text, or the authors' code where it differs."""
     steps: OptionalInt = None
@@ -54,8 +54,8 @@ class Train:
     """Decoupled; by default the value tuned for the model and the data."""
     num_latents: OptionalInt = None
     """Twice the number of sources, by default."""
-    num_values: int = 10
-    """Values a codebook."""
+    num_values: OptionalInt = None
+    """Values a codebook; 10 in the paper, 4 for --size small."""
     seed: int = 0
     """Of the weights and the batches."""
     out: OptionalPath = None

@@ -158,6 +158,11 @@ def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) 
     return encoder, decoder
 
 
+def require_buildable(config: RunConfig) -> None:
+    """An error if no model can be built for a config, before anything is made or written."""
+    networks.num_blocks(config.data.resolution, SIZES[config.network.size].patch)
+
+
 def build_model(config: RunConfig) -> Model:
     """A freshly initialised model; its weights follow from torch's global seed."""
     latent = build_latent(config.latent)

@@ -29,28 +29,38 @@ OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_k
 
 @dataclass(frozen=True)
 class NetworkSize:
-    """How large the networks are."""
+    """How large the networks are.
 
-    first_width: int  # channels at full resolution; doubled with every halving of it
+    With ``patch`` above 1 the encoder starts with one convolution over patches of that many pixels a side and the
+    decoder ends with patches: everything in between runs at a lower resolution, which is what a CPU needs.
+    """
+
+    first_width: int  # channels at the highest resolution; doubled with every halving of it
     last_width: int  # channels are not doubled beyond this
-    num_same: int  # resolution-preserving convolutions a block
+    encoder_same: int  # resolution-preserving convolutions a block of the encoder
+    decoder_same: int  # … and of the decoder
     dense_width: int  # of the two dense layers
+    patch: int = 1  # pixels a side
 
     def widths(self, resolution: int) -> tuple[int, ...]:
-        """Channels of the blocks, from the image inwards."""
-        return tuple(min(self.first_width << i, self.last_width) for i in range(num_blocks(resolution)))
+        """Channels of the blocks, from the image inwards; with patches, the first is the patches' own."""
+        num_widths = num_blocks(resolution, self.patch) + (self.patch > 1)
+        return tuple(min(self.first_width << i, self.last_width) for i in range(num_widths))
 
 
-FULL = NetworkSize(first_width=32, last_width=256, num_same=2, dense_width=256)
-SMALL = NetworkSize(first_width=16, last_width=64, num_same=0, dense_width=128)
+FULL = NetworkSize(first_width=32, last_width=256, encoder_same=2, decoder_same=2, dense_width=256)
+SMALL = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128, patch=4)
 
 
-def num_blocks(resolution: int) -> int:
-    """k of a resolution 4·2^k; an error for every other number."""
-    blocks = (resolution // START_RESOLUTION).bit_length() - 1 if resolution > 0 else 0
-    if blocks < 1 or START_RESOLUTION << blocks != resolution:
+def num_blocks(resolution: int, patch: int = 1) -> int:
+    """k of a resolution 4·2^k, counted in patches; an error for every other number."""
+    smallest = START_RESOLUTION * patch
+    blocks = (resolution // smallest).bit_length() - 1 if resolution >= smallest else 0
+    if smallest << blocks != resolution or (blocks == 0 and patch == 1):
+        first = 1 if patch == 1 else 0
+        sides = [smallest << k for k in range(first, first + 5)]
         raise ValueError(
-            f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
+            f"these networks take square images of {', '.join(map(str, sides))}, … pixels a side, got {resolution}; "
             "resize the images or render them at one of these"
         )
     return blocks
@@ -69,11 +79,11 @@ class InstanceNorm(nn.GroupNorm):
 class EncoderLayer(nn.Module):
     """Convolution, leaky ReLU and instance norm, in the order of the form."""
 
-    def __init__(self, in_width: int, width: int, *, stride: int, form: NetworkForm):
+    def __init__(self, in_width: int, width: int, *, kernel: int, stride: int, form: NetworkForm):
         super().__init__()
         self.form = form
-        kernel = 4 if stride == 2 else 3
-        self.conv = nn.Conv2d(in_width, width, kernel, stride, padding=1, bias=not form.norm_first)
+        padding = (kernel - stride + 1) // 2
+        self.conv = nn.Conv2d(in_width, width, kernel, stride, padding, bias=not form.norm_first)
         self.norm = InstanceNorm(width, affine=form.norm_first)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -93,11 +103,15 @@ class ConvEncoder(nn.Module):
 
     def __init__(self, resolution: int, num_outputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
         super().__init__()
+        widths = list(size.widths(resolution))
         layers: list[nn.Module] = []
         in_width = 3
-        for width in size.widths(resolution):
-            for stride in (1,) * size.num_same + (2,):
-                layers.append(EncoderLayer(in_width, width, stride=stride, form=form))
+        if size.patch > 1:
+            in_width = widths.pop(0)
+            layers.append(EncoderLayer(3, in_width, kernel=size.patch, stride=size.patch, form=form))
+        for width in widths:
+            for kernel, stride in ((3, 1),) * size.encoder_same + ((4, 2),):
+                layers.append(EncoderLayer(in_width, width, kernel=kernel, stride=stride, form=form))
                 in_width = width
         self.resolution = resolution
         self.layers = nn.Sequential(*layers)
@@ -152,19 +166,21 @@ class StyleDecoder(nn.Module):
     def __init__(self, resolution: int, num_inputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
         super().__init__()
         widths = size.widths(resolution)[::-1]
+        blocks = num_blocks(resolution, size.patch)
         self.num_inputs = num_inputs
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.start = nn.Parameter(torch.full((1, widths[0], START_RESOLUTION, START_RESOLUTION), 0.1))
         layers = []
         in_width = widths[0]
-        for width in widths:
-            for stride in (1,) * size.num_same + (2,):
+        for block, width in enumerate(widths):
+            for stride in (1,) * size.decoder_same + (2,) * (block < blocks):
                 layers.append(StyleLayer(in_width, width, size.dense_width, stride=stride, form=form))
                 in_width = width
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
-        self.output = nn.Conv2d(in_width, 3, kernel, padding=kernel // 2, bias=kernel == 1)
+        self.output = nn.Conv2d(in_width, 3 * size.patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
+        self.patches = nn.PixelShuffle(size.patch)
 
     def forward(self, z: Tensor) -> Tensor:
         if z.shape[1:] != (self.num_inputs,):
@@ -173,5 +189,5 @@ class StyleDecoder(nn.Module):
         x = self.start
         for layer in self.layers:
             x = layer(x, w)
-        logits: Tensor = self.output(x)
+        logits: Tensor = self.patches(self.output(x))
         return logits

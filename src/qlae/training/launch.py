@@ -13,7 +13,7 @@ from ..config import DataConfig, RunConfig
 from ..data import SourceDataset, load_data
 from ..data.batches import Batches
 from ..device import pick_device
-from ..model import build_model, place
+from ..model import build_model, place, require_buildable
 from ..objectives import Autoencoding
 from ..presets import resolve
 from ..progress import progress_bar
@@ -73,13 +73,15 @@ def train_run(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> None:
     """Train what ``config`` says in the directory of ``run``, from its last checkpoint if it has one."""
+    require_buildable(config)
+    place_on = pick_device(device)
     run.require_free(config)
     with run.locked():
         run.write_config(config)
         saved = checkpoint.load(run.path)
         if saved is not None and saved.state["step"] >= config.steps:
             return
-        state = build_state(config, data, pick_device(device), show=show)
+        state = build_state(config, data, place_on, show=show)
         if saved is not None:
             state.from_checkpoint(saved)
         run.trim_log(state.step)

@@ -61,6 +61,7 @@ class TrainingState:
             for key, value in optimizer.state.get(parameter, {}).items()
         }
 
+    @torch.no_grad()
     def _load_optimizer(self, prefix: str, optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
         content = optimizer.state_dict()
         state: dict[int, Any] = {}
@@ -69,8 +70,11 @@ class TrainingState:
         for index, parameter in enumerate(order):
             start = f"{prefix}.{names[parameter]}."
             entries = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
-            if entries:
-                state[index] = entries
+            if entries:  # moments must lie in memory as their parameter does, which may be channels last
+                state[index] = {
+                    key: torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value.clone()
+                    for key, value in entries.items()
+                }
         optimizer.load_state_dict(content | {"state": state})
 
 
