@@ -23,8 +23,8 @@ from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 55.0
 EYE, EYE_RANGE = Vec(-0.2, -2.0, 1.45), (0.55, 0.5, 0.35)
-LAMP_X, LAMP_Y, LAMP_Z = (-1.8, 1.8), (-1.4, 0.9), (1.15, 2.45)
-INTENSITIES = (0.35, 0.6, 0.95, 1.45, 2.2)
+LAMP_X, LAMP_Y, LAMP_Z = (-1.8, 1.8), (-1.4, 0.9), (1.05, 2.55)
+INTENSITIES = (0.5, 0.75, 1.1, 1.6, 2.3)
 
 WHITE, DARK, RED, PINK = (0.80, 0.80, 0.80), (0.12, 0.10, 0.10), (0.62, 0.07, 0.08), (0.80, 0.42, 0.46)
 RUG, TABLE_TOP, TWIG, APPLE, BACKING = (

@@ -26,9 +26,9 @@ LAMP_DEPTHS = (-2.3, -1.52, -0.74, 0.04, 0.82, 1.6)
 ARM_TURNS = tuple(165 - 150 * i / 7 for i in range(8))  # degrees: 180 points left, 90 at the camera, 0 right
 ARM_LIFTS = (-12.0, 4.0, 20.0, 36.0, 52.0)
 OBJECT_SIZES = (0.095, 0.130, 0.170, 0.215)
-INTENSITIES = (0.55, 0.85, 1.25, 1.8)
+INTENSITIES = (0.65, 0.95, 1.35, 1.9)
 OBJECT_COLOURS = ((0.10, 0.06, 0.62), (0.30, 0.28, 0.72), (0.56, 0.56, 0.78), (0.88, 0.88, 0.88))
-WALL_COLOURS = ((0.18, 0.62, 0.14), (0.50, 0.62, 0.46), (0.66, 0.54, 0.66), (0.80, 0.50, 0.80))
+WALL_COLOURS = ((0.18, 0.62, 0.14), (0.46, 0.62, 0.42), (0.66, 0.52, 0.66), (0.86, 0.46, 0.86))
 
 # Paint: red, green, blue, then the layers of the object's and the wall's colour.
 OBJECT = (0.0, 0.0, 0.0, 1.0, 0.0)
