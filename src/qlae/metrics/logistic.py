@@ -38,17 +38,20 @@ class _Dense:
         self.narrow = X.astype(self.working, copy=False)
         self.weight = np.ones(X.shape[1])
         self.upper = np.triu_indices(X.shape[1])
-        wanted = max(2000, _HESSIAN_WORK // (X.shape[1] * size) ** 2)
-        self.stride = max(1, X.shape[0] // wanted)
-        self._products: Reals | None = None
+        # Few samples are enough for most Hessians; if the first does not serve, as many as one may cost.
+        weights = X.shape[1] * size
+        many = max(2000, _HESSIAN_WORK // weights**2)
+        few = min(max(2000, 15 * weights), many)
+        self.strides = (max(1, X.shape[0] // few), max(1, X.shape[0] // many))
+        self._products: dict[int, Reals] = {}
 
-    def products(self) -> Reals:
-        """(d (d + 1) / 2, m) products of two features, for the samples that the Hessian is taken over; made once."""
-        if self._products is None:
-            part = np.ascontiguousarray(self.narrow[:: self.stride].T)
-            self._products = part[self.upper[0]]
-            self._products *= part[self.upper[1]]
-        return self._products
+    def products(self, stride: int) -> Reals:
+        """(d (d + 1) / 2, m) products of two features, for every `stride`-th sample; made once."""
+        if stride not in self._products:
+            part = np.ascontiguousarray(self.narrow[::stride].T)
+            self._products[stride] = part[self.upper[0]]
+            self._products[stride] *= part[self.upper[1]]
+        return self._products[stride]
 
     def forward(self, weights: Reals) -> Reals:
         return (self.narrow if weights.dtype == self.working else self.X) @ weights
@@ -56,8 +59,9 @@ class _Dense:
     def backward(self, residuals: Reals) -> Reals:
         return (self.narrow if residuals.dtype == self.working else self.X).T @ residuals
 
-    def preconditioner(self, probabilities: Reals, total: int) -> Callable[[float], Solve]:
-        P, products = probabilities[:: self.stride], self.products()
+    def preconditioner(self, probabilities: Reals, total: int, thorough: bool) -> Callable[[float], Solve]:
+        stride = self.strides[thorough]
+        P, products = probabilities[::stride], self.products(stride)
         d = self.X.shape[1]
         if d * (self.size - 1) > _FULL_HESSIAN:
             sums = (products @ (P * (1 - P))).T

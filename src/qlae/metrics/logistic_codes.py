@@ -25,6 +25,7 @@ from qlae.metrics.logistic import block_solver
 from qlae.metrics.newton import Fit, Reals, Solve, minimise
 
 _GROUP = 1024  # latents share a table of at most this many joint codes
+_BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; beyond, it is diagonal
 _BLOCK_SAMPLES = 20_000  # samples that the preconditioner is built from, at most
 _START_SAMPLES = 2_000  # samples that the start is fitted to, at most
 
@@ -103,11 +104,13 @@ class _OneHot:
     def _matrix(self, dtype: np.dtype[np.floating]) -> sparse.csr_matrix:
         return self.X64 if dtype == np.float64 and self.X64 is not None else self.X
 
-    def preconditioner(self, probabilities: Reals, total: int) -> Callable[[float], Solve]:
+    def preconditioner(self, probabilities: Reals, total: int, thorough: bool) -> Callable[[float], Solve]:
+        size, D = probabilities.shape[1], int(self.offsets[-1])
+        if size * D**3 > _BLOCK_WORK:
+            return self._diagonal(probabilities, total)
         stride = -(-self.codes.shape[0] // _BLOCK_SAMPLES)
         codes, P = self.codes[::stride], probabilities[::stride]
         sums = self._pairs(codes, stride).T @ (P * (1 - P)) * (stride / total)
-        size, D = P.shape[1], int(self.offsets[-1])
         blocks = np.zeros((size, D, D))
         place = 0
         for a in range(len(self.sizes)):
@@ -119,6 +122,20 @@ class _OneHot:
                 blocks[:, columns, rows] = part.transpose(0, 2, 1)
                 place += cells
         return block_solver(blocks, self.weight, P.dtype.type)
+
+    def _diagonal(self, P: Reals, total: int) -> Callable[[float], Solve]:
+        curvature = self.backward(P * (1 - P)) / total
+        least = 1e-9 * float(curvature.max()) * self.weight
+
+        def build(damping: float) -> Solve:
+            inverse = (1.0 / (curvature + (damping * self.weight + least)[:, None])).astype(P.dtype)
+
+            def solve(G: Reals) -> Reals:
+                return np.asarray(inverse * G)
+
+            return solve
+
+        return build
 
     def _pairs(self, codes: Ints, stride: int) -> sparse.csr_matrix:
         """(n, all pairs of codes) which codes of two latents meet in each sample; made once."""

@@ -53,8 +53,8 @@ class Design(Protocol):
     def backward(self, residuals: Reals) -> Reals:
         """Xᵀ R, (D, classes), in the precision of R."""
 
-    def preconditioner(self, probabilities: Reals, total: int) -> Callable[[float], Solve]:
-        """λ → approximate solution of (H + λ R) V = G, for G of shape (D, classes)."""
+    def preconditioner(self, probabilities: Reals, total: int, thorough: bool) -> Callable[[float], Solve]:
+        """λ → approximate solution of (H + λ R) V = G, for G (D, classes); thorough after one that did not serve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def minimise(
     state = _evaluate(design, labels, start, allowed, total)
     damping, patience = 1e-3, 0.1
     build: Callable[[float], Solve] | None = None
-    effort = 0
+    effort, thorough = 0, False
     rows = np.arange(labels.size)
     working = working_type(labels.size, start.shape[1])
     floor = 1e-12 if working is np.float32 else 1e-17
@@ -97,7 +97,8 @@ def minimise(
         probabilities = state.probabilities.astype(working, copy=False)
         fresh = build is None or effort > 8  # an older Hessian will do while it serves well
         if build is None or fresh:
-            build = design.preconditioner(probabilities, total)
+            thorough = thorough or effort > 8
+            build = design.preconditioner(probabilities, total, thorough)
         step, expected, bound, effort = _conjugate_gradients(
             design, probabilities, gradient, damping, build(damping), total, patience
         )
