@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import mmap
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -146,15 +147,16 @@ def build(
         shape = (data["num_images"], data["resolution"], data["resolution"], 3)
         begun = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
         first_job = _jobs_done(work, begun, shape)
-        images = np.memmap(work / "images.u8", dtype=np.uint8, mode="r+", shape=shape)
+        with open(work / "images.u8", "r+b") as file:
+            mapped = mmap.mmap(file.fileno(), 0)
 
         def job_done(done: int, total: int) -> None:
             if done == total or done % max(1, total // 100) == 0:
-                images.flush()
+                _to_disk(mapped)
                 write_json(work / "progress.json", {"begun": begun, "jobs_done": done})
 
-        fill(images, first_job, job_done)
-        images.flush()
+        fill(np.frombuffer(mapped, dtype=np.uint8).reshape(shape), first_job, job_done)
+        _to_disk(mapped)
         if sources is not None:
             write_whole(work / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
         info = {
@@ -170,6 +172,13 @@ def build(
         (work / "progress.json").unlink(missing_ok=True)
         os.replace(work, final)
     return open_entry(final)
+
+
+def _to_disk(mapped: mmap.mmap) -> None:
+    """Write what was changed to disk, and let go of the memory it took: a set may be larger than all there is."""
+    mapped.flush()
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _jobs_done(work: Path, begun: str, shape: tuple[int, ...]) -> int:
