@@ -184,3 +184,20 @@ def test_the_result_is_frozen_and_plain() -> None:
     assert plain["infoe_scalar"] == 1.0
     assert "infoe_scalar" not in infomec(GRID, GRID + 0.1 * np.sin(np.arange(60))[:, None]).to_dict()
     assert repr(result).startswith("InfoMEC(InfoM 1.000")
+
+
+def test_codes_that_arrive_as_floats_are_pointed_out() -> None:
+    rng = np.random.default_rng(0)
+    sources = rng.integers(0, 4, size=(300, 1))
+    with pytest.warns(UserWarning, match="if they are codes, pass integers"):
+        infomec(sources, sources / 3 - 0.5)
+
+
+def test_a_large_codebook_takes_the_diagonal_preconditioner(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, latents = load("quantized_mixes")
+    blocks = infomec(sources, latents).infoe_per_source
+    monkeypatch.setattr("qlae.metrics.logistic_codes._BLOCK_WORK", 0)
+    diagonal = infomec(sources, latents).infoe_per_source
+    np.testing.assert_allclose(diagonal, blocks, atol=3e-5)
+    recorded = expected("quantized_mixes", "official-standalone[unweighted,converged]", "infoe_per_source")
+    np.testing.assert_allclose(diagonal, recorded, atol=1e-4)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from fixture_cases import CASES, CODES, CONTINUOUS, DISCRETE_SOURCES, bounds, expected, is_number, load
 
-from qlae.metrics import InfoMEC, infomec
+from qlae.metrics import InfoMEC, infomec, nmi
+from qlae.metrics.binning import equal_width
 from qlae.metrics.infomec import concentration
 
 # Where the references raise or give NaN we define a value; those are tested in test_infomec_edges.py.
@@ -137,3 +138,35 @@ def test_continuous_sources_take_r_squared(name: str) -> None:
 def test_concentration_by_hand() -> None:
     matrix = np.array([[0.8, 0.2, 0.0], [0.3, 0.3, 0.4]])
     assert concentration(matrix) == pytest.approx(((0.8 + 0.4) / 2 - 1 / 3) / (2 / 3))
+
+
+@pytest.mark.parametrize("name", sorted(set(CODES) - UNDEFINED))
+def test_gaps_of_the_training_variant(name: str) -> None:
+    result = score(name, "official-train")
+    assert result.compactness_gap == pytest.approx(expected(name, "official-train", "compactness_gap"), abs=1e-9)
+    assert result.modularity_gap == pytest.approx(expected(name, "official-train", "modularity_gap"), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(set(DISCRETE_SOURCES) - UNDEFINED))
+def test_discrete_sources_as_numbers_give_the_regression_of_the_training_variant(name: str) -> None:
+    sources, latents = load(name)
+    numbers = infomec(sources, latents, protocol="official-train", source_kinds="continuous")
+    assert numbers.infoe == pytest.approx(expected(name, "official-train", "explicitness_regression"), abs=1e-9)
+    one_hot = expected(name, "official-train", "explicitness_regression_onehot")
+    if one_hot is not None:
+        ours = infomec(sources, latents, source_kinds="continuous").infoe
+        assert ours == pytest.approx(one_hot, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(set(CONTINUOUS) - {"mpi3d_continuous"}))
+def test_binned_latents_give_the_binned_variant(name: str) -> None:
+    sources, latents = load(name)
+    bins = np.column_stack([equal_width(column, 20) for column in latents.T])
+    np.testing.assert_allclose(nmi(sources, bins), expected(name, "official-train[20 bins]", "nmi"), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(set(CODES) - UNDEFINED))
+def test_scaled_codes_give_the_mask_of_tripod(name: str) -> None:
+    sources, latents = load(name)
+    result = infomec(sources, 2 * latents / 9 - 1, protocol="tripod", latent_kind="codes")
+    np.testing.assert_array_equal(result.active, expected(name, "tripod[codes scaled 2z/9-1]", "active"))

@@ -9,6 +9,7 @@ Nothing here knows of models or imports torch.
 True
 """
 
+from qlae.metrics.command import score_command
 from qlae.metrics.dci import DCI, dci
 from qlae.metrics.infomec import InfoMEC, infomec
 from qlae.metrics.information import mutual_information, nmi
@@ -45,6 +46,7 @@ __all__ = [
     "psnr",
     "sap",
     "score",
+    "score_command",
     "score_file",
     "score_table",
 ]

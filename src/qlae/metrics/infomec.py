@@ -12,7 +12,7 @@ import numpy as np
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.information import estimate, normalise
 from qlae.metrics.informative import informative_latents
-from qlae.metrics.inputs import Bools, Floats, check_pair, leave_out_constant
+from qlae.metrics.inputs import Bools, Floats, Latents, check_pair, leave_out_constant
 from qlae.metrics.protocols import find_protocol
 
 
@@ -45,6 +45,16 @@ class InfoMEC:
     @property
     def num_active(self) -> int:
         return int(self.active.sum())
+
+    @property
+    def modularity_gap(self) -> float:
+        """Mean over active latents of the gap between the two sources they tell most of."""
+        return float(top_two_gaps(self.nmi.T[self.active]).mean()) if self.active.any() else 0.0
+
+    @property
+    def compactness_gap(self) -> float:
+        """Mean over sources of the gap between the two latents, active or not, that tell most of them."""
+        return float(top_two_gaps(self.nmi).mean())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, strings and lists, fit for JSON; what was not computed is absent."""
@@ -119,6 +129,7 @@ def infomec(
     chosen = find_protocol(protocol)
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
+    _warn_of_float_codes(given)
     nats = estimate(checked, given, k=chosen.k, seed=seed)
     matrix = normalise(np.maximum(nats, 0.0), checked, given)
     informative = informative_latents(checked, given, nats, k=chosen.k, seed=seed)
@@ -151,6 +162,30 @@ def infomec(
         num_samples=checked.num_samples,
         seed=seed,
     )
+
+
+def top_two_gaps(matrix: Floats) -> Floats:
+    """Largest minus second largest entry of each row; 0 stands in where there is no second.
+
+    >>> import numpy as np
+    >>> top_two_gaps(np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]]))
+    array([0.5, 0. ])
+    """
+    if matrix.shape[1] == 1:
+        return matrix[:, 0].copy()
+    ordered = np.sort(matrix, axis=1)
+    return np.asarray(ordered[:, -1] - ordered[:, -2])
+
+
+def _warn_of_float_codes(latents: Latents) -> None:
+    """Floats that take a handful of values are most likely codes that lost their type."""
+    few = latents.values[:1000]
+    if not latents.discrete and len(few) >= 200 and all(np.unique(column).size <= 32 for column in few.T):
+        warnings.warn(
+            "each latent takes at most 32 different float values: if they are codes, pass integers or say "
+            "latent_kind='codes'; as continuous values their ties are broken at random.",
+            stacklevel=3,
+        )
 
 
 def concentration(matrix: Floats) -> float:

@@ -22,6 +22,7 @@ import numpy as np
 
 from qlae.metrics.binning import equal_width_columns
 from qlae.metrics.discrete import discrete_mutual_information, entropy
+from qlae.metrics.infomec import top_two_gaps
 from qlae.metrics.information import estimate, normalise
 from qlae.metrics.inputs import Floats, Latents, Sources, check_pair, leave_out_constant
 from qlae.metrics.result import Score
@@ -86,16 +87,3 @@ def _binned(sources: Sources, latents: Latents, num_bins: int, protocol: str) ->
         norms = np.array([entropy(column) for column in labels.T])[:, None]
     shares = np.divide(nats, norms, out=np.zeros_like(nats), where=norms > 0)
     return np.asarray(np.minimum(shares, 1.0))
-
-
-def top_two_gaps(matrix: Floats) -> Floats:
-    """Largest minus second largest entry of each row; 0 stands in where there is no second.
-
-    >>> import numpy as np
-    >>> top_two_gaps(np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]]))
-    array([0.5, 0. ])
-    """
-    if matrix.shape[1] == 1:
-        return matrix[:, 0].copy()
-    ordered = np.sort(matrix, axis=1)
-    return np.asarray(ordered[:, -1] - ordered[:, -2])

@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
+from qlae.metrics.infomec import top_two_gaps
 from qlae.metrics.inputs import Floats, check_pair, leave_out_constant
-from qlae.metrics.mig import top_two_gaps
 from qlae.metrics.result import Score
 
 
