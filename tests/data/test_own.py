@@ -59,8 +59,9 @@ def test_a_folder_by_its_path_alone(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         data = load_data(str(folder), resolution=16)
-    assert data.name == "photos"
-    assert len(data) == 7
+        again = load_data(folder, resolution=16)
+    assert data.name == again.name == "photos"
+    assert len(data) == len(again) == 7
 
 
 def test_the_middle_is_kept(tmp_path):

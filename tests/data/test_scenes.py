@@ -209,3 +209,19 @@ def test_all_images_are_distinct(name):
     scene = make_scene(name, 64 if name == "shapes3d" else 32)
     images = scene.render_all()
     assert num_distinct(images) == len(images)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_agrees_within_one_level(scene):
+    levels = random_levels(scene, 300, seed=12)
+    there = make_scene(scene.name, 64, "cuda")
+    difference = there.render(levels).cpu().numpy().astype(int) - scene.render(levels).numpy()
+    assert np.abs(difference).max() <= 1
+    grid = [[0, size - 1] for size in scene.source_sizes]
+    on_host, on_device = (
+        there.render_grid(grid),
+        torch.empty(2 ** len(grid), 64, 64, 3, dtype=torch.uint8, device="cuda"),
+    )
+    there.render_grid(grid, out=on_device)
+    assert np.array_equal(on_device.cpu().numpy(), on_host)
+    assert np.abs(on_host.astype(int) - scene.render_grid(grid)).max() <= 1

@@ -37,7 +37,7 @@ def data_names() -> list[str]:
 
 
 def load_data(
-    name: str,
+    name: str | Path,
     *,
     resolution: int = 64,
     sources: Sequence[str] | None = None,
@@ -54,7 +54,7 @@ def load_data(
     """A data set by name. Returns at once: images are rendered when they are indexed, or read if `keep_on_disk` kept them.
 
     Args:
-        name: one of `data_names`.
+        name: one of `data_names`, or the path of images of one's own.
         resolution: height and width of the images, 8 or more.
         sources: names of the sources that shall vary (all by default). Images are in row-major order of these, in the
             order of the data set. Every other source stays at the middle of its range, level ``size // 2``.
@@ -74,6 +74,8 @@ def load_data(
     >>> data.images[7].shape, data.sources[7].tolist()
     ((32, 32, 3), [1, 3])
     """  # noqa: E501
+    if isinstance(name, Path):
+        name = str(name)
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
     if path is not None or (name not in SOURCES and isinstance(name, str) and Path(name).exists()):
@@ -134,7 +136,8 @@ def prepare_data(
         if sources is not None:
             raise ValueError(f"the files of {name} have their sources: leave out sources")
         return read_files(name, path).prepare(resolution, progress=progress)
-    return read_own(path, name=Path(name).resolve().stem, sources=sources).prepare(resolution, progress=progress)
+    own_name = None if Path(name).exists() else name
+    return read_own(path, name=own_name, sources=sources).prepare(resolution, progress=progress)
 
 
 def _with_noise(data: SourceDataset, noise: float, seed: int) -> SourceDataset:

@@ -56,8 +56,7 @@ def entries() -> list[Entry]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if path.is_dir() and not path.is_symlink():
             whole = (path / "info.json").is_file() and not path.name.endswith(PARTIAL)
-            # Blocks, not lengths: a file made in advance takes room only where it was written.
-            num_bytes = sum(f.stat().st_blocks * 512 for f in path.iterdir() if f.is_file())
+            num_bytes = sum(f.stat().st_size for f in path.iterdir() if f.is_file())
             found.append(Entry(path.name.removesuffix(PARTIAL), path, whole, num_bytes))
     return found
 
@@ -89,9 +88,8 @@ def entry_key(description: Mapping[str, Any]) -> str:
 def find(description: Mapping[str, Any]) -> SourceDataset | None:
     """The entry that was made from exactly this description, opened; ``None`` if there is none."""
     path = cache_folder() / entry_key(description)
-    if not (path / "info.json").is_file():
-        return None
-    return open_entry(path)
+    # Unlike `Path.is_file`, this takes a folder that may not be looked into for one without entries.
+    return open_entry(path) if os.path.isfile(path / "info.json") else None
 
 
 def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:

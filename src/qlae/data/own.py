@@ -44,7 +44,9 @@ def read_own(
     place = Path(path)
     if not place.exists():
         raise ValueError(f"{place} does not exist: give a folder of images, an archive, an .npz or an .npy")
-    called = re.sub(r"[^A-Za-z0-9._]+", "_", name or place.resolve().stem).strip("._") or "images"
+    whole = place.resolve()
+    called = name or (whole.name if whole.is_dir() else whole.name.partition(".")[0])
+    called = re.sub(r"[^A-Za-z0-9._]+", "_", called).strip("._") or "images"
     if place.suffix in (".npz", ".npy") and place.is_file():
         return _from_array(called, place, sources)
     return _from_pictures(called, open_files(place), sources)
