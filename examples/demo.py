@@ -1,22 +1,27 @@
 """The main job on embedded data: render Shapes3D, train a small QLAE and an AE of the same size, score both.
 
-Run it with ``make demo``; ``make demo SEED=1`` trains from another seed. A demo that was interrupted goes on.
+The two trainings run side by side, one core each. Run it with ``make demo``; ``make demo SEED=1`` trains from another
+seed. A demo that was interrupted goes on where it was.
 """
 
 import argparse
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 from rich.console import Console
 
-import qlae
+from qlae.presets import SIZES
 from qlae.progress import progress_bar
-from qlae.report import draw_pictures, results_table
+from qlae.report import results_table
+from qlae.run import Run
 
 MODELS = ("qlae", "ae")
+RESOLUTION = 32
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="of weights and batches (default: 0)")
     parser.add_argument("--out", type=Path, help="folder for the two runs (default: runs/demo, runs/demo-seed1, …)")
@@ -25,23 +30,43 @@ def main() -> None:
 
     started = time.monotonic()
     console = Console()
-    data = qlae.load_data("shapes3d", resolution=32)
-    with progress_bar("rendering", len(data)) as report:
-        data = data.in_memory(progress=report)
-
-    runs = []
-    for model in MODELS:
-        console.print(f"Training a small [bold]{model}[/bold] on {len(data):,} rendered images")
-        run = qlae.train(model, data, out=out / model, size="small", seed=arguments.seed)
-        draw_pictures(run)
-        runs.append(run)
+    console.print(f"A small QLAE and a small AE learn rendered Shapes3D at {RESOLUTION}×{RESOLUTION}, side by side")
+    runs = [Run(out / model) for model in MODELS]
+    trainings = [start(model, run, arguments.seed) for model, run in zip(MODELS, runs, strict=True)]
+    try:
+        follow(runs, trainings)
+    except KeyboardInterrupt:
+        for training in trainings:
+            training.wait()
+        console.print("Stopped and saved. To go on, give the same command again")
+        return 130
+    if any(training.returncode for training in trainings):
+        return 1
 
     console.print(results_table(runs))
     for run in runs:
         pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
         console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)
     console.print(f"{time.monotonic() - started:.0f} seconds in all")
+    return 0
+
+
+def start(model: str, run: Run, seed: int) -> "subprocess.Popen[bytes]":
+    """Begin to train a model in a process of its own."""
+    command = [sys.executable, "-m", "qlae.cli", "train", model, "--size", "small", "--resolution", str(RESOLUTION)]
+    command += ["--seed", str(seed), "--out", str(run.path), "--threads", "1", "--device", "cpu", "--quiet"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def follow(runs: list[Run], trainings: list["subprocess.Popen[bytes]"]) -> None:
+    """Show how far the trainings are, from their logs, until they end."""
+    with progress_bar("training", SIZES["small"].steps * len(runs)) as report:
+        while any(training.poll() is None for training in trainings):
+            rows = [(log or [{"step": 0, "loss": float("nan")}])[-1] for log in (run.log() for run in runs)]
+            notes = [f"{model} loss {row['loss']:.3f}" for model, row in zip(MODELS, rows, strict=True) if row["step"]]
+            report(sum(row["step"] for row in rows), note="  ".join(notes) or "rendering")
+            time.sleep(0.5)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -13,6 +13,7 @@ from ..config import DataConfig, RunConfig
 from ..data import SourceDataset, load_data
 from ..data.batches import Batches
 from ..device import pick_device
+from ..latents import positive_count
 from ..model import build_model, place, require_buildable
 from ..objectives import Autoencoding
 from ..presets import resolve
@@ -30,6 +31,7 @@ def train(
     *,
     out: str | os.PathLike[str],
     device: str = "auto",
+    threads: int | None = None,
     evaluate: bool = True,
     show: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -42,6 +44,7 @@ def train(
         data: a data set, or its name.
         out: the run directory.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
+        threads: of torch on the CPU; a run that goes on keeps the number it began with, to stay exact.
         evaluate: also score the trained model and draw its pictures.
         show: draw progress bars.
         checkpoint_seconds: between checkpoints.
@@ -55,6 +58,8 @@ def train(
         data = load_data(data)
     config = resolve(model, data_config(data), len(data.source_names), **options)
     run = Run(out)
+    if threads is not None:
+        torch.set_num_threads(positive_count("threads", threads))
     train_run(run, config, data, device=device, show=show, checkpoint_seconds=checkpoint_seconds)
     if evaluate:
         from ..evaluation import evaluate_run
