@@ -81,7 +81,7 @@ def minimise(
     """
     total = labels.size if total is None else total
     state = _evaluate(design, labels, start, allowed, total)
-    damping, patience = 1e-3, 0.1
+    damping, patience = 1e-2, 0.1
     build: Callable[[float], Solve] | None = None
     effort, thorough = 0, False
     rows = np.arange(labels.size)
@@ -95,9 +95,9 @@ def minimise(
         gradient = design.backward(residuals).astype(np.float64) / total
         del residuals
         probabilities = state.probabilities.astype(working, copy=False)
-        fresh = build is None or effort > 8  # an older Hessian will do while it serves well
+        fresh = build is None or effort > 6  # an older Hessian will do while it serves well
         if build is None or fresh:
-            thorough = thorough or effort > 8
+            thorough = thorough or effort > 6
             build = design.preconditioner(probabilities, total, thorough)
         step, expected, bound, effort = _conjugate_gradients(
             design, probabilities, gradient, damping, build(damping), total, patience

@@ -1,0 +1,138 @@
+"""Draw the pictures of docs/metrics.md and print its tables: `python docs/metrics/pictures.py`."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from qlae.metrics import dci, infomec, mig, nmi
+
+HERE = Path(__file__).parent
+FIXTURES = HERE.parents[1] / "tests" / "metrics" / "fixtures"
+
+
+def figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, np.ndarray]:
+    drawing = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(drawing)
+    return drawing, np.atleast_2d(drawing.subplots(rows, columns, squeeze=False))
+
+
+def examples() -> None:
+    """Four representations of the same three sources, and what InfoMEC says."""
+    rng = np.random.default_rng(0)
+    sources = rng.integers(0, 6, size=(4000, 3))
+    unit = (sources - 2.5) / 1.7
+    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    cases = {
+        "one latent a source": unit + 0.1 * rng.normal(size=unit.shape),
+        "a rotation": unit @ rotation + 0.1 * rng.normal(size=unit.shape),
+        "every source twice": np.hstack([unit, -unit]) + 0.1 * rng.normal(size=(4000, 6)),
+        "noise alone": rng.normal(size=(4000, 3)),
+    }
+    drawing, axes = figure(1, 4, 11, 3.1)
+    for axis, (name, latents) in zip(axes[0], cases.items(), strict=True):
+        result = infomec(sources, latents)
+        shown = np.clip(result.nmi.T, 0, 1)
+        axis.imshow(shown, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        for (j, i), value in np.ndenumerate(shown):
+            axis.text(
+                i, j, f"{value:.2f}", ha="center", va="center", fontsize=8, color="white" if value > 0.6 else "black"
+            )
+        axis.set_xticks(range(3), [f"s{i}" for i in range(3)])
+        axis.set_yticks(range(shown.shape[0]), [f"z{j}" for j in range(shown.shape[0])])
+        told = f"{int(result.informative.sum())} of {result.informative.size} latents tell something"
+        axis.set_title(f"{name}\nM {result.infom:.2f}  E {result.infoe:.2f}  C {result.infoc:.2f}\n{told}", fontsize=9)
+    drawing.savefig(HERE / "examples.png", dpi=130)
+
+
+def one_hot_or_scalar() -> None:
+    """A source that is a function of a code, ordered and scattered."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 10, 2000)
+    drawing, axes = figure(1, 2, 8, 2.8)
+    maps = {"ordered": np.arange(10) * 4 // 10, "scattered": np.array([3, 0, 1, 2, 2, 0, 2, 3, 0, 1])}
+    for axis, (name, table) in zip(axes[0], maps.items(), strict=True):
+        result = infomec(table[codes], codes)
+        axis.step(range(10), table, where="mid")
+        axis.plot(range(10), table, "o")
+        axis.set_xlabel("code")
+        axis.set_ylabel("source")
+        axis.set_title(f"{name}: one-hot {result.infoe:.2f}, scalar {result.infoe_scalar:.2f}", fontsize=10)
+    drawing.savefig(HERE / "one_hot_or_scalar.png", dpi=130)
+
+
+def bins_or_neighbours() -> None:
+    """NMI of one noisy latent by bins, for several numbers of bins, and by KSG, for several k."""
+    rng = np.random.default_rng(2)
+    source = rng.integers(0, 8, 2000)
+    informed, noise = source + 0.5 * rng.normal(size=2000), rng.normal(size=2000)
+    bins, ks = [2, 4, 8, 16, 32, 64, 128, 256], [1, 2, 3, 5, 10, 20, 40]
+    drawing, axes = figure(1, 2, 8, 2.8)
+    for latent, label in ((informed, "tells of the source"), (noise, "noise")):
+        edges = [np.histogram_bin_edges(latent, b)[1:-1] for b in bins]
+        axes[0, 0].plot(bins, [nmi(source, np.digitize(latent, e)).item() for e in edges], "o-", label=label)
+        axes[0, 1].plot(ks, [nmi(source, latent, k=k).item() for k in ks], "o-", label=label)
+    for axis, name in zip(axes[0], ("bins of equal width", "neighbours k (KSG)"), strict=True):
+        axis.set_xscale("log")
+        axis.set_xlabel(name)
+        axis.set_ylabel("NMI")
+        axis.set_ylim(-0.02, 1)
+        axis.legend(fontsize=8)
+    drawing.savefig(HERE / "bins_or_neighbours.png", dpi=130)
+
+
+def protocol_table() -> None:
+    """Where the published variants of InfoMEC disagree, on the test fixtures."""
+    names = ("paper", "official-train", "official-standalone", "tripod")
+    cases = (
+        "inactive_codes",
+        "many_to_one",
+        "imbalanced_codes",
+        "noisy_medium",
+        "scales_continuous",
+        "noise_only_continuous",
+    )
+    print("| sample | " + " | ".join(names) + " |\n|---|" + "---|" * len(names))
+    for case in cases:
+        cells = []
+        for name in names:
+            result = infomec(*load(case), protocol=name)
+            cells.append(f"{result.infom:.2f} / {result.infoe:.2f} / {result.infoc:.2f} ({result.num_active})")
+        print(f"| `{case}` | " + " | ".join(cells) + " |")
+
+
+def other_table() -> None:
+    """Different metrics on the same samples."""
+    print(
+        "| sample | InfoM | InfoC | MIG | MIG, ubisoft | DCI D (forest) | DCI D (all features) |\n"
+        "|---|---|---|---|---|---|---|"
+    )
+    for case in ("perfect_codes", "duplicated_codes", "entangled", "many_to_one", "noise_codes"):
+        sources, latents = load(case)
+        info = infomec(sources, latents)
+        forest = dci(sources, latents, num_trees=50)
+        every = dci(sources, latents, num_trees=50, max_features=None)
+        print(
+            f"| `{case}` | {info.infom:.2f} | {info.infoc:.2f} | {mig(sources, latents).score:.2f} | "
+            f"{mig(sources, latents, protocol='ubisoft').score:.2f} | {forest.d:.2f} | {every.d:.2f} |"
+        )
+
+
+def load(case: str) -> tuple[np.ndarray, np.ndarray]:
+    assert case in json.loads((FIXTURES / "cases.json").read_text())
+    with np.load(FIXTURES / f"{case}.npz", allow_pickle=False) as file:
+        return file["sources"], file["latents"]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", UserWarning)
+    examples()
+    one_hot_or_scalar()
+    bins_or_neighbours()
+    protocol_table()
+    other_table()
