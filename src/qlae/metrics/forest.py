@@ -17,6 +17,8 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from qlae.metrics.inputs import Floats
 
+_TEST_ROWS = 2000  # held-out samples read at a time
+
 
 @dataclass(frozen=True, eq=False)
 class ForestByDepth:
@@ -80,12 +82,11 @@ def _add_tree(tree: Any, X: Any, depths: Sequence[int], predictions: Floats, imp
         value = value / value.sum(axis=1, keepdims=True)
     path = tree.decision_path(X)  # each sample's nodes, from the root down
     lengths = np.diff(path.indptr) - 1
-    deepest, last = -1, None
-    for place in np.argsort(depths):
-        depth = min(depths[place], int(lengths.max()))
-        if depth > deepest:
-            deepest, last = depth, value[path.indices[path.indptr[:-1] + np.minimum(depth, lengths)]]
-        predictions[place] += last
+    reach = np.array(depths)[:, None]
+    for start in range(0, X.shape[0], _TEST_ROWS):
+        rows = slice(start, start + _TEST_ROWS)
+        nodes = path.indices[path.indptr[:-1][rows] + np.minimum(reach, lengths[rows])]  # (num_depths, rows)
+        predictions[:, rows] += value[nodes]
     above = np.cumsum(_gains(tree, X.shape[1]), axis=0)[np.minimum(depths, tree.max_depth) - 1]
     totals = above.sum(axis=1, keepdims=True)
     importances += np.divide(above, totals, out=np.zeros_like(above), where=totals > 0)

@@ -165,6 +165,8 @@ def _columns(array: Any, *, name: str) -> list[NDArray[Any]]:
         array = array.detach()
         if getattr(getattr(array, "device", None), "type", "cpu") != "cpu":
             raise ValueError(f"{name} is a tensor on {array.device}: call .cpu() on it first.")
+        if str(getattr(array, "dtype", "")) == "torch.bfloat16":  # NumPy has no such type
+            array = array.float()
     try:
         table = np.asarray(array)
     except (TypeError, ValueError, RuntimeError) as error:
