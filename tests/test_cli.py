@@ -51,6 +51,56 @@ def test_protocol_is_named_in_the_results(trained):
     assert json.loads((trained / "results.json").read_text())["protocol"] == "official-standalone"
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """A cache of its own."""
+    monkeypatch.setenv("QLAE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_render_is_kept_listed_found_and_cleared(cache, tmp_path, capsys):
+    assert run("data", "render", "shapes3d", "--resolution", "8", "--sources", "shape") == 0
+    assert run("data", "list") == 0
+    listed = capsys.readouterr().out
+    assert f"Kept in {cache}" in listed
+    assert "shapes3d-rendered-8-" in listed
+    assert run("data", "clear", "shapes3d") == 0
+    assert "MB freed" in capsys.readouterr().out
+    assert run("data", "clear", "shapes3d") == 0
+    assert "nothing of shapes3d was kept" in capsys.readouterr().out
+
+
+def test_a_folder_of_one_s_own_from_images_to_pictures(cache, tmp_path, rng):
+    from PIL import Image
+
+    folder = tmp_path / "holiday"
+    (folder / "deep").mkdir(parents=True)
+    for i in range(12):
+        side = 20 + i
+        image = Image.fromarray(rng.integers(0, 255, (side, 30, 3), dtype=np.uint8))
+        image.save(folder / ("deep" if i % 2 else "") / f"{i}.png")
+    out = tmp_path / "run"
+    options = ["--resolution", "16", "--size", "small", "--num-latents", "4", "--steps", "3", "--quiet"]
+    assert run("train", "qlae", "--data", str(folder), *options, "--out", str(out)) == 0
+    results = json.loads((out / "results.json").read_text())
+    assert results["data"]["origin"] == "real"
+    assert "infom" not in results["averaged"]
+    assert run("evaluate", str(out), "--quiet") == 0  # the run knows where its images are
+    assert run("data", "inspect", str(folder), "--resolution", "16", "--out", str(tmp_path / "sheet.png")) == 0
+    assert (tmp_path / "sheet.png").exists()
+
+
+def test_prepare_an_array_of_one_s_own(cache, tmp_path, capsys, rng):
+    path = tmp_path / "mine.npz"
+    np.savez(path, images=rng.integers(0, 255, (20, 8, 8, 3), dtype=np.uint8), sources=rng.integers(0, 3, (20, 2)))
+    assert run("data", "prepare", "mine", "--from", str(path), "--resolution", "16") == 0
+    assert "20 images of 16×16" in capsys.readouterr().out
+
+
+def test_get_says_what_can_be_had(capsys, tmp_path):
+    assert "shapes3d" in bad(capsys, "data", "get", "shapes3", "--to", str(tmp_path))
+
+
 def test_data_list_and_render(tmp_path, capsys):
     assert run("data", "list") == 0
     assert "shapes3d" in capsys.readouterr().out

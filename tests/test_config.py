@@ -7,7 +7,7 @@ import pytest
 from qlae.config import DataConfig, RunConfig
 from qlae.presets import MODELS, resolve
 
-DATA = DataConfig("shapes3d", 16, num_images=40, source_names=("a", "b"), fixed={"c": 3})
+DATA = DataConfig("shapes3d", 16, num_images=40, source_names=("a", "b"), recipe={"fixed": {"c": 3}})
 
 
 @pytest.mark.parametrize("model", MODELS)

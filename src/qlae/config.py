@@ -20,7 +20,7 @@ class DataConfig:
     origin: str = "rendered"  # rendered, real
     num_images: int = 0
     source_names: tuple[str, ...] = ()
-    fixed: dict[str, int] = field(default_factory=dict)  # sources of the scene that do not vary, and their levels
+    recipe: dict[str, Any] | None = None  # what `load_data` took to make them; None: only the caller has them
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,12 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if typing.get_origin(kind) is tuple:
         return tuple(value)
     if typing.get_origin(kind) is dict:
-        number = typing.get_args(kind)[1]
-        return {key: _value(number, entry, f"{where}.{key}") for key, entry in value.items()}
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} must be an object, got {value!r}")
+        entry_kind = typing.get_args(kind)[1]
+        return {key: _value(entry_kind, entry, f"{where}.{key}") for key, entry in value.items()}
+    if kind is Any:
+        return value
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):

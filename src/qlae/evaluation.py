@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .atomic import write_json, write_npz
 from .config import DataConfig
-from .data import SourceDataset, load_data
+from .data import SourceDataset, load_again
 from .device import pick_device
 from .latents import QuantizedLatent
 from .loading import model_from, versions
@@ -91,10 +91,13 @@ def evaluate_run(
 
 
 def data_of(config: DataConfig) -> SourceDataset:
-    """The data behind a run's config, where its name is enough to make it again."""
-    if config.origin != "rendered":
-        raise ValueError(f"{config.name} was read from files; give the data again")
-    return load_data(config.name, resolution=config.resolution, fixed=config.fixed)
+    """The data behind a run's config, where its recipe is enough to make it again."""
+    if config.recipe is None:
+        raise ValueError(f"{config.name} came from arrays that only its maker has; evaluate with data=…")
+    data = load_again(config.name, config.resolution, config.recipe)
+    if len(data) != config.num_images:
+        raise ValueError(f"{config.name} had {config.num_images:,} images when it was trained, now {len(data):,}")
+    return data
 
 
 def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
@@ -161,10 +164,15 @@ def make_pictures(model: Model, images: NDArray[np.uint8], latents: NDArray[np.f
 
 
 def intervention_values(model: Model, latents: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(steps, num_latents): evenly through each latent's range; a quantized latent takes the nearest of its values."""
-    values = np.linspace(latents.min(0), latents.max(0), NUM_STEPS, dtype=np.float32)
-    if isinstance(model.latent, QuantizedLatent):
-        with torch.inference_mode():
-            on_device = torch.from_numpy(values).to(model.device)
-            values = model.latent.to_values(model.latent.to_codes(on_device)).cpu().numpy()
-    return values
+    """(steps, num_latents): evenly through each latent's range; a quantized latent goes through its values in order."""
+    low, high = latents.min(0), latents.max(0)
+    if not isinstance(model.latent, QuantizedLatent):
+        return np.linspace(low, high, NUM_STEPS, dtype=np.float32)
+    sizes = model.latent.num_values
+    codebook = model.latent.codebook().cpu().numpy()
+    columns = []
+    for j, size in enumerate(sizes):
+        values = np.sort(codebook[j, :size])
+        values = values[(values >= low[j]) & (values <= high[j])]  # those that the sample's range holds
+        columns.append(values[np.linspace(0, len(values) - 1, min(NUM_STEPS, max(sizes))).round().astype(int)])
+    return np.stack(columns, axis=1)

@@ -15,7 +15,7 @@ Report = Callable[..., None]
 
 @contextlib.contextmanager
 def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) -> Iterator[Report]:
-    """Yield ``report(done, note="")`` to call as work goes on.
+    """Yield ``report(done, note="")`` to call as work goes on; further numbers, such as a total, are passed over.
 
     Args:
         task: what is being done, such as ``"rendering"``.
@@ -24,13 +24,27 @@ def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) ->
         show: ``False`` to say nothing.
     """
     if not show:
-        yield lambda done, note="": None
+        yield lambda done, *_, note="": None
     elif sys.stderr.isatty():
         with _bar() as progress:
             bar = progress.add_task(task, total=total, completed=start, note="")
-            yield lambda done, note="": progress.update(bar, completed=done, note=note)
+            yield lambda done, *_, note="": progress.update(bar, completed=done, note=note)
     else:
         yield _lines(task, total)
+
+
+@contextlib.contextmanager
+def growing_bar(task: str, *, show: bool = True) -> Iterator[Report]:
+    """Yield ``report(done, total)`` for work whose size is known only once it has begun; no bar if it never does."""
+    with contextlib.ExitStack() as stack:
+        inner: list[Report] = []
+
+        def report(done: int, total: int) -> None:
+            if not inner:
+                inner.append(stack.enter_context(progress_bar(task, total, show=show)))
+            inner[0](done)
+
+        yield report
 
 
 def _bar() -> Progress:
@@ -50,7 +64,7 @@ def _bar() -> Progress:
 def _lines(task: str, total: int) -> Report:
     last = time.monotonic()
 
-    def report(done: int, note: str = "") -> None:
+    def report(done: int, *_: int, note: str = "") -> None:
         nonlocal last
         if time.monotonic() - last >= LINE_SECONDS:
             last = time.monotonic()

@@ -46,6 +46,8 @@ class SourceDataset:
         sources: (n, n_s) int64 levels (float64 if continuous), in row-major grid order for a full grid.
         source_names, source_sizes: a name and a number of values for each column of `sources`.
         fixed: the levels of sources that the scene has but that do not vary here.
+        recipe: the arguments of `load_data` that make this data again, fit for JSON; None where there are none, as for
+            arrays from elsewhere.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class SourceDataset:
         self.source_sizes = tuple(int(size) for size in source_sizes)
         self.fixed = dict(fixed or {})
         self.details = dict(details or {})
+        self.recipe: dict[str, Any] | None = None
         self._sources = sources
 
     @property
@@ -136,7 +139,7 @@ class SourceDataset:
 
     def with_images(self, images: ImageArray, details: Mapping[str, Any] | None = None) -> SourceDataset:
         """The same sources over other images, with further facts to tell of them."""
-        return SourceDataset(
+        data = SourceDataset(
             images,
             self._sources,
             name=self.name,
@@ -146,3 +149,5 @@ class SourceDataset:
             fixed=self.fixed,
             details=self.details | dict(details or {}),
         )
+        data.recipe = self.recipe
+        return data

@@ -37,6 +37,7 @@ def load_data(
     seed: int = 0,
     device: str = "cpu",
     path: str | Path | None = None,
+    source_file: str | Path | None = None,
     progress: Progress | None = None,
 ) -> SourceDataset:
     """A data set by name. Returns at once: images are rendered when they are indexed, or read if `keep_on_disk` kept them.
@@ -54,6 +55,7 @@ def load_data(
         seed: of the draw and of the noise.
         device: where to render, such as ``"cpu"`` or ``"cuda"``; images come back to the host.
         path: read the real files from here instead: see `prepare_data`.
+        source_file: for images of one's own, a CSV or ``.npy`` file with their sources.
         progress: called with (images done, images in all) while real files are prepared.
 
     >>> data = load_data("shapes3d", resolution=32, sources=["floor hue", "shape"])
@@ -72,7 +74,61 @@ def load_data(
         for argument, value in {**choices, "continuous": continuous}.items():
             if value:
                 raise ValueError(f"{argument} is for rendered data; the files at {path} are as they are")
-        return _with_noise(prepare_data(name, path, resolution=resolution, progress=progress), noise, seed)
+        data = prepare_data(name, path, resolution=resolution, sources=source_file, progress=progress)
+    elif source_file is not None:
+        raise ValueError("source_file is for images of one's own; rendered data has its sources")
+    else:
+        data = _rendered_data(name, resolution, sources, fixed, num_images, continuous, correlated, seed, device)
+    data = _with_noise(data, noise, seed)
+    data.recipe = _recipe(
+        sources=list(sources or ()),
+        fixed=dict(fixed or {}),
+        num_images=num_images,
+        continuous=continuous if isinstance(continuous, bool) else list(continuous),
+        correlated=[[*pair, value] for pair, value in (correlated or {}).items()],
+        noise=noise,
+        seed=seed,
+        path=None if path is None else str(Path(path).resolve()),
+        source_file=None if source_file is None else str(Path(source_file).resolve()),
+    )
+    return data
+
+
+def load_again(
+    name: str, resolution: int, recipe: Mapping[str, Any], *, progress: Progress | None = None
+) -> SourceDataset:
+    """The data that a recipe describes: `load_data` with what it was called with.
+
+    >>> data = load_data("shapes3d", resolution=16, sources=["scale", "shape"], correlated={("scale", "shape"): 0.5})
+    >>> again = load_again("shapes3d", 16, data.recipe)
+    >>> bool((again.sources == data.sources).all())
+    True
+    """
+    arguments = dict(recipe)
+    if "correlated" in arguments:
+        arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
+    return load_data(name, resolution=resolution, progress=progress, **arguments)
+
+
+def _recipe(**arguments: Any) -> dict[str, Any]:
+    """The arguments that say something; the seed only where something was drawn from it."""
+    said = {name: value for name, value in arguments.items() if value not in (None, False, 0.0, [], {})}
+    if not said.keys() & {"num_images", "continuous", "correlated", "noise"}:
+        said.pop("seed", None)
+    return said
+
+
+def _rendered_data(
+    name: str,
+    resolution: int,
+    sources: Sequence[str] | None,
+    fixed: Mapping[str, int] | None,
+    num_images: int | None,
+    continuous: bool | Sequence[str],
+    correlated: Mapping[tuple[str, str], float] | None,
+    seed: int,
+    device: str,
+) -> SourceDataset:
     if name in SOURCES and name not in RENDERED:
         raise ValueError(f"{name} is not rendered: give the path of its files")
     require_known(name, SOURCES, "data set")
@@ -93,7 +149,7 @@ def load_data(
         fixed=rest,
         details={"renderer": RENDERER_VERSION} | details,
     )
-    return _with_noise(cache.find(data.describe()) or data, noise, seed)
+    return cache.find(data.describe()) or data
 
 
 def prepare_data(

@@ -3,15 +3,17 @@
 The same call on the same directory goes on where a run was stopped or killed.
 """
 
+import math
 import os
+import warnings
 from typing import Any
 
 import numpy as np
 import torch
 
 from ..config import DataConfig, RunConfig
-from ..data import SourceDataset, load_data
-from ..data.batches import Batches
+from ..data import RenderedImages, SourceDataset, keep_on_disk, load_data
+from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..device import pick_device
 from ..latents import positive_count
 from ..model import build_model, place, require_buildable
@@ -23,6 +25,9 @@ from . import checkpoint
 from .state import TrainingState
 from .step import EagerStep
 from .trainer import CHECKPOINT_SECONDS, run_updates
+
+# Scenes that take a CPU minutes to render are rendered once and kept on disk; Shapes3D takes seconds.
+SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d")
 
 
 def train(
@@ -98,8 +103,7 @@ def build_state(config: RunConfig, data: SourceDataset, device: torch.device, *,
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = place(build_model(config), device)
-    images = _images_on(device, data, show=show)
-    batches = Batches(images, config.batch_size, torch.Generator(device).manual_seed(config.seed))
+    batches = _batches(data, config.batch_size, config.seed, device, show=show)
     players = Autoencoding(model, config.weights).players()
     return TrainingState(model, EagerStep(model, players, batches, config))
 
@@ -112,13 +116,30 @@ def data_config(data: SourceDataset) -> DataConfig:
         origin=data.origin,
         num_images=len(data),
         source_names=data.source_names,
-        fixed=data.fixed,
+        recipe=data.recipe,
     )
 
 
-def _images_on(device: torch.device, data: SourceDataset, *, show: bool) -> torch.Tensor:
-    with progress_bar("rendering", len(data), show=show and not isinstance(data.images, np.ndarray)) as report:
-        images = np.asarray(data.in_memory(progress=report).images)
-    if not images.flags.writeable:
-        images = images.copy()
-    return torch.from_numpy(images).to(device)
+def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.device, *, show: bool) -> Batches:
+    """The images, rendered if they have to be, and the way that batches of them reach the device."""
+    images = data.images
+    drawn = isinstance(images, RenderedImages)
+    fit = fits(math.prod(images.shape), device)
+    with progress_bar("rendering", len(data), show=show and drawn) as report:
+        if isinstance(images, RenderedImages) and device.type == "cuda" and fit:
+            return DeviceBatches(
+                images.render_on(str(device), progress=report), batch_size, torch.Generator(device).manual_seed(seed)
+            )
+        if isinstance(images, RenderedImages) and images.name in SLOW_SCENES:
+            images = keep_on_disk(data, progress=report).images
+        elif not isinstance(images, np.ndarray):
+            images = data.in_memory(progress=report).images
+    if fit and isinstance(images, np.ndarray) and (device.type == "cuda" or images.flags.writeable):
+        on_device = torch.from_numpy(images if images.flags.writeable else images.copy()).to(device)
+        return DeviceBatches(on_device, batch_size, torch.Generator(device).manual_seed(seed))
+    if not fit:
+        warnings.warn(
+            f"{len(data):,} images do not fit on {device} beside the training; they stay on the host, batches travel",
+            stacklevel=2,
+        )
+    return HostBatches(images, batch_size, torch.Generator().manual_seed(seed), device)

@@ -51,7 +51,7 @@ class TrainingState:
         self.update.batches.generator.set_state(tensors["sampler"])
         self.update.window.filled = int(state["window_filled"])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
-        if self.update.batches.images.device.type == "cpu":
+        if self.update.batches.device.type == "cpu":
             torch.set_num_threads(int(state["threads"]))
 
     def _optimizer_tensors(self, prefix: str, optimizer: optim.Optimizer) -> dict[str, Tensor]:

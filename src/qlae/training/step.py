@@ -46,7 +46,7 @@ class EagerStep:
         self.batches = batches
         self.optimizers = [build_optimizer(player, config.optimizer) for player in players]
         self.average = WeightAverage(model, config.average_decay)
-        self.window = Window(_all_terms(players), config.log_every, batches.images.device)
+        self.window = Window(_all_terms(players), config.log_every, batches.device)
         self.clip = config.optimizer.clip
         self.clipped = [decay_groups(player, config.optimizer)[0] for player in players]
 

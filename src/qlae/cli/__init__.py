@@ -1,0 +1,71 @@
+"""The command line: few verbs, each doing a whole job. Torch loads only when a verb needs it."""
+
+import os
+import signal
+import sys
+import warnings
+from typing import Annotated
+
+import tyro
+from tyro.conf import subcommand
+
+from .._version import __version__
+from .data import Data
+from .runs import Evaluate, Report, Train
+
+Command = (
+    Annotated[Train, subcommand("train")]
+    | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Report, subcommand("report")]
+    | Annotated[Data, subcommand("data")]
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command line; bad input ends in one line and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments == ["--version"]:
+        print(f"qlae {__version__}")
+        return
+    warnings.showwarning = _show_warning
+    # Before torch loads: idle threads that sleep instead of spinning. Spinning is a little faster on idle cores and ten
+    # times slower on busy ones.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    command = tyro.cli(
+        Command,
+        prog="qlae",
+        description="Disentangled representation learning by latent quantization.",
+        args=arguments,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+    )
+    sys.exit(_run(command))
+
+
+def _run(command: Train | Evaluate | Report | Data) -> int:
+    try:
+        command()
+    except ValueError as error:
+        return _fail(error, 2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", 2)
+    except KeyboardInterrupt as stop:
+        if isinstance(command, Train) and str(stop):
+            print(f"\nqlae: {stop}. To go on, give the same command again", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except RuntimeError as error:
+        from ..training import TrainingDiverged
+
+        if isinstance(error, TrainingDiverged):
+            return _fail(error, 1)
+        raise
+    return 0
+
+
+def _fail(message: object, code: int) -> int:
+    print(f"qlae: {message}", file=sys.stderr)
+    return code
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"qlae: warning: {message}", file=sys.stderr)

@@ -1,0 +1,189 @@
+"""The verb over data sets: list, render, prepare, get, inspect, clear."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from tyro.conf import Positional, arg, subcommand
+
+from .arguments import Name, OptionalPath, load
+
+
+@dataclass(frozen=True)
+class List:
+    """List the data sets that can be rendered, and what is kept on disk."""
+
+    def __call__(self) -> None:
+        from ..data import cache, data_names, load_data
+
+        for name in data_names():
+            print(load_data(name))
+        kept = cache.entries()
+        print(f"Kept in {cache.cache_folder()}: {'nothing' if not kept else ''}".rstrip())
+        for entry in kept:
+            state = "" if entry.whole else ", not yet whole"
+            print(f"  {entry.key}: {size(entry.num_bytes)}{state}")
+
+
+@dataclass(frozen=True)
+class Render:
+    """Render a data set and keep it on disk, where training finds it; or write it to an .npz with --out.
+
+    For example: qlae data render mpi3d --resolution 64
+    """
+
+    data: Positional[Name]
+    """The data set."""
+    resolution: int = 64
+    """Pixels a side."""
+    sources: tuple[str, ...] = ()
+    """Sources that vary, such as --sources "floor hue" shape; all if none is given."""
+    out: OptionalPath = None
+    """An .npz to write (arrays images, sources, source_names) instead; it must not exist."""
+    data_path: tyro.conf.Suppress[Path | None] = None
+    source_file: tyro.conf.Suppress[Path | None] = None
+
+    def __call__(self) -> None:
+        from ..data import keep_on_disk
+        from ..progress import progress_bar
+
+        if self.out is not None:
+            require_new_npz(self.out)
+        data = load(self)
+        with progress_bar("rendering", len(data)) as report:
+            if self.out is None:
+                data = keep_on_disk(data, progress=report)
+            else:
+                data = data.in_memory(progress=report)
+        if self.out is not None:
+            import numpy as np
+
+            from ..atomic import write_whole
+
+            arrays = {
+                "images": np.asarray(data.images),
+                "sources": data.sources,
+                "source_names": np.array(data.source_names),
+            }
+            write_whole(self.out, lambda file: np.savez(file, allow_pickle=False, **arrays))
+        print(f"{self.out or 'kept on disk'}: {data}")
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Read real files or images of your own once, resample them and keep them on disk.
+
+    For example: qlae data prepare shapes3d --from 3dshapes.h5
+    """
+
+    data: Positional[Name]
+    """A data set whose published files these are, or a name of your own."""
+    data_path: Annotated[Path, arg(name="from", metavar="PATH")]
+    """The file, folder or archive."""
+    resolution: int = 64
+    """Pixels a side."""
+    source_file: OptionalPath = None
+    """For images of your own: a CSV or .npy file with their sources."""
+    sources: tyro.conf.Suppress[tuple[str, ...]] = ()
+
+    def __call__(self) -> None:
+        print(f"kept on disk: {load(self)}")
+
+
+@dataclass(frozen=True)
+class Get:
+    """Download the published file of a data set, where a public address is known; an interrupted download goes on.
+
+    For example: qlae data get shapes3d --to downloads
+    """
+
+    name: Positional[Name]
+    """shapes3d, mpi3d-toy, mpi3d-realistic, mpi3d-real or dsprites."""
+    to: Path = Path()
+    """The folder for it."""
+
+    def __call__(self) -> None:
+        from ..data.download import download
+        from ..progress import growing_bar
+
+        with growing_bar(f"downloading {self.name}") as report:
+            path = download(self.name, self.to, progress=report)
+        print(path)
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Write a contact sheet: random images, and one row a source sweeping its values.
+
+    For example: qlae data inspect isaac3d
+    """
+
+    data: Positional[Name]
+    """A data set, or the path of images of your own."""
+    resolution: int = 64
+    """Pixels a side."""
+    sources: tuple[str, ...] = ()
+    """Sources that vary; all if none is given."""
+    data_path: OptionalPath = None
+    """Read the published files from here instead of rendering."""
+    source_file: OptionalPath = None
+    """For images of your own: a CSV or .npy file with their sources."""
+    out: OptionalPath = None
+    """The .png to write; NAME.png by default."""
+
+    def __call__(self) -> None:
+        from ..data.contact_sheet import contact_sheet
+
+        data = load(self)
+        print(data)
+        print(contact_sheet(data, self.out or Path(f"{data.name}.png")))
+
+
+@dataclass(frozen=True)
+class Clear:
+    """Remove what is kept on disk of a data set.
+
+    For example: qlae data clear mpi3d
+    """
+
+    name: Positional[Name]
+    """The data set, or an entry that `qlae data list` shows; `all` for everything."""
+
+    def __call__(self) -> None:
+        from ..data import cache
+
+        freed = cache.clear(None if self.name == "all" else self.name)
+        print(f"{size(freed)} freed" if freed else f"nothing of {self.name} was kept")
+
+
+@dataclass(frozen=True)
+class Data:
+    """List, render, prepare, download, inspect or clear data sets."""
+
+    command: (
+        Annotated[List, subcommand("list", prefix_name=False)]
+        | Annotated[Render, subcommand("render", prefix_name=False)]
+        | Annotated[Prepare, subcommand("prepare", prefix_name=False)]
+        | Annotated[Get, subcommand("get", prefix_name=False)]
+        | Annotated[Inspect, subcommand("inspect", prefix_name=False)]
+        | Annotated[Clear, subcommand("clear", prefix_name=False)]
+    )
+
+    def __call__(self) -> None:
+        self.command()
+
+
+def size(num_bytes: int) -> str:
+    """Bytes as a person says them."""
+    return f"{num_bytes / 1e9:.2f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.2f} MB"
+
+
+def require_new_npz(path: Path) -> None:
+    """An error unless an .npz can be written there without overwriting anything."""
+    if path.suffix != ".npz":
+        raise ValueError(f"--out must end in .npz, got {path}")
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another --out or remove it")
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist; make it first")

@@ -1,0 +1,133 @@
+"""The verbs over runs: train, evaluate, report."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from rich.console import Console
+from tyro.conf import Positional, arg
+
+from .arguments import Directory, OptionalFloat, OptionalInt, OptionalPath, load
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train a model, score it and draw its pictures.
+
+    `qlae train qlae --data shapes3d` is the paper's configuration;
+    `qlae train qlae --size small --resolution 32 --out runs/quick` is one for a CPU.
+    The same command on the same --out goes on where a run was stopped (Ctrl-C saves) or killed.
+    """
+
+    model: Positional[Annotated[str, arg(metavar="MODEL")]]
+    """ae, qlae, qlae-global-codebook or qlae-no-weight-decay."""
+    data: str = "shapes3d"
+    """A data set by name (`qlae data list` shows them), or the path of a folder or file with images of your own."""
+    data_path: OptionalPath = None
+    """Read the published files of the data set from here instead of rendering it."""
+    source_file: OptionalPath = None
+    """For images of your own: a CSV or .npy file with their sources."""
+    resolution: int = 64
+    """Pixels a side: 8, 16, 32, 64, 128, …"""
+    sources: tuple[str, ...] = ()
+    """Sources that vary, such as --sources "floor hue" shape; all if none is given."""
+    size: Literal["full", "small"] = "full"
+    """Networks of the paper, or small ones that a CPU can train, with a budget to match."""
+    form: Literal["paper", "official"] = "paper"
+    """Follow the paper's text, or the authors' code where it differs."""
+    steps: OptionalInt = None
+    """Updates; 200,000 in the paper."""
+    batch_size: OptionalInt = None
+    """Images an update; 128 in the paper."""
+    learning_rate: OptionalFloat = None
+    """Of AdamW; 0.001 in the paper."""
+    weight_decay: OptionalFloat = None
+    """Decoupled; by default the value tuned for the model and the data."""
+    num_latents: OptionalInt = None
+    """Twice the number of sources, by default."""
+    num_values: OptionalInt = None
+    """Values a codebook; 10 in the paper, 4 for --size small."""
+    seed: int = 0
+    """Of the weights and the batches."""
+    out: OptionalPath = None
+    """The run directory; runs/DATA-MODEL-SIZE-sSEED by default."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, …"""
+    threads: OptionalInt = None
+    """CPU threads; as many as there are cores by default. Fewer are faster where the cores are busy."""
+    checkpoint_seconds: float = 60.0
+    """Seconds between checkpoints."""
+    evaluate: bool = True
+    """Score the model and draw its pictures when it is trained."""
+    quiet: bool = False
+    """No progress bars."""
+
+    def __call__(self) -> None:
+        from ..report import draw_pictures, results_table
+        from ..training import train
+
+        out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
+        passed_on = (
+            "size form steps batch_size learning_rate weight_decay num_latents num_values seed "
+            "device threads checkpoint_seconds evaluate"
+        )
+        options = {name: getattr(self, name) for name in passed_on.split()}
+        data = load(self, show=not self.quiet)
+        run = train(self.model, data, out=out, show=not self.quiet, **options)
+        if self.evaluate:
+            draw_pictures(run)
+            Console().print(results_table([run], weights=("averaged", "raw")))
+        print(f"{run.path}: trained{', scored and pictured' if self.evaluate else ''}")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Score a trained run: sample.npz, results.json and the pictures.
+
+    For example: qlae evaluate runs/quick
+    """
+
+    run: Positional[Directory]
+    """The run directory."""
+    num_samples: int = 10_000
+    """Images to score on."""
+    protocol: str = "paper"
+    """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, …"""
+    quiet: bool = False
+    """No progress bars."""
+
+    def __call__(self) -> None:
+        from ..evaluation import evaluate_run
+        from ..report import draw_pictures, results_table
+        from ..run import Run
+
+        run = Run.open(self.run)
+        evaluate_run(run, device=self.device, num_samples=self.num_samples, protocol=self.protocol, show=not self.quiet)
+        paths = draw_pictures(run)
+        Console().print(results_table([run], weights=("averaged", "raw")))
+        print(f"{run.path}: results.json, {', '.join(path.name for path in paths)}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Draw the pictures of scored runs again and print their scores side by side.
+
+    For example: qlae report runs/demo/qlae runs/demo/ae
+    """
+
+    runs: Positional[tuple[Directory, ...]]
+    """Run directories."""
+
+    def __call__(self) -> None:
+        from ..report import draw_pictures, results_table
+        from ..run import Run
+
+        if not self.runs:
+            raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
+        runs = [Run.open(path) for path in self.runs]
+        for run in runs:
+            for path in draw_pictures(run):
+                print(path)
+        Console().print(results_table(runs, weights=("averaged", "raw")))

@@ -1,0 +1,52 @@
+"""Batches: the same rows wherever the images are."""
+
+import numpy as np
+import pytest
+import torch
+
+from qlae.data.batches import DeviceBatches, HostBatches, fits
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def images() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 255, (50, 4, 4, 3), dtype=np.uint8)
+
+
+def generator(seed: int = 3) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_host_and_device_draw_the_same(images, tmp_path):
+    mapped = np.memmap(tmp_path / "images", np.uint8, "w+", shape=images.shape)
+    mapped[:] = images
+    device = DeviceBatches(torch.from_numpy(images), 8, generator())
+    host = HostBatches(mapped, 8, generator(), CPU)
+    for _ in range(5):
+        assert torch.equal(device.draw(), host.draw())
+
+
+def test_draws_are_rows_with_replacement(images):
+    batch = DeviceBatches(torch.from_numpy(images), 200, generator()).draw().numpy()
+    rows = [int(np.flatnonzero((images == image).all((1, 2, 3)))[0]) for image in batch]
+    assert len(rows) == 200
+    assert len(set(rows)) > 40
+
+
+def test_the_generator_is_all_the_state(images):
+    batches = DeviceBatches(torch.from_numpy(images), 8, generator())
+    batches.draw()
+    state = batches.generator.get_state()
+    expected = batches.draw()
+    batches.generator.set_state(state)
+    assert torch.equal(batches.draw(), expected)
+
+
+def test_bad_images_are_told(images):
+    with pytest.raises(ValueError, match=r"must be uint8 \(n, r, r, 3\), got torch.float32"):
+        DeviceBatches(torch.zeros(2, 4, 4, 3), 8, generator())
+
+
+def test_a_cpu_holds_what_its_system_lets_it():
+    assert fits(10**15, CPU)
