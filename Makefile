@@ -6,10 +6,10 @@ READY  := $(VENV)/.installed
 SEED   ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint types format clean
+.PHONY: help install demo test test-slow bench-metrics bench-rendering lint types format clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 install: $(READY)  ## Make .venv and install qlae into it
 
@@ -26,6 +26,12 @@ test: lint types  ## Everything that CI runs: lint, types, tests
 
 test-slow: install  ## The slower checks: full data sets
 	$(BIN)/python -m pytest -m slow
+
+bench-metrics: install  ## The metrics beside the published procedure, in turns
+	$(BIN)/python benchmarks/metrics.py
+
+bench-rendering: install  ## Images a second of the rendered scenes
+	for scene in shapes3d mpi3d falcor3d isaac3d; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done
 
 lint: install  ## Style and common mistakes
 	$(BIN)/ruff check .

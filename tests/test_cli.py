@@ -112,6 +112,42 @@ def test_data_list_and_render(tmp_path, capsys):
         assert content["source_names"].tolist() == ["shape"]
 
 
+def test_score_a_file_made_elsewhere(tmp_path, capsys, rng):
+    sources = rng.integers(0, 4, (300, 2))
+    path = tmp_path / "codes.npz"
+    np.savez(path, sources=sources, latents=sources[:, ::-1])
+    plot = tmp_path / "nmi.png"
+    assert run("score", str(path), "--metrics", "infomec", "mig", "--json", "--plot", str(plot)) == 0
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["infomec"]["infom"] > 0.95
+    assert scores["mig"]["mig"] > 0.95
+    assert plot.exists()
+    assert run("score", str(path)) == 0
+    assert "0.9" in capsys.readouterr().out
+
+
+def test_score_notes_and_intervals(tmp_path, capsys, rng):
+    sources = np.column_stack([rng.integers(0, 4, (300, 2)), np.ones(300, int)])
+    path = tmp_path / "codes.npz"
+    np.savez(path, sources=sources, latents=sources[:, :2])
+    assert run("score", str(path), "--json", "--bootstrap", "2") == 0
+    shown = capsys.readouterr()
+    assert set(json.loads(shown.out)["bootstrap"]["intervals"]) == {"infom", "infoe", "infoe_scalar", "infoc"}
+    assert "qlae: warning: constant sources are left out" in shown.err
+    plot = str(tmp_path / "nmi.png")
+    assert "add infomec" in bad(capsys, "score", str(path), "--metrics", "mig", "--plot", plot)
+
+
+def test_score_a_run_s_sample(trained, capsys):
+    assert run("score", str(trained / "sample.npz")) == 0
+    assert "sample.npz" in capsys.readouterr().out
+
+
+def test_evaluate_with_dci(trained):
+    assert run("evaluate", str(trained), "--metrics", "infomec", "dci", "--quiet", "--device", "cpu") == 0
+    assert {"d", "i", "c", "infom"} <= json.loads((trained / "results.json").read_text())["averaged"].keys()
+
+
 def test_version(capsys):
     main(["--version"])
     assert capsys.readouterr().out.startswith("qlae 0.")
@@ -145,6 +181,7 @@ def bad(capsys, *arguments: str) -> str:
         (["train", "qlae", *SMALL, "--steps", "1", "--device", "gpu"], "no such device: 'gpu'; this machine has cpu"),
         (["evaluate", "nowhere"], "nowhere is not a run directory: it does not exist"),
         (["report"], "name at least one run directory"),
+        (["score", "nowhere.npz"], "nowhere.npz is not a file"),
         (["data", "render", "shapes3d", "--out", "images.txt"], "--out must end in .npz"),
     ],
 )

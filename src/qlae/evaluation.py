@@ -5,6 +5,7 @@ torch and NumPy: what comes after it needs neither the model nor the images.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .data import SourceDataset, load_again
 from .device import pick_device
 from .latents import QuantizedLatent
 from .loading import model_from, versions
-from .metrics import infomec, psnr
+from .metrics import psnr, score
 from .model import CHUNK, Model, to_float
 from .progress import progress_bar
 from .run import Run
@@ -36,6 +37,7 @@ def evaluate_run(
     device: str = "auto",
     num_samples: int = NUM_SAMPLES,
     protocol: str = "paper",
+    metrics: Sequence[str] = ("infomec",),
     show: bool = True,
 ) -> dict[str, Any]:
     """Score a trained run, write its sample and results, and draw its pictures.
@@ -46,6 +48,7 @@ def evaluate_run(
         device: where the model runs.
         num_samples: images to score on, drawn without replacement.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``.
+        metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while).
         show: draw progress bars.
 
     Returns:
@@ -66,7 +69,7 @@ def evaluate_run(
     for weights in ("averaged", "raw"):
         model = model_from(run, saved, weights=weights, device=device)
         found, decibels = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-        scores[weights] = score_sample(sources, found, protocol) | {"psnr": decibels}
+        scores[weights] = score_sample(sources, found, protocol, metrics) | {"psnr": decibels}
         prefix = "" if weights == "averaged" else "raw_"
         arrays |= {prefix + name: array for name, array in found.items()}
         if weights == "averaged":
@@ -128,14 +131,21 @@ def encode_sample(
     return found, float(np.sum(decibels) / len(images))
 
 
-def score_sample(sources: NDArray[Any], found: dict[str, NDArray[Any]], protocol: str) -> dict[str, Any]:
-    """The scores of a sample: codes where there are any, else the continuous latents."""
+def score_sample(
+    sources: NDArray[Any], found: dict[str, NDArray[Any]], protocol: str, metrics: Sequence[str]
+) -> dict[str, Any]:
+    """The scores of a sample: codes where there are any, else the continuous latents; none without sources."""
     if not sources.shape[1]:
         return {}
-    result = infomec(sources, found.get("codes", found["latents"]), protocol=protocol)
-    scores = result.to_dict()
-    return {name: scores[name] for name in ("infom", "infoe", "infoe_scalar", "infoc", "active") if name in scores} | {
+    names = dict.fromkeys(("infomec", *metrics))
+    scored = score(sources, found.get("codes", found["latents"]), metrics=list(names), protocol=protocol)
+    result = scored.results["infomec"]
+    return {
+        **scored.values,
+        "active": result.num_active,
+        "informative": int(result.informative.sum()),
         "active_latents": result.active.tolist(),
+        "informative_latents": result.informative.tolist(),
         "nmi": np.round(result.nmi, 6).tolist(),
     }
 

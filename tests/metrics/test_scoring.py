@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qlae.metrics import METRICS, infomec, mig, plot_nmi, print_scores, score, score_command, score_file
+from qlae.metrics import METRICS, infomec, mig, plot_nmi, print_scores, score, score_file
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.integers(0, [4, 3, 5], size=(400, 3))
@@ -118,20 +118,3 @@ def test_the_heatmap_is_written(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="1 entries for 3 sources"):
         plot_nmi(result, tmp_path / "nmi.png", source_names=["shape"])
-
-
-def test_the_command_prints_a_table_or_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "sample.npz"
-    np.savez(path, sources=np.column_stack([SOURCES, np.ones(400, dtype=int)]), latents=CODES)
-    score_command(path, metrics=["infomec", "mig"], plot=tmp_path / "nmi.png")
-    shown = capsys.readouterr()
-    assert "infom" in shown.out
-    assert "mig" in shown.out
-    assert "note: constant sources are left out" in shown.err
-    assert (tmp_path / "nmi.png").exists()
-    score_command(path, as_json=True, bootstrap=2)
-    plain = json.loads(capsys.readouterr().out)
-    assert 0 <= plain["infomec"]["infom"] <= 1
-    assert set(plain["bootstrap"]["intervals"]) == {"infom", "infoe", "infoe_scalar", "infoc"}
-    with pytest.raises(ValueError, match="add 'infomec'"):
-        score_command(path, metrics=["mig"], plot=tmp_path / "nmi.png")

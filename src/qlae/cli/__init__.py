@@ -12,11 +12,13 @@ from tyro.conf import subcommand
 from .._version import __version__
 from .data import Data
 from .runs import Evaluate, Report, Train
+from .score import Score
 
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Score, subcommand("score")]
     | Annotated[Data, subcommand("data")]
 )
 
@@ -41,7 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(command))
 
 
-def _run(command: Train | Evaluate | Report | Data) -> int:
+def _run(command: Train | Evaluate | Report | Score | Data) -> int:
     try:
         command()
     except ValueError as error:

@@ -93,6 +93,8 @@ class Evaluate:
     """Images to score on."""
     protocol: str = "paper"
     """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
+    metrics: tuple[str, ...] = ("infomec",)
+    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …"""
     quiet: bool = False
@@ -104,7 +106,14 @@ class Evaluate:
         from ..run import Run
 
         run = Run.open(self.run)
-        evaluate_run(run, device=self.device, num_samples=self.num_samples, protocol=self.protocol, show=not self.quiet)
+        evaluate_run(
+            run,
+            device=self.device,
+            num_samples=self.num_samples,
+            protocol=self.protocol,
+            metrics=self.metrics,
+            show=not self.quiet,
+        )
         paths = draw_pictures(run)
         Console().print(results_table([run], weights=("averaged", "raw")))
         print(f"{run.path}: results.json, {', '.join(path.name for path in paths)}")

@@ -9,8 +9,8 @@ Nothing here knows of models or imports torch.
 True
 """
 
-from qlae.metrics.command import score_command
 from qlae.metrics.dci import DCI, dci
+from qlae.metrics.heatmap import nmi_figure, plot_nmi
 from qlae.metrics.infomec import InfoMEC, infomec
 from qlae.metrics.information import mutual_information, nmi
 from qlae.metrics.irs import irs
@@ -22,7 +22,7 @@ from qlae.metrics.psnr import psnr
 from qlae.metrics.result import Score
 from qlae.metrics.sap import sap
 from qlae.metrics.scoring import METRICS, Scores, score, score_file
-from qlae.metrics.table import plot_nmi, print_scores, score_table
+from qlae.metrics.table import print_scores, score_table
 
 __all__ = [
     "DCI",
@@ -41,12 +41,12 @@ __all__ = [
     "modularity",
     "mutual_information",
     "nmi",
+    "nmi_figure",
     "plot_nmi",
     "print_scores",
     "psnr",
     "sap",
     "score",
-    "score_command",
     "score_file",
     "score_table",
 ]

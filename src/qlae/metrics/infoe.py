@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from qlae.metrics.discrete import entropy
 from qlae.metrics.inputs import Floats, Ints, Latents, Sources

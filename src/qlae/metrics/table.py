@@ -1,9 +1,7 @@
-"""Scores in the terminal and as a picture: a table of all numbers, and the heatmap of NMI."""
+"""Scores in the terminal: a table of all numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,40 +61,6 @@ def print_scores(scores: Scores, *, title: str | None = None, console: Any = Non
         if silent.size:
             names = ", ".join(map(str, silent))
             console.print(f"Latents {names} tell no more than noise would: InfoM and InfoC count them all the same.")
-
-
-def plot_nmi(
-    result: InfoMEC, path: str | Path, *, source_names: Sequence[str] | None = None, title: str | None = None
-) -> Path:
-    """Write the heatmap of NMI, latents down and sources across; inactive latents red, uninformative ones grey.
-
-    The name of the file decides the format (.png, .svg, .pdf).
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    num_sources, num_latents = result.nmi.shape
-    names = list(source_names) if source_names is not None else [f"source {i}" for i in range(num_sources)]
-    if len(names) != num_sources:
-        raise ValueError(f"source_names has {len(names)} entries for {num_sources} sources: give one each.")
-    figure = Figure(figsize=(1.6 + 0.62 * num_sources, 1.5 + 0.36 * num_latents), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    shown = np.clip(result.nmi.T, 0.0, 1.0)
-    axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-    for j in range(num_latents):
-        for i in range(num_sources):
-            colour = "white" if shown[j, i] > 0.6 else "black"
-            axes.text(i, j, f"{shown[j, i]:.2f}", ha="center", va="center", fontsize=7, color=colour)
-    axes.set_xticks(range(num_sources), names, rotation=40, ha="right", fontsize=8)
-    axes.set_yticks(range(num_latents), [f"z{j}" for j in range(num_latents)], fontsize=8)
-    for j, label in enumerate(axes.get_yticklabels()):
-        label.set_color("red" if not result.active[j] else "grey" if not result.informative[j] else "black")
-    heading = f"InfoM {result.infom:.2f}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
-    axes.set_title(f"{title}\n{heading}" if title else heading, fontsize=9)
-    path = Path(path)
-    figure.savefig(path, dpi=150)
-    return path
 
 
 def _protocol_of(scores: Scores, name: str) -> str:

@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..atomic import write_whole
+from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..run import Run
 
 DPI = 150
-INACTIVE = "#d62728"
 GAP = 2  # pixels of the image between tiles
+SHORT = (("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"))
 
 
 def draw_pictures(run: Run) -> list[Path]:
@@ -25,10 +26,17 @@ def draw_pictures(run: Run) -> list[Path]:
     active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
     figures = {
         "reconstructions": reconstructions(arrays["originals"], arrays["reconstructions"], title),
-        "interventions": interventions(arrays["interventions"], active, title),
+        "interventions": interventions(arrays["interventions"], active, meanings(results, len(active)), title),
     }
     if "nmi" in scores:
-        figures["nmi"] = nmi_heatmap(np.asarray(scores["nmi"]), active, results["data"]["source_names"], title, scores)
+        told = "  ".join(f"{name} {scores[key]:.2f}" for name, key in SHORT)
+        figures["nmi"] = nmi_figure(
+            np.asarray(scores["nmi"]),
+            active=active,
+            informative=np.asarray(scores["informative_latents"]),
+            source_names=results["data"]["source_names"],
+            title=f"{title}\n{told}",
+        )
     log = run.log()
     if log:
         figures["curves"] = curves(log, title)
@@ -38,6 +46,16 @@ def draw_pictures(run: Run) -> list[Path]:
         write_whole(path, partial(figure.savefig, format="png", dpi=DPI))
         paths.append(path)
     return paths
+
+
+def meanings(results: dict[str, Any], num_latents: int) -> list[str]:
+    """The source that each latent tells most about; nothing where it tells no more than noise would."""
+    scores = results["averaged"]
+    if "nmi" not in scores:
+        return [""] * num_latents
+    best = np.asarray(scores["nmi"]).argmax(0)
+    names = results["data"]["source_names"]
+    return [names[i] if tells else "" for i, tells in zip(best, scores["informative_latents"], strict=True)]
 
 
 def reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
@@ -50,50 +68,41 @@ def reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], ti
     return figure
 
 
-def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], title: str) -> Figure:
-    """A block a sample, a column a latent, a row a step through that latent's range."""
-    num_blocks, _, num_latents, side = blocks.shape[:4]
+def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], meanings: list[str], title: str) -> Figure:
+    """A block a sample, a column a latent, a row a step through that latent's range.
+
+    Args:
+        blocks: (blocks, steps, num_latents, r, r, 3).
+        active: (num_latents,); the others are labelled in red.
+        meanings: what each latent tells most about, perhaps nothing.
+        title: above it all.
+    """
+    num_blocks, num_steps, num_latents, side = blocks.shape[:4]
     sheets = [tile(block) for block in blocks]
     height, width = sheets[0].shape[:2]
-    inches = max(0.36 * num_latents, 2.4)
-    figure = Figure(figsize=(num_blocks * (inches + 0.15), inches * height / width + 0.75), layout="constrained")
-    figure.suptitle(
-        f"{title}: one latent moved at a time, from the lowest of its range (top) to the highest", fontsize=11
+    stacked = num_blocks * num_steps <= 1.5 * num_latents
+    inches = (0.6 if stacked else 0.36) * max(num_latents, 6)
+    rows, columns = (num_blocks, 1) if stacked else (1, num_blocks)
+    figure = Figure(
+        figsize=(columns * (inches + 0.15), rows * (inches * height / width + 0.1) + 1.3), layout="constrained"
     )
-    for axes, sheet in zip(figure.subplots(1, num_blocks, squeeze=False)[0], sheets, strict=True):
+    figure.get_layout_engine().set(hspace=0.0, h_pad=0.02)
+    figure.suptitle(f"{title}: one latent moved at a time through its range, top to bottom", fontsize=11)
+    labels = [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
+    for number, (axes, sheet) in enumerate(
+        zip(figure.subplots(rows, columns, squeeze=False).flat, sheets, strict=True)
+    ):
         axes.imshow(sheet, interpolation="nearest")
         axes.set_yticks([])
-        axes.set_xticks(np.arange(num_latents) * (side + GAP) + side / 2, [f"$z_{{{j}}}$" for j in range(num_latents)])
         axes.xaxis.tick_top()
         axes.tick_params(length=0, labelsize=9)
-        _redden(axes.get_xticklabels(), active)
+        axes.set_xticks([])
+        if not stacked or number == 0:
+            places = np.arange(num_latents) * (side + GAP) + side / 2
+            axes.set_xticks(places, labels, rotation=35, ha="left", rotation_mode="anchor")
+            _redden(axes.get_xticklabels(), active)
         _bare(axes)
     return figure
-
-
-def nmi_heatmap(
-    nmi: NDArray[np.float64], active: NDArray[np.bool_], source_names: list[str], title: str, scores: dict[str, Any]
-) -> Figure:
-    """NMI of latents (rows) and sources (columns), as in the paper; inactive latents in red."""
-    num_sources, num_latents = nmi.shape
-    figure = Figure(figsize=(1.6 + 0.62 * num_sources, 1.5 + 0.34 * num_latents), layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(nmi.T, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    axes.set_xticks(range(num_sources), source_names, rotation=35, ha="left", rotation_mode="anchor")
-    axes.xaxis.tick_top()
-    axes.set_yticks(range(num_latents), [f"$z_{{{j}}}$" for j in range(num_latents)])
-    axes.tick_params(length=0)
-    _redden(axes.get_yticklabels(), active)
-    for (i, j), value in np.ndenumerate(nmi):
-        color = "white" if value > 0.6 else "#333333"
-        axes.text(i, j, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=7, color=color)
-    figure.colorbar(image, ax=axes, shrink=0.8, label="normalised mutual information")
-    told = "  ".join(f"{name} {scores[key]:.2f}" for name, key in SHORT if key in scores)
-    figure.suptitle(f"{title}\n{told}", fontsize=11)
-    return figure
-
-
-SHORT = (("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"))
 
 
 def curves(log: list[dict[str, Any]], title: str) -> Figure:

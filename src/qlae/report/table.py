@@ -10,6 +10,9 @@ COLUMNS = (
     ("InfoM", "infom", "{:.3f}"),
     ("InfoE", "infoe", "{:.3f}"),
     ("InfoC", "infoc", "{:.3f}"),
+    ("D", "d", "{:.3f}"),
+    ("I", "i", "{:.3f}"),
+    ("C", "c", "{:.3f}"),
     ("active", "active", "{:d}"),
     ("PSNR (dB)", "psnr", "{:.1f}"),
 )
@@ -21,7 +24,9 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     table.add_column("model")
     if len(weights) > 1:
         table.add_column("weights")
-    for name, _, _ in COLUMNS:
+    scored = [run.results[kind] for run in runs for kind in weights]
+    columns = [column for column in COLUMNS if any(column[1] in scores for scores in scored)]
+    for name, _, _ in columns:
         table.add_column(name, justify="right")
     table.add_column("updates", justify="right")
     table.add_column("seconds", justify="right")
@@ -29,7 +34,7 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
         results = run.results
         for kind in weights:
             scores = results[kind]
-            cells = [shape.format(scores[key]) if key in scores else "–" for _, key, shape in COLUMNS]
+            cells = [shape.format(scores[key]) if key in scores else "–" for _, key, shape in columns]
             named = [results["model"]] + ([kind] if len(weights) > 1 else [])
             table.add_row(*named, *cells, f"{results['steps']:,}", f"{results['seconds']:.0f}")
     return table

@@ -1,0 +1,61 @@
+"""The verb over plain arrays: score."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from .arguments import OptionalPath
+
+
+@dataclass(frozen=True)
+class Score:
+    """Score any representation: a file with arrays `sources` (n, n_s) and `latents` (n, n_z), which any tool can write.
+
+    Integer latents are codes, floats are continuous.
+    For example: qlae score codes.npz --metrics infomec dci --plot nmi.png
+    """
+
+    file: Positional[Annotated[Path, arg(metavar="FILE.npz")]]
+    """Written with np.savez(path, sources=…, latents=…)."""
+    metrics: tuple[str, ...] = ("infomec",)
+    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all."""
+    protocol: str = "paper"
+    """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
+    bootstrap: int = 0
+    """Resamples for 95% intervals; 200 are plenty."""
+    jobs: int = 1
+    """Processes for the resamples; -1 for all cores."""
+    seed: int = 0
+    """Of everything random."""
+    json: bool = False
+    """Print JSON, and nothing else, to standard output."""
+    plot: OptionalPath = None
+    """Write the NMI heatmap to this .png, .svg or .pdf."""
+
+    def __call__(self) -> None:
+        from ..metrics import METRICS, plot_nmi, print_scores, score_file
+        from ..progress import progress_bar
+
+        names = METRICS if self.metrics == ("all",) else self.metrics
+        if self.plot is not None and "infomec" not in names:
+            raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
+        parts = iter(range(len(names) + self.bootstrap))
+        with progress_bar("scoring", len(names) + self.bootstrap) as report:
+            scores = score_file(
+                self.file,
+                metrics=names,
+                protocol=self.protocol,
+                seed=self.seed,
+                bootstrap=self.bootstrap,
+                n_jobs=self.jobs,
+                progress=lambda part: report(next(parts), note=part),
+            )
+        if self.json:
+            print(json.dumps(scores.to_dict(), indent=2))
+        else:
+            print_scores(scores, title=str(self.file))
+        if self.plot is not None:
+            plot_nmi(scores.results["infomec"], self.plot, title=self.file.stem)

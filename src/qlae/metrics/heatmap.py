@@ -1,0 +1,74 @@
+"""The picture of NMI: latents down, sources across, as in the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from qlae.metrics.infomec import InfoMEC
+from qlae.metrics.inputs import Bools, Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INACTIVE, UNINFORMATIVE = "#d62728", "#9a9a9a"
+
+
+def plot_nmi(
+    result: InfoMEC, path: str | Path, *, source_names: Sequence[str] | None = None, title: str | None = None
+) -> Path:
+    """Write the heatmap of NMI; inactive latents red, uninformative ones grey.
+
+    The name of the file decides the format (.png, .svg, .pdf).
+    """
+    heading = f"InfoM {result.infom:.2f}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
+    figure = nmi_figure(
+        result.nmi,
+        active=result.active,
+        informative=result.informative,
+        source_names=source_names,
+        title=f"{title}\n{heading}" if title else heading,
+    )
+    path = Path(path)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def nmi_figure(
+    nmi: Floats,
+    *,
+    active: Bools,
+    informative: Bools,
+    source_names: Sequence[str] | None = None,
+    title: str | None = None,
+) -> Figure:
+    """The heatmap of NMI (n_s, n_z) as a matplotlib figure."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    num_sources, num_latents = nmi.shape
+    names = list(source_names) if source_names is not None else [f"source {i}" for i in range(num_sources)]
+    if len(names) != num_sources:
+        raise ValueError(f"source_names has {len(names)} entries for {num_sources} sources: give one each.")
+    figure = Figure(figsize=(2.6 + 0.62 * num_sources, 1.7 + 0.34 * num_latents), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    shown = np.clip(nmi.T, 0.0, 1.0)
+    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    for (j, i), value in np.ndenumerate(shown):
+        colour = "white" if value > 0.6 else "#333333"
+        axes.text(i, j, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=7, color=colour)
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(num_sources), names, rotation=35, ha="left", rotation_mode="anchor")
+    axes.set_yticks(range(num_latents), [f"$z_{{{j}}}$" for j in range(num_latents)])
+    axes.tick_params(length=0)
+    for label, is_active, tells in zip(axes.get_yticklabels(), active, informative, strict=True):
+        if not is_active or not tells:
+            label.set_color(INACTIVE if not is_active else UNINFORMATIVE)
+    figure.colorbar(image, ax=axes, shrink=0.8, label="normalised mutual information")
+    if title:
+        figure.suptitle(title, fontsize=11)
+    return figure
