@@ -84,9 +84,8 @@ def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], meanings
     inches = (0.6 if stacked else 0.36) * max(num_latents, 6)
     rows, columns = (num_blocks, 1) if stacked else (1, num_blocks)
     figure = Figure(
-        figsize=(columns * (inches + 0.15), rows * (inches * height / width + 0.1) + 1.3), layout="constrained"
+        figsize=(columns * (inches + 0.15), rows * (inches * height / width + 0.1) + 1.1), layout="constrained"
     )
-    figure.get_layout_engine().set(hspace=0.0, h_pad=0.02)
     figure.suptitle(f"{title}: one latent moved at a time through its range, top to bottom", fontsize=11)
     labels = [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
     for number, (axes, sheet) in enumerate(
