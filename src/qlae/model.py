@@ -160,7 +160,7 @@ def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) 
 
 def require_buildable(config: RunConfig) -> None:
     """An error if no model can be built for a config, before anything is made or written."""
-    networks.num_blocks(config.data.resolution, SIZES[config.network.size].patch)
+    networks.num_blocks(config.data.resolution)
 
 
 def build_model(config: RunConfig) -> Model:

@@ -40,11 +40,16 @@ class NetworkSize:
     encoder_same: int  # resolution-preserving convolutions a block of the encoder
     decoder_same: int  # … and of the decoder
     dense_width: int  # of the two dense layers
-    patch: int = 1  # pixels a side
+    patch: int = 1  # pixels a side, fewer where the image is too small for them
+
+    def patch_at(self, resolution: int) -> int:
+        """Pixels a side of a patch at a resolution, at which at least 4×4 patches must be left."""
+        return max(1, min(self.patch, resolution // START_RESOLUTION))
 
     def widths(self, resolution: int) -> tuple[int, ...]:
         """Channels of the blocks, from the image inwards; with patches, the first is the patches' own."""
-        num_widths = num_blocks(resolution, self.patch) + (self.patch > 1)
+        patch = self.patch_at(resolution)
+        num_widths = num_blocks(resolution, patch) + (patch > 1)
         return tuple(min(self.first_width << i, self.last_width) for i in range(num_widths))
 
 
@@ -53,17 +58,14 @@ SMALL = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=
 
 
 def num_blocks(resolution: int, patch: int = 1) -> int:
-    """k of a resolution 4·2^k, counted in patches; an error for every other number."""
-    smallest = START_RESOLUTION * patch
-    blocks = (resolution // smallest).bit_length() - 1 if resolution >= smallest else 0
-    if smallest << blocks != resolution or (blocks == 0 and patch == 1):
-        first = 1 if patch == 1 else 0
-        sides = [smallest << k for k in range(first, first + 5)]
+    """k of a resolution 4·2^k, k ≥ 1, counted in patches; an error for every other number."""
+    halvings = resolution.bit_length() - 1
+    if resolution < 2 * START_RESOLUTION or 1 << halvings != resolution:
         raise ValueError(
-            f"these networks take square images of {', '.join(map(str, sides))}, … pixels a side, got {resolution}; "
+            f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
             "resize the images or render them at one of these"
         )
-    return blocks
+    return (resolution // (START_RESOLUTION * patch)).bit_length() - 1
 
 
 class InstanceNorm(nn.GroupNorm):
@@ -106,9 +108,10 @@ class ConvEncoder(nn.Module):
         widths = list(size.widths(resolution))
         layers: list[nn.Module] = []
         in_width = 3
-        if size.patch > 1:
+        patch = size.patch_at(resolution)
+        if patch > 1:
             in_width = widths.pop(0)
-            layers.append(EncoderLayer(3, in_width, kernel=size.patch, stride=size.patch, form=form))
+            layers.append(EncoderLayer(3, in_width, kernel=patch, stride=patch, form=form))
         for width in widths:
             for kernel, stride in ((3, 1),) * size.encoder_same + ((4, 2),):
                 layers.append(EncoderLayer(in_width, width, kernel=kernel, stride=stride, form=form))
@@ -166,7 +169,8 @@ class StyleDecoder(nn.Module):
     def __init__(self, resolution: int, num_inputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
         super().__init__()
         widths = size.widths(resolution)[::-1]
-        blocks = num_blocks(resolution, size.patch)
+        patch = size.patch_at(resolution)
+        blocks = num_blocks(resolution, patch)
         self.num_inputs = num_inputs
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
@@ -179,8 +183,8 @@ class StyleDecoder(nn.Module):
                 in_width = width
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
-        self.output = nn.Conv2d(in_width, 3 * size.patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
-        self.patches = nn.PixelShuffle(size.patch)
+        self.output = nn.Conv2d(in_width, 3 * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
+        self.patches = nn.PixelShuffle(patch)
 
     def forward(self, z: Tensor) -> Tensor:
         if z.shape[1:] != (self.num_inputs,):
