@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -42,7 +42,8 @@ def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
         raise
     except Exception as error:
         # Decoders throw nearly anything at damaged bytes; whatever it is, the file cannot be read.
-        raise ValueError(f"{type(error).__name__}: {error}") from error
+        told = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
+        raise ValueError(told) from error
 
 
 def mapped(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -24,7 +24,7 @@ from qlae.metrics.logistic import fit_continuous, whiten
 from qlae.metrics.logistic_codes import fit_codes
 from qlae.metrics.protocols import Protocol
 
-_TOLERANCE = 5e-6  # of the entropy: a last step that promises less ends the fit
+_TOLERANCE = 2e-5  # of the entropy: a last step that promises less ends the fit
 Input = Literal["one-hot", "scalar"]
 
 

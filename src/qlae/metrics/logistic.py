@@ -54,7 +54,9 @@ class _Dense:
         return self._products[stride]
 
     def forward(self, weights: Reals) -> Reals:
-        return (self.narrow if weights.dtype == self.working else self.X) @ weights
+        # Computed the other way round, (classes, n): reductions over classes then run along samples.
+        X = self.narrow if weights.dtype == self.working else self.X
+        return (weights.T @ X.T).T
 
     def backward(self, residuals: Reals) -> Reals:
         return (self.narrow if residuals.dtype == self.working else self.X).T @ residuals

@@ -24,7 +24,7 @@ Reals = NDArray[np.floating]
 Solve = Callable[[Reals], Reals]
 
 _DOUBLE_ENTRIES = 1 << 23  # logits in double precision up to this many
-_DOUBLE_STEPS = 1 << 18  # steps, too, up to this many
+_DOUBLE_STEPS = 1 << 14  # steps, too, up to this many
 
 
 def working_type(num_samples: int, size: int) -> type[np.floating]:
@@ -90,7 +90,7 @@ def minimise(
     for iteration in range(max_iterations):
         if state.separated:
             return Fit(0.0, True, iteration)
-        residuals = state.probabilities.copy()
+        residuals = state.probabilities.copy(order="K")
         residuals[rows, labels] -= 1.0
         gradient = design.backward(residuals).astype(np.float64) / total
         del residuals
@@ -163,7 +163,7 @@ def _conjugate_gradients(
     decrease = 0.0
     for i in range(1, 200):
         U = design.forward(direction)
-        U -= np.einsum("nk,nk->n", P, U)[:, None]
+        U -= (P * U).sum(axis=1)[:, None]
         U *= P
         curved = design.backward(U) / working(total) + ridge * direction
         curvature = float(np.vdot(direction, curved))
