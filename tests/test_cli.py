@@ -97,6 +97,24 @@ def test_prepare_an_array_of_one_s_own(cache, tmp_path, capsys, rng):
     assert "20 images of 16×16" in capsys.readouterr().out
 
 
+def test_what_no_file_can_do(cache, tmp_path, capsys):
+    """Continuous, correlated and noisy sources, trained on, scored, and found again by the run."""
+    out = tmp_path / "run"
+    options = ["--resolution", "16", "--sources", "scale", "orientation", "--num-images", "60", "--noise", "0.1"]
+    options += ["--continuous", "--correlated", "scale,orientation,0.8"]
+    assert run("train", "qlae", *options, "--size", "small", "--steps", "3", "--quiet", "--out", str(out)) == 0
+    results = json.loads((out / "results.json").read_text())
+    with np.load(out / "sample.npz", allow_pickle=False) as sample:
+        assert np.corrcoef(sample["sources"].T)[0, 1] > 0.5
+        assert len(np.unique(sample["sources"][:, 0])) > 50
+    assert results["data"]["noise"] == 0.1
+    assert "infoe" in results["averaged"]
+    assert run("evaluate", str(out), "--quiet") == 0
+    assert json.loads((out / "results.json").read_text())["averaged"] == results["averaged"]
+    capsys.readouterr()
+    assert "source,source,number" in bad(capsys, "train", "qlae", "--correlated", "scale=1")
+
+
 def test_get_says_what_can_be_had(capsys, tmp_path):
     assert "shapes3d" in bad(capsys, "data", "get", "shapes3", "--to", str(tmp_path))
 

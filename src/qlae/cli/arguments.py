@@ -1,7 +1,8 @@
 """Types of arguments that several verbs share, and the way from arguments to data."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import arg
 
@@ -15,32 +16,54 @@ OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH")]
 
 
-class DataArguments(Protocol):
-    """What a verb must have to name its data."""
+@dataclass(frozen=True)
+class DataOptions:
+    """Which form of the data."""
 
-    @property
-    def data(self) -> str: ...
-    @property
-    def resolution(self) -> int: ...
-    @property
-    def sources(self) -> tuple[str, ...]: ...
-    @property
-    def data_path(self) -> Path | None: ...
-    @property
-    def source_file(self) -> Path | None: ...
+    resolution: int = 64
+    """Pixels a side; the networks take 8, 16, 32, 64, 128, …"""
+    sources: tuple[str, ...] = ()
+    """Sources that vary, such as --sources "floor hue" shape, the others fixed; all if none is given."""
+    continuous: bool = False
+    """Let sources take any value in their range instead of the grid's."""
+    correlated: tuple[str, ...] = ()
+    """Pairs of sources that go together, such as --correlated "scale,orientation,0.7"."""
+    num_images: OptionalInt = None
+    """Draw so many images at random instead of all combinations once."""
+    noise: float = 0.0
+    """Standard deviation of noise on the pixels, as a share of the range from black to white."""
+    data_path: OptionalPath = None
+    """Read the published files of the data set from here instead of rendering it."""
+    source_file: OptionalPath = None
+    """For images of your own: a CSV or .npy file with their sources."""
 
 
-def load(arguments: DataArguments, *, show: bool = True) -> "SourceDataset":
+def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
     """The data that a verb names; real files are prepared under a bar the first time."""
     from ..data import load_data
     from ..progress import growing_bar
 
     with growing_bar("reading", show=show) as report:
         return load_data(
-            arguments.data,
-            resolution=arguments.resolution,
-            sources=arguments.sources or None,
-            path=arguments.data_path,
-            source_file=arguments.source_file,
+            name,
+            resolution=options.resolution,
+            sources=options.sources or None,
+            continuous=options.continuous,
+            correlated=dict(correlation(pair) for pair in options.correlated) or None,
+            num_images=options.num_images,
+            noise=options.noise,
+            path=options.data_path,
+            source_file=options.source_file,
             progress=report,
         )
+
+
+def correlation(pair: str) -> tuple[tuple[str, str], float]:
+    """Two sources and their correlation from ``"scale,orientation,0.7"``."""
+    try:
+        first, second, value = (part.strip() for part in pair.split(","))
+        return (first, second), float(value)
+    except ValueError:
+        raise ValueError(
+            f'--correlated takes "source,source,number", such as "scale,orientation,0.7", got {pair!r}'
+        ) from None

@@ -1,13 +1,12 @@
 """The verb over data sets: list, render, prepare, get, inspect, clear."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import tyro
 from tyro.conf import Positional, arg, subcommand
 
-from .arguments import Name, OptionalPath, load
+from .arguments import DataOptions, Name, OptionalPath, load
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,9 @@ class Render:
 
     data: Positional[Name]
     """The data set."""
-    resolution: int = 64
-    """Pixels a side."""
-    sources: tuple[str, ...] = ()
-    """Sources that vary, such as --sources "floor hue" shape; all if none is given."""
+    images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
     """An .npz to write (arrays images, sources, source_names) instead; it must not exist."""
-    data_path: tyro.conf.Suppress[Path | None] = None
-    source_file: tyro.conf.Suppress[Path | None] = None
 
     def __call__(self) -> None:
         from ..data import keep_on_disk
@@ -50,7 +44,7 @@ class Render:
 
         if self.out is not None:
             require_new_npz(self.out)
-        data = load(self)
+        data = load(self.data, self.images)
         with progress_bar("rendering", len(data)) as report:
             if self.out is None:
                 data = keep_on_disk(data, progress=report)
@@ -79,16 +73,16 @@ class Prepare:
 
     data: Positional[Name]
     """A data set whose published files these are, or a name of your own."""
-    data_path: Annotated[Path, arg(name="from", metavar="PATH")]
+    path: Annotated[Path, arg(name="from", metavar="PATH")]
     """The file, folder or archive."""
     resolution: int = 64
     """Pixels a side."""
     source_file: OptionalPath = None
     """For images of your own: a CSV or .npy file with their sources."""
-    sources: tyro.conf.Suppress[tuple[str, ...]] = ()
 
     def __call__(self) -> None:
-        print(f"kept on disk: {load(self)}")
+        options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
+        print(f"kept on disk: {load(self.data, options)}")
 
 
 @dataclass(frozen=True)
@@ -121,21 +115,14 @@ class Inspect:
 
     data: Positional[Name]
     """A data set, or the path of images of your own."""
-    resolution: int = 64
-    """Pixels a side."""
-    sources: tuple[str, ...] = ()
-    """Sources that vary; all if none is given."""
-    data_path: OptionalPath = None
-    """Read the published files from here instead of rendering."""
-    source_file: OptionalPath = None
-    """For images of your own: a CSV or .npy file with their sources."""
+    images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
     """The .png to write; NAME.png by default."""
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
 
-        data = load(self)
+        data = load(self.data, self.images)
         print(data)
         print(contact_sheet(data, self.out or Path(f"{data.name}.png")))
 

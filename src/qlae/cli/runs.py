@@ -1,13 +1,13 @@
 """The verbs over runs: train, evaluate, report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .arguments import Directory, OptionalFloat, OptionalInt, OptionalPath, load
+from .arguments import DataOptions, Directory, OptionalFloat, OptionalInt, OptionalPath, load
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,7 @@ class Train:
     """ae, qlae, qlae-global-codebook or qlae-no-weight-decay."""
     data: str = "shapes3d"
     """A data set by name (`qlae data list` shows them), or the path of a folder or file with images of your own."""
-    data_path: OptionalPath = None
-    """Read the published files of the data set from here instead of rendering it."""
-    source_file: OptionalPath = None
-    """For images of your own: a CSV or .npy file with their sources."""
-    resolution: int = 64
-    """Pixels a side: 8, 16, 32, 64, 128, …"""
-    sources: tuple[str, ...] = ()
-    """Sources that vary, such as --sources "floor hue" shape; all if none is given."""
+    images: DataOptions = field(default_factory=DataOptions)
     size: Literal["full", "small"] = "full"
     """Networks of the paper, or small ones that a CPU can train, with a budget to match."""
     form: Literal["paper", "official"] = "paper"
@@ -71,9 +64,9 @@ class Train:
             "size form steps batch_size learning_rate weight_decay num_latents num_values seed "
             "device threads checkpoint_seconds evaluate"
         )
-        options = {name: getattr(self, name) for name in passed_on.split()}
-        data = load(self, show=not self.quiet)
-        run = train(self.model, data, out=out, show=not self.quiet, **options)
+        chosen = {name: getattr(self, name) for name in passed_on.split()}
+        data = load(self.data, self.images, show=not self.quiet)
+        run = train(self.model, data, out=out, show=not self.quiet, **chosen)
         if self.evaluate:
             draw_pictures(run)
             Console().print(results_table([run], weights=("averaged", "raw")))
