@@ -140,8 +140,9 @@ def test_score_a_file_made_elsewhere(tmp_path, capsys, rng):
     assert scores["infomec"]["infom"] > 0.95
     assert scores["mig"]["mig"] > 0.95
     assert plot.exists()
-    assert run("score", str(path)) == 0
+    assert run("score", str(path), "--plot") == 0
     assert "0.9" in capsys.readouterr().out
+    assert (tmp_path / "codes-nmi.png").exists()
 
 
 def test_score_notes_and_intervals(tmp_path, capsys, rng):

@@ -7,8 +7,6 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from .arguments import OptionalPath
-
 
 @dataclass(frozen=True)
 class Score:
@@ -32,14 +30,16 @@ class Score:
     """Of everything random."""
     json: bool = False
     """Print JSON, and nothing else, to standard output."""
-    plot: OptionalPath = None
-    """Write the NMI heatmap to this .png, .svg or .pdf."""
+    plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]")] = None
+    """Draw the NMI heatmap: to this .png, .svg or .pdf, or without a path beside FILE, as FILE-nmi.png."""
 
     def __call__(self) -> None:
         from ..metrics import METRICS, plot_nmi, print_scores, score_file
         from ..progress import progress_bar
 
         names = METRICS if self.metrics == ("all",) else self.metrics
+        if self.plot is not None and len(self.plot) > 1:
+            raise ValueError(f"--plot takes one path, got {len(self.plot)}")
         if self.plot is not None and "infomec" not in names:
             raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
         parts = iter(range(len(names) + self.bootstrap))
@@ -58,4 +58,7 @@ class Score:
         else:
             print_scores(scores, title=str(self.file))
         if self.plot is not None:
-            plot_nmi(scores.results["infomec"], self.plot, title=self.file.stem)
+            beside = self.file.with_name(f"{self.file.stem}-nmi.png")
+            path = plot_nmi(scores.results["infomec"], next(iter(self.plot), beside), title=self.file.stem)
+            if not self.json:
+                print(path)
