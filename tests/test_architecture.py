@@ -62,7 +62,7 @@ def test_metrics_import_nothing_else_of_qlae():
 
 ORDER = [
     *("atomic", "config", "data", "metrics", "presets", "run", "progress", "device"),
-    *("latents", "networks", "model", "objectives", "training", "loading", "evaluation", "cli"),
+    *("divergences", "latents", "networks", "model", "objectives", "training", "loading", "evaluation", "cli"),
 ]
 
 

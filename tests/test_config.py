@@ -30,6 +30,13 @@ def test_the_default_is_the_paper_s():
     assert resolve("qlae-no-weight-decay", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0
 
 
+def test_tuned_loss_weights_follow_the_data():
+    assert resolve("beta-vae", DataConfig("falcor3d"), 7).weights["kl"] == 10.0
+    assert resolve("beta-tcvae", DataConfig("mpi3d"), 7).weights["total_correlation"] == 0.3
+    assert resolve("bioae", DataConfig("shapes3d"), 6).weights["activity"] == 0.01
+    assert resolve("bioae", DataConfig("isaac3d"), 9).weights["activity"] == 0.1
+
+
 def test_small_is_a_cpu_s_share():
     config = resolve("qlae", DataConfig("shapes3d"), 6, size="small")
     assert (config.latent.num_values, config.optimizer.weight_decay) == (4, pytest.approx(0.3))

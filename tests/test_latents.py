@@ -1,9 +1,11 @@
-"""The quantized latent space: values, codes, and above all where gradients go."""
+"""The latent spaces: values, codes, and above all where gradients go."""
+
+import math
 
 import pytest
 import torch
 
-from qlae.latents import ContinuousLatent, QuantizedLatent
+from qlae.latents import ContinuousLatent, GaussianLatent, QuantizedLatent
 
 
 @pytest.fixture
@@ -176,4 +178,31 @@ def test_continuous_latent_adds_nothing(x):
     output = ContinuousLatent(4)(x)
     assert output.z is x
     assert output.codes is None
-    assert output.losses == {}
+
+
+def test_bioae_s_penalties_by_hand():
+    losses = ContinuousLatent(2)(torch.tensor([[1.0, -2.0], [-4.0, 3.0]])).losses
+    assert losses["nonnegative"] == (2 + 4) / 4
+    assert losses["activity"] == (1 + 4 + 16 + 9) / 4
+
+
+def test_gaussian_latent_draws_in_training_and_means_in_evaluation():
+    latent = GaussianLatent(3)
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    first = latent(x, torch.Generator().manual_seed(1)).z
+    assert torch.equal(first, latent(x, torch.Generator().manual_seed(1)).z)
+    assert not torch.equal(first, latent(x, torch.Generator().manual_seed(2)).z)
+    assert torch.equal(latent.eval()(x).z, x[:, :3])
+
+
+def test_gaussian_latent_has_the_deviation_of_softplus():
+    x = torch.cat([torch.zeros(200_000, 1), torch.full((200_000, 1), 0.3)], dim=1)
+    z = GaussianLatent(1)(x, torch.Generator().manual_seed(0)).z
+    assert abs(float(z.std()) - math.log1p(math.exp(0.3))) < 0.005
+
+
+def test_gaussian_gradients_reach_mean_and_deviation():
+    x = torch.zeros(5, 4, requires_grad=True)
+    GaussianLatent(2)(x, torch.Generator().manual_seed(0)).z.sum().backward()
+    assert torch.equal(x.grad[:, :2], torch.ones(5, 2))
+    assert (x.grad[:, 2:] != 0).all()

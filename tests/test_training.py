@@ -68,6 +68,19 @@ def test_loss_is_the_weighted_sum_of_its_terms(tiny_data):
     assert torch.allclose(terms["loss"], total, atol=1e-5)
 
 
+def test_kl_terms_are_divided_by_the_image_entries(tiny_data):
+    """So that β times the term has the scale that it has beside a summed likelihood."""
+    for name in ("beta-vae", "beta-tcvae"):
+        config = small(tiny_data, model=name)
+        model = build_model(config)
+        images = torch.rand(4, 3, 16, 16)
+        terms = Autoencoding(model, config.weights).loss(images, torch.Generator().manual_seed(0))
+        in_nats = model(images, torch.Generator().manual_seed(0)).latent.losses
+        for term, value in in_nats.items():
+            assert torch.allclose(terms[term] * 3 * 16 * 16, value)
+        assert config.weights["kl" if name == "beta-vae" else "total_correlation"] == 3.0
+
+
 def test_codebook_values_move_when_a_model_trains(tmp_path, tiny_data):
     run = trained(tmp_path / "run", tiny_data, steps=20)
     values = tensors(run)["weights.latent.values"]
@@ -89,7 +102,7 @@ def test_training_leaves_the_global_random_state_alone(tmp_path, tiny_data):
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("model", ["ae", "qlae"])
+@pytest.mark.parametrize("model", ["ae", "qlae", "beta-vae", "beta-tcvae", "bioae"])
 def test_stopping_and_going_on_is_exact(tmp_path, tiny_data, model):
     whole = trained(tmp_path / "whole", tiny_data, model=model, steps=250)
     for steps in (1, 37, 100, 101, 250):  # a run may go on for longer

@@ -35,11 +35,12 @@ class NetworkConfig:
 class LatentConfig:
     """Which latent space."""
 
-    kind: str  # continuous, quantized
+    kind: str  # continuous, gaussian, quantized
     num_latents: int
     num_values: int = 10
     shared: bool = False
     reduction: str = "sum"
+    decomposed: bool = False  # the KL term in its three parts
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from . import networks
 from .config import LatentConfig, NetworkConfig, RunConfig
 from .data.dataset import ImageArray
-from .latents import ContinuousLatent, LatentOutput, LatentSpace, QuantizedLatent
+from .latents import ContinuousLatent, GaussianLatent, LatentOutput, LatentSpace, QuantizedLatent
 
 CHUNK = 256  # images a forward pass outside of training
 
@@ -47,8 +47,8 @@ class Model(nn.Module):
         self.decoder = decoder
         self.resolution = resolution
 
-    def forward(self, images: Tensor) -> ModelOutput:
-        latent = self.latent(self.encoder(images))
+    def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
+        latent = self.latent(self.encoder(images), generator)
         return ModelOutput(self.decoder(latent.z), latent)
 
     @property
@@ -141,13 +141,15 @@ def place(model: Model, device: torch.device) -> Model:
     return model
 
 
-def build_latent(config: LatentConfig) -> LatentSpace:
-    """The latent space that a config names."""
+def build_latent(config: LatentConfig, num_images: int) -> LatentSpace:
+    """The latent space that a config names, for a data set of so many images."""
     if config.kind == "continuous":
         return ContinuousLatent(config.num_latents)
+    if config.kind == "gaussian":
+        return GaussianLatent(config.num_latents, num_images if config.decomposed else None)
     if config.kind == "quantized":
         return QuantizedLatent(config.num_latents, config.num_values, shared=config.shared, reduction=config.reduction)
-    raise ValueError(f"unknown latent space {config.kind!r}; known: continuous, quantized")
+    raise ValueError(f"unknown latent space {config.kind!r}; known: continuous, gaussian, quantized")
 
 
 def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) -> tuple[nn.Module, nn.Module]:
@@ -165,6 +167,6 @@ def require_buildable(config: RunConfig) -> None:
 
 def build_model(config: RunConfig) -> Model:
     """A freshly initialised model; its weights follow from torch's global seed."""
-    latent = build_latent(config.latent)
+    latent = build_latent(config.latent, config.data.num_images)
     encoder, decoder = build_networks(config.network, config.data.resolution, latent)
     return Model(encoder, latent, decoder, resolution=config.data.resolution)

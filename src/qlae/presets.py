@@ -54,15 +54,43 @@ class ModelPreset:
     weights: Mapping[str, float]
     weight_decay: float
     weight_decay_on: Mapping[str, float] = field(default_factory=dict)  # data sets that take another value
+    tuned: str = "weight_decay"  # the one hyperparameter that the paper tunes: this or a loss weight
+    tuned_on: Mapping[str, float] = field(default_factory=dict)  # its value on data sets, where it is a loss weight
     shared: bool = False
+    decomposed: bool = False
 
     def weight_decay_for(self, data: str) -> float:
         return self.weight_decay_on.get(data, self.weight_decay)
+
+    def weights_for(self, data: str) -> dict[str, float]:
+        return dict(self.weights) | ({self.tuned: self.tuned_on[data]} if data in self.tuned_on else {})
 
 
 # Table "Key regularization hyperparameter tuning", at the values the authors settled on.
 MODELS: dict[str, ModelPreset] = {
     "ae": ModelPreset("continuous", RECONSTRUCTED, weight_decay=0.001),
+    "beta-vae": ModelPreset(
+        "gaussian",
+        {"reconstruct": 1.0, "kl": 1.0},
+        weight_decay=0.0,
+        tuned="kl",
+        tuned_on={"shapes3d": 3.0, "mpi3d": 0.1, "falcor3d": 10.0, "isaac3d": 0.3},
+    ),
+    "beta-tcvae": ModelPreset(
+        "gaussian",
+        {"reconstruct": 1.0, "mutual_information": 1.0, "total_correlation": 1.0, "dimension_kl": 1.0},
+        weight_decay=0.0,
+        tuned="total_correlation",
+        tuned_on={"shapes3d": 3.0, "mpi3d": 0.3, "falcor3d": 3.0, "isaac3d": 1.0},
+        decomposed=True,
+    ),
+    "bioae": ModelPreset(
+        "continuous",
+        {"reconstruct": 1.0, "nonnegative": 1.0, "activity": 0.01},
+        weight_decay=0.0,
+        tuned="activity",
+        tuned_on={"isaac3d": 0.1},
+    ),
     "qlae": ModelPreset("quantized", QUANTIZED, weight_decay=0.1, weight_decay_on={"mpi3d": 0.001}),
     "qlae-global-codebook": ModelPreset(
         "quantized", QUANTIZED, weight_decay=0.1, weight_decay_on={"mpi3d": 0.001}, shared=True
@@ -117,8 +145,9 @@ def resolve(
             num_values=trained.num_values if num_values is None else num_values,
             shared=preset.shared,
             reduction="mean" if official else "sum",
+            decomposed=preset.decomposed,
         ),
-        weights=dict(preset.weights),
+        weights=preset.weights_for(data.name),
         optimizer=OptimizerConfig(
             learning_rate=trained.learning_rate if learning_rate is None else learning_rate,
             beta1=BETA1,

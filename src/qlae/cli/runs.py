@@ -20,7 +20,7 @@ class Train:
     """
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
-    """ae, qlae, qlae-global-codebook or qlae-no-weight-decay."""
+    """ae, beta-vae, beta-tcvae, bioae, qlae, qlae-global-codebook or qlae-no-weight-decay."""
     data: str = "shapes3d"
     """A data set by name (`qlae data list` shows them), or the path of a folder or file with images of your own."""
     images: DataOptions = field(default_factory=DataOptions)

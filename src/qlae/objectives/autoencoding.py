@@ -1,10 +1,13 @@
-"""Data reconstruction (Equation 2, Algorithm 2): the objective of ``ae`` and of every quantized autoencoder.
+"""Data reconstruction (Equation 2, Algorithm 2): the objective of every autoencoder, variational ones included.
 
-The latent space brings its own terms, so a variant is a set of weights, never another objective.
+The latent space brings its own terms, so a variant is a latent space and a set of weights, never another objective.
+Terms in nats an image (KL and its parts) are divided by the number of image entries, as the reconstruction is, so that
+β means what it means with a summed likelihood.
 """
 
 from collections.abc import Mapping
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -17,7 +20,7 @@ class Autoencoding:
 
     Args:
         model: what is trained.
-        weights: of the terms by name: ``reconstruct``, and those of the latent space (``quantize``, ``commit``).
+        weights: of the terms by name: ``reconstruct``, and those of the latent space (``quantize``, ``kl``, …).
     """
 
     def __init__(self, model: Model, weights: Mapping[str, float]):
@@ -37,9 +40,12 @@ class Autoencoding:
             )
         ]
 
-    def loss(self, images: Tensor) -> dict[str, Tensor]:
+    def loss(self, images: Tensor, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """images (b, 3, r, r) in [0, 1] → the terms, unweighted, and their weighted sum ``loss``."""
-        output = self.model(images)
+        output = self.model(images, generator)
         terms = {"reconstruct": F.binary_cross_entropy_with_logits(output.logits, images), **output.latent.losses}
+        for name in self.model.latent.nats:
+            if name in terms:
+                terms[name] = terms[name] / images[0].numel()
         total = sum((weight * terms[name] for name, weight in self.weights.items()), images.new_zeros(()))
         return {"loss": total} | {name: terms[name] for name in self.weights}

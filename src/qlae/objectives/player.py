@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 
@@ -14,7 +15,8 @@ class Player:
         name: of the player, in checkpoints.
         decayed: modules whose parameters take weight decay.
         undecayed: modules whose parameters take none (codebooks).
-        loss: images (b, 3, r, r) → scalar terms by name; ``"loss"`` is the one to descend.
+        loss: images (b, 3, r, r), and a generator for what is random → scalar terms by name; ``"loss"`` is the one
+            to descend.
         terms: the names that ``loss`` gives, in order.
         period: the player moves at every update whose number is a multiple of this.
     """
@@ -22,6 +24,6 @@ class Player:
     name: str
     decayed: tuple[nn.Module, ...]
     undecayed: tuple[nn.Module, ...]
-    loss: Callable[[Tensor], dict[str, Tensor]]
+    loss: Callable[[Tensor, torch.Generator | None], dict[str, Tensor]]
     terms: tuple[str, ...]
     period: int = 1

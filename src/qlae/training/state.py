@@ -1,7 +1,8 @@
 """Everything that a run must remember to go on exactly: to and from a checkpoint.
 
-Tensors are named ``weights.*``, ``average.*``, ``optimizer.<player>.*``, ``sampler`` and ``window``; the number of the
-last update, the seconds spent and the number of threads (on which the last bit of a sum depends) stand in the JSON.
+Tensors are named ``weights.*``, ``average.*``, ``optimizer.<player>.*``, ``sampler``, ``noise`` and ``window``; the
+number of the last update, the seconds spent and the number of threads (on which the last bit of a sum depends) stand in
+the JSON.
 """
 
 from typing import Any
@@ -28,6 +29,7 @@ class TrainingState:
         for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
             tensors |= self._optimizer_tensors(f"optimizer.{player.name}", optimizer)
         tensors["sampler"] = self.update.batches.generator.get_state()
+        tensors["noise"] = self.update.noise.get_state()
         tensors["window"] = self.update.window.values
         state = {
             "step": self.step,
@@ -49,6 +51,7 @@ class TrainingState:
         for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
             self._load_optimizer(f"optimizer.{player.name}", optimizer, tensors)
         self.update.batches.generator.set_state(tensors["sampler"])
+        self.update.noise.set_state(tensors["noise"])
         self.update.window.filled = int(state["window_filled"])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         if self.update.batches.device.type == "cpu":

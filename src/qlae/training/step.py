@@ -47,6 +47,7 @@ class EagerStep:
         self.optimizers = [build_optimizer(player, config.optimizer) for player in players]
         self.average = WeightAverage(model, config.average_decay)
         self.window = Window(_all_terms(players), config.log_every, batches.device)
+        self.noise = torch.Generator(batches.device).manual_seed(config.seed + 1)
         self.clip = config.optimizer.clip
         self.clipped = [decay_groups(player, config.optimizer)[0] for player in players]
 
@@ -57,7 +58,7 @@ class EagerStep:
             if step % player.period:
                 continue
             optimizer.zero_grad(set_to_none=True)
-            losses = player.loss(to_float(self.batches.draw()))
+            losses = player.loss(to_float(self.batches.draw()), self.noise)
             losses["loss"].backward()
             if self.clip is not None:
                 nn.utils.clip_grad_value_(clipped, self.clip)
