@@ -193,7 +193,7 @@ def bad(capsys, *arguments: str) -> str:
         (["train", "qlea"], "unknown model 'qlea': did you mean \"qlae\"?"),
         (["train", "qlae", "--data", "shapes3"], 'did you mean "shapes3d"?'),
         (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
-        (["train", "qlae", "--steps", "-5"], "steps must be at least 1, got -5"),
+        (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
         (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
         (["train", "qlae", "--resolution", "-64"], "got -64"),
         (["train", "qlae", "--resolution", "20"], "8, 16, 32, 64, 128, … pixels a side (4·2^k), got 20"),

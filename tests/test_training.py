@@ -181,6 +181,14 @@ def test_going_on_in_channels_last_memory(tmp_path, tiny_data):
     assert moments["exp_avg"].is_contiguous(memory_format=torch.channels_last)
 
 
+def test_a_checkpoint_of_another_version_is_told(tiny_data):
+    state = build_state(small(tiny_data), tiny_data, CPU)
+    saved = state.to_checkpoint()
+    del saved.tensors["noise"]
+    with pytest.raises(ValueError, match="the checkpoint has no 'noise': another version of qlae wrote it"):
+        state.from_checkpoint(saved)
+
+
 def test_a_finished_run_is_left_as_it_is(tmp_path, tiny_data):
     run = trained(tmp_path / "run", tiny_data)
     before = (run.path / "checkpoint.safetensors").stat().st_mtime_ns

@@ -81,10 +81,11 @@ class RunConfig:
             "num_values": self.latent.num_values,
         }
         for name, value in counts.items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
+            raise ValueError(f"seed must be a whole number from 0 to 2^62, got {self.seed!r}")
         sizes = {
-            "seed": self.seed,
             "weight_decay": self.optimizer.weight_decay,
             **{f"the weight of {name}": weight for name, weight in self.weights.items()},
         }

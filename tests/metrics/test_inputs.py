@@ -177,3 +177,14 @@ def test_a_source_of_unique_integers_is_told_to_be_continuous() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.isfinite(mutual_information(np.arange(120), VALUES, source_kinds="continuous")).all()
+
+
+def test_values_whose_squares_would_overflow_are_refused() -> None:
+    sources = np.arange(40) % 4
+    with pytest.raises(ValueError, match=r"values up to 1e\+100.*rescale it first"):
+        infomec(sources[:, None], np.full((40, 1), 1e100) * sources[:, None].astype(float).clip(0, 1))
+
+
+def test_codes_beyond_the_precision_of_floats_still_count() -> None:
+    sources = np.arange(40)[:, None] % 4
+    assert infomec(sources, sources.astype(np.uint64) + np.uint64(2**63 + 5)).active.tolist() == [True]

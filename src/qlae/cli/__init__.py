@@ -54,7 +54,7 @@ def _run(command: Train | Evaluate | Report | Score | Data) -> int:
     except KeyboardInterrupt as stop:
         if isinstance(command, Train) and str(stop):
             print(f"\nqlae: {stop}. To go on, give the same command again", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return 128 + getattr(stop, "signal", signal.SIGINT)
     except RuntimeError as error:
         from ..training import TrainingDiverged
 

@@ -51,7 +51,7 @@ class Train:
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
     evaluate: bool = True
-    """Score the model and draw its pictures when it is trained."""
+    """Whether to score the model and draw its pictures when it is trained."""
     quiet: bool = False
     """No progress bars."""
 

@@ -42,6 +42,10 @@ class Score:
             raise ValueError(f"--plot takes one path, got {len(self.plot)}")
         if self.plot is not None and "infomec" not in names:
             raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
+        beside = self.file.with_name(f"{self.file.stem}-nmi.png")
+        picture = None if self.plot is None else next(iter(self.plot), beside)
+        if picture is not None and (picture.suffix not in (".png", ".svg", ".pdf") or not picture.parent.is_dir()):
+            raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
         parts = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
             scores = score_file(
@@ -57,8 +61,7 @@ class Score:
             print(json.dumps(scores.to_dict(), indent=2))
         else:
             print_scores(scores, title=str(self.file))
-        if self.plot is not None:
-            beside = self.file.with_name(f"{self.file.stem}-nmi.png")
-            path = plot_nmi(scores.results["infomec"], next(iter(self.plot), beside), title=self.file.stem)
+        if picture is not None:
+            plot_nmi(scores.results["infomec"], picture, title=self.file.stem)
             if not self.json:
-                print(path)
+                print(picture)

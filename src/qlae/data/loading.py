@@ -67,7 +67,7 @@ def load_data(
     name = str(name) if isinstance(name, Path) else name
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
-    if path is None and isinstance(name, str) and name not in SOURCES and Path(name).exists():
+    if path is None and isinstance(name, str) and name and name not in SOURCES and Path(name).exists():
         path = name
     if path is not None:
         choices = {"sources": sources, "fixed": fixed, "num_images": num_images, "correlated": correlated}

@@ -86,7 +86,7 @@ def _add_tree(tree: Any, X: Any, depths: Sequence[int], predictions: Floats, imp
     for start in range(0, X.shape[0], _TEST_ROWS):
         rows = slice(start, start + _TEST_ROWS)
         nodes = path.indices[path.indptr[:-1][rows] + np.minimum(reach, lengths[rows])]  # (num_depths, rows)
-        predictions[:, rows] += value[nodes]
+        predictions[:, rows] += np.take(value, nodes, axis=0)  # faster than value[nodes]
     above = np.cumsum(_gains(tree, X.shape[1]), axis=0)[np.minimum(depths, tree.max_depth) - 1]
     totals = above.sum(axis=1, keepdims=True)
     importances += np.divide(above, totals, out=np.zeros_like(above), where=totals > 0)
@@ -94,14 +94,10 @@ def _add_tree(tree: Any, X: Any, depths: Sequence[int], predictions: Floats, imp
 
 def _gains(tree: Any, num_features: int) -> Floats:
     """(depth of the tree, n_z) impurity decrease by the depth and the feature of the split; at least one row."""
-    left, right = tree.children_left, tree.children_right
+    num_depths = max(tree.max_depth, 1)
+    split = np.flatnonzero(tree.children_left >= 0)
     weight = tree.weighted_n_node_samples * tree.impurity
-    gains = np.zeros((max(tree.max_depth, 1), num_features))
-    level = np.array([0])
-    for row in gains:
-        parents = level[left[level] >= 0]
-        below = left[parents], right[parents]
-        decrease = weight[parents] - weight[below[0]] - weight[below[1]]
-        row += np.bincount(tree.feature[parents], weights=decrease, minlength=num_features)
-        level = np.concatenate(below)
-    return gains
+    decrease = weight[split] - weight[tree.children_left[split]] - weight[tree.children_right[split]]
+    place = (tree.compute_node_depths()[split] - 1) * num_features + tree.feature[split]
+    gains = np.bincount(place.astype(np.int64), weights=decrease, minlength=num_depths * num_features)
+    return gains.reshape(num_depths, num_features).astype(np.float64, copy=False)

@@ -68,7 +68,7 @@ def nmi_figure(
     for label, is_active, tells in zip(axes.get_yticklabels(), active, informative, strict=True):
         if not is_active or not tells:
             label.set_color(INACTIVE if not is_active else UNINFORMATIVE)
-    figure.colorbar(image, ax=axes, shrink=0.8, label="normalised mutual information")
+    figure.colorbar(image, ax=axes, shrink=0.8, label="NMI")
     if title:
         figure.suptitle(title, fontsize=11)
     return figure

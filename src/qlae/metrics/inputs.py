@@ -25,6 +25,7 @@ Bools = NDArray[np.bool_]
 
 MAX_FLOAT_LEVELS = 256
 MIN_FLOAT_REPEATS = 4
+LARGEST = 1e30  # of a float, so that sums of squares stay finite and solvers come to an end
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +198,9 @@ def _readable(column: NDArray[Any], *, name: str) -> NDArray[Any]:
             f"{name} has {int(bad.sum())} NaN or infinite values (the first, {column[first]}, in row {first}): "
             "remove those samples or repair the encoder."
         )
+    largest = float(np.abs(column).max(initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(f"{name} has values up to {largest:.3g}; their squares must not overflow: rescale it first.")
     return column
 
 

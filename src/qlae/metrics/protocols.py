@@ -36,6 +36,8 @@ class Protocol:
 
     def active(self, latents: Latents) -> Bools:
         """(n_z,) the latents that move enough to count."""
+        if latents.discrete and self.spread == "range" and self.code_share is None:
+            return np.asarray(latents.sizes) > 1  # the same as a range above 0, however large the codes are
         spreads = np.ptp(latents.values, axis=0) if self.spread == "range" else iqr(latents.values, axis=0)
         spreads = np.atleast_1d(spreads)
         if latents.discrete and self.code_share is None:

@@ -111,7 +111,7 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
     figure.suptitle(f"{title}: training", fontsize=11)
     steps = [row["step"] for row in log]
     for axes, term in zip(figure.subplots(1, len(terms), squeeze=False)[0], terms, strict=True):
-        axes.plot(steps, [row[term] for row in log], linewidth=1.2)
+        axes.plot(steps, [row[term] for row in log], linewidth=1.2, marker="o" if len(log) < 3 else None)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("{x:g}")

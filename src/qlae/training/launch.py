@@ -63,6 +63,8 @@ def train(
         data = load_data(data)
     config = resolve(model, data_config(data), len(data.source_names), **options)
     run = Run(out)
+    if not checkpoint_seconds >= 0:
+        raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if threads is not None:
         torch.set_num_threads(positive_count("threads", threads))
     train_run(run, config, data, device=device, show=show, checkpoint_seconds=checkpoint_seconds)

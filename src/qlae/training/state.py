@@ -50,8 +50,8 @@ class TrainingState:
             _copy(self.update.window.values, tensors, "window")
         for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
             self._load_optimizer(f"optimizer.{player.name}", optimizer, tensors)
-        self.update.batches.generator.set_state(tensors["sampler"])
-        self.update.noise.set_state(tensors["noise"])
+        self.update.batches.generator.set_state(_tensor(tensors, "sampler"))
+        self.update.noise.set_state(_tensor(tensors, "noise"))
         self.update.window.filled = int(state["window_filled"])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         if self.update.batches.device.type == "cpu":
@@ -79,6 +79,14 @@ class TrainingState:
                     for key, value in entries.items()
                 }
         optimizer.load_state_dict(content | {"state": state})
+
+
+def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise ValueError(
+            f"the checkpoint has no {name!r}: another version of qlae wrote it; start again in another folder"
+        )
+    return tensors[name]
 
 
 def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:

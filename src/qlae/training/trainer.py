@@ -30,6 +30,10 @@ class TrainingDiverged(RuntimeError):
 class TrainingInterrupted(KeyboardInterrupt):
     """Ctrl-C or SIGTERM, after the run was saved."""
 
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.signal = number
+
 
 def run_updates(
     run: Run,
@@ -66,7 +70,7 @@ def run_updates(
                 saved = time.monotonic()
             if stop and not done:
                 raise TrainingInterrupted(
-                    f"stopped after update {state.step:,} of {config.steps:,}; saved in {run.path}"
+                    f"stopped after update {state.step:,} of {config.steps:,}; saved in {run.path}", stop[0]
                 )
 
 
