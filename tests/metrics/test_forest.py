@@ -84,8 +84,8 @@ def test_specificity_by_hand() -> None:
     ("options", "message"),
     [
         ({"protocol": "linear"}, "allowed are 'paper', 'tripod'"),
-        ({"depths": []}, "at least one positive"),
-        ({"depths": [0, 3]}, "at least one positive"),
+        ({"depths": []}, "depths are empty"),
+        ({"depths": [0, 3]}, "give a whole number of at least 1"),
         ({"protocol": "disentanglement_lib", "depths": [3]}, "belong to the forests"),
     ],
 )

@@ -89,8 +89,11 @@ def test_files_that_cannot_be_scored(tmp_path: Path) -> None:
     [
         ({"metrics": ["migs"]}, "allowed are 'infomec', 'dci'"),
         ({"metrics": []}, "allowed are"),
+        ({"bootstrap": 2.5}, "bootstrap is 2.5; give a whole number"),
+        ({"metrics": None}, "allowed are"),
+        ({"seed": 1.5}, "seed is 1.5"),
         ({"confidence": 1.0}, "0 < confidence < 1"),
-        ({"bootstrap": -1}, "bootstrap ≥ 0"),
+        ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"protocol": "papers"}, "protocol is 'papers'"),
     ],
 )

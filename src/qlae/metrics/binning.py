@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qlae.metrics.inputs import Floats, Ints
+from qlae.metrics.inputs import Floats, Ints, whole_number
 
 
 def equal_width(values: Floats, num_bins: int) -> Ints:
@@ -16,8 +16,7 @@ def equal_width(values: Floats, num_bins: int) -> Ints:
     >>> equal_width(np.array([0.0, 0.4, 0.5, 1.0]), 2)
     array([0, 0, 1, 1])
     """
-    if num_bins < 1:
-        raise ValueError(f"num_bins is {num_bins}; give a positive number of bins.")
+    whole_number("num_bins", num_bins, 1)
     edges = np.histogram_bin_edges(values, num_bins)
     return np.asarray(np.digitize(values, edges[:-1]) - 1, dtype=np.int64)
 

@@ -27,7 +27,7 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 from sklearn.model_selection import train_test_split
 
 from qlae.metrics.forest import forest_by_depth
-from qlae.metrics.inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant
+from qlae.metrics.inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, whole_number
 
 DEPTHS = tuple(range(1, 17))
 
@@ -124,8 +124,12 @@ def dci(
             )
         return _boosted(checked, given, np.flatnonzero(varying).tolist(), seed)
     tried = tuple(depths) if depths is not None else (DEPTHS if protocol == "paper" else (10,))
-    if not tried or min(tried) < 1:
-        raise ValueError(f"depths are {tried}; give at least one positive integer.")
+    if not tried:
+        raise ValueError("depths are empty; give at least one.")
+    tried = tuple(whole_number("a depth", depth, 1) for depth in tried)
+    whole_number("num_trees", num_trees, 1)
+    if not (max_features in (None, "sqrt", "log2") or (isinstance(max_features, int | float) and max_features > 0)):
+        raise ValueError(f"max_features is {max_features!r}; give 'sqrt', 'log2', None, or a number above 0.")
     train, test = _split(checked.num_samples, protocol, seed)
     num_sources = checked.num_sources
     curve, importance = np.zeros((num_sources, len(tried))), np.zeros((num_sources, given.num_latents))

@@ -181,6 +181,17 @@ def _columns(array: Any, *, name: str) -> list[NDArray[Any]]:
     return [_readable(table[:, i], name=f"{name}[:, {i}]") for i in range(table.shape[1])]
 
 
+def whole_number(name: str, value: Any, least: int) -> int:
+    """`value` as an int if it is a whole number of at least `least`, else a ``ValueError``.
+
+    >>> whole_number("num_bins", np.int64(20), 2)
+    20
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
+    return int(value)
+
+
 def _readable(column: NDArray[Any], *, name: str) -> NDArray[Any]:
     if column.dtype.kind == "O":
         column = _from_objects(column, name=name)

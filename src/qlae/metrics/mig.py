@@ -63,7 +63,7 @@ def mig(
     if protocol == "infomec":
         matrix = normalise(np.maximum(estimate(checked, given, k=3, seed=seed), 0.0), checked, given)
     else:
-        matrix = _binned(checked, given, num_bins or _BINS[protocol] or 20, protocol)
+        matrix = _binned(checked, given, (_BINS[protocol] or 20) if num_bins is None else num_bins, protocol)
     gaps = top_two_gaps(matrix)
     return Score("mig", float(gaps[varying].mean()), matrix, protocol, checked.num_samples, {"gap_per_source": gaps})
 

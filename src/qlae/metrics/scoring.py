@@ -15,7 +15,7 @@ from qlae.metrics.dci import dci
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.infomec import concentration, infomec
 from qlae.metrics.information import estimate, normalise
-from qlae.metrics.inputs import Latents, Sources, check_pair
+from qlae.metrics.inputs import Latents, Sources, check_pair, whole_number
 from qlae.metrics.irs import irs
 from qlae.metrics.mcc import mcc
 from qlae.metrics.mig import mig
@@ -107,14 +107,16 @@ def score(
     >>> scores["infom"] > 0.97, scores["mig"] > 0.97
     (True, True)
     """
-    names = list(METRICS) if metrics == "all" or list(metrics) == ["all"] else list(metrics)
+    if isinstance(metrics, str):
+        metrics = (metrics,)
+    names = list(METRICS) if list(metrics or ()) == ["all"] else list(metrics or ())
     unknown = [name for name in names if name not in METRICS]
     if unknown or not names:
         raise ValueError(f"metrics are {names}; allowed are {', '.join(map(repr, METRICS))}, or 'all'.")
-    if not 0 < confidence < 1 or bootstrap < 0:
-        raise ValueError(
-            f"confidence is {confidence} and bootstrap {bootstrap}; give 0 < confidence < 1, bootstrap ≥ 0."
-        )
+    whole_number("bootstrap", bootstrap, 0)
+    whole_number("seed", seed, 0)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
     find_protocol(protocol)
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
     results = {}
