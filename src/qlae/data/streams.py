@@ -6,6 +6,7 @@ An ``.npz`` is a zip of ``.npy`` members; both are read as a stream, compressed 
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import lzma
 import struct
@@ -113,6 +114,10 @@ def explained(path: Path) -> Iterator[None]:
     """Turn what a damaged file makes readers throw into one clear error."""
     try:
         yield
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a damaged directory of an archive points nowhere; all else is the system's
+            raise
+        raise ValueError(f"{path} is damaged: it points outside itself; download or copy it again") from error
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged or not complete ({error}): download or copy it again") from error
 
