@@ -76,14 +76,14 @@ def run_updates(
 
 def _log_row(run: Run, state: TrainingState) -> dict[str, float]:
     """The means of the loss terms since the last row."""
-    _require_finite(run, state)
     window = state.update.window
-    means = window.read().double().mean(0).tolist()
+    means = _require_finite(run, state).double().mean(0).tolist()
     window.filled = 0
     return {"step": state.step, "seconds": round(state.seconds, 3), **dict(zip(window.terms, means, strict=True))}
 
 
-def _require_finite(run: Run, state: TrainingState) -> None:
+def _require_finite(run: Run, state: TrainingState) -> torch.Tensor:
+    """The loss terms since the last row, (updates, terms) on the host, if all are finite."""
     values = state.update.window.read()
     bad = (~torch.isfinite(values)).any(1).nonzero()
     if len(bad):
@@ -97,6 +97,7 @@ def _require_finite(run: Run, state: TrainingState) -> None:
             f"the loss is no longer finite at update {step:,}; {good} in {run.path}. "
             "A lower learning rate is the usual remedy"
         )
+    return values
 
 
 @contextlib.contextmanager
