@@ -14,7 +14,7 @@ import torch
 from qlae.run import Run
 from qlae.training import checkpoint
 
-STEPS = 1200
+STEPS = 800
 COMMAND = [
     *(sys.executable, "-m", "qlae.cli", "train", "qlae", "--resolution", "16", "--sources", "floor hue", "shape"),
     *("--size", "small", "--batch-size", "8", "--steps", str(STEPS), "--device", "cpu"),
@@ -44,27 +44,35 @@ def wait_for_checkpoint(out, process: subprocess.Popen) -> None:
         time.sleep(0.01)
 
 
+def saved_step(out) -> int:
+    """The step of the newest checkpoint; 0 while there is none, or while it is being renamed."""
+    try:
+        return json.loads((out / "checkpoint.json").read_text())["state"]["step"]
+    except FileNotFoundError:
+        return 0
+
+
+def kill_after(step: int, out, moments: random.Random) -> int:
+    """Start the run, kill it a moment after a checkpoint of that step or later; the step of the checkpoint that stays."""
+    process = start(out)
+    while saved_step(out) < step:
+        assert process.poll() is None, "the run ended before it was killed"
+        time.sleep(0.002)
+    time.sleep(0.1 * moments.random())
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return checkpoint.load(out).state["step"]
+
+
 @pytest.mark.filterwarnings("error")
 def test_killed_at_random_moments(tmp_path):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     finish(whole)
     moments = random.Random(0)
-    kills, steps = 0, []
-    for _ in range(40):
-        process = start(parts)
-        wait_for_checkpoint(parts, process)
-        time.sleep(2.0 * moments.random() + (1.5 if kills else 0.0))
-        if process.poll() is not None:
-            break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        kills += 1
-        steps.append(checkpoint.load(parts).state["step"])
-        if steps[-1] > STEPS // 2 and kills >= 3:
-            break
+    stayed = [kill_after(moments.randrange(low, low + 80), parts, moments) for low in (1, 180, 360, 540)]
+    assert all(0 < step < STEPS for step in stayed), stayed
+    assert stayed == sorted(set(stayed)), "each start went on from where the last one was killed"
     finish(parts)
-    assert kills >= 3, "the run ended before it could be killed often enough"
-    assert any(0 < step < STEPS for step in steps)
     tensors, rows = final(whole)
     resumed_tensors, resumed_rows = final(parts)
     assert tensors.keys() == resumed_tensors.keys()
