@@ -61,7 +61,7 @@ def test_metrics_import_nothing_else_of_qlae():
 
 
 ORDER = [
-    *("atomic", "config", "data", "metrics", "presets", "run", "progress", "device"),
+    *("atomic", "names", "config", "data", "metrics", "presets", "run", "progress", "device"),
     *("divergences", "latents", "networks", "model", "objectives", "training", "loading", "evaluation", "cli"),
 ]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .config import DataConfig, LatentConfig, NetworkConfig, OptimizerConfig, RunConfig
-from .data.sources import require_known
+from .names import require_known
 
 # Table "Fixed latent quantization hyperparameters".
 NUM_VALUES = 10

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..atomic import write_json
+from ..names import require_known
 from .dataset import Progress
-from .sources import require_known
 
 BLOCK = 2**20
 SECONDS_OF_SILENCE = 60

@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..names import require_known
 from .folders import Files, open_files
 from .imageset import ImageSet
 from .pictures import decode, mapped, resized
-from .sources import SOURCES, grid_rows, require_known
+from .sources import SOURCES, grid_rows
 from .streams import ArrayStream
 
 BATCH = 200

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..names import require_known
 from . import cache
 from .dataset import Progress, SourceDataset
 from .rendered import RENDERER_VERSION, RenderedImages
 from .sampled import NoisyImages, draw_levels, smooth_sources
-from .sources import RENDERED, SOURCES, require_known, split_sources
+from .sources import RENDERED, SOURCES, split_sources
 
 #: Images drawn when sources are continuous or correlated and no number is given.
 NUM_DRAWN = 100_000

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..names import require_known
 from .dataset import ImageArray, Progress
 from .rendered import row_indices
-from .sources import CATEGORIES, CIRCULAR, SOURCES, require_known
+from .sources import CATEGORIES, CIRCULAR, SOURCES
 
 
 def draw_levels(

@@ -7,12 +7,13 @@ needs NumPy only, so that asking for a name never loads torch.
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..names import require_known
 
 #: data set → {source name: number of values}, slowest source first.
 SOURCES: dict[str, dict[str, int]] = {
@@ -63,26 +64,6 @@ def last_level(name: str, source: str) -> float:
     """The largest level of a source, where levels may lie between those of the grid."""
     size = SOURCES[name][source]
     return math.nextafter(size, 0) if source in CIRCULAR.get(name, ()) else size - 1
-
-
-def nearest_name(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the nearest known one, and the list.
-
-    >>> nearest_name("shapes3", ["shapes3d", "mpi3d"])
-    'did you mean "shapes3d"? Known: shapes3d, mpi3d'
-    """
-    names = list(known)
-    close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
-    hint = next((f'did you mean "{n}"? ' for n in names if close and n.lower() == close[0]), "")
-    return f"{hint}Known: {', '.join(names)}"
-
-
-def require_known(name: object, known: Iterable[str], what: str) -> str:
-    """`name` itself if it is one of the known names; else a ``ValueError`` with the nearest of them."""
-    names = list(known)
-    if isinstance(name, str) and name in names:
-        return name
-    raise ValueError(f"unknown {what} {name!r}: {nearest_name(str(name), names)}")
 
 
 def grid_rows(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
