@@ -6,12 +6,16 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from torch import nn
 
 import qlae
 from qlae.data import SourceDataset
-from qlae.evaluation import draw_sample, evaluate_run, intervention_values, make_pictures
+from qlae.evaluation import draw_sample, evaluate_run, intervention_steps, make_pictures, scored_form
+from qlae.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.metrics import infomec
+from qlae.model import Model
 from qlae.report import draw_pictures, results_table
 from qlae.report.pictures import tile
 
@@ -83,7 +87,8 @@ def test_evaluating_from_the_directory_alone_gives_the_same(run):
 
 def test_pictures_are_drawn(run):
     paths = draw_pictures(run)
-    assert [path.stem for path in paths] == list(NAMES)
+    generated = () if run.config.model == "ae" else ("generated",)  # an autoencoder has no prior
+    assert sorted(path.stem for path in paths) == sorted((*NAMES, *generated))
     for path in paths:
         with Image.open(path) as image:
             assert image.width > 200
@@ -103,18 +108,41 @@ def test_table_names_model_and_data(run):
 
 def test_interventions_move_one_latent_at_a_time(run, tiny_data):
     model = qlae.load(run.path)
-    latents = model.latents(tiny_data.images)
-    pictures = make_pictures(model, tiny_data.images, latents)
-    steps = pictures["intervention_values"]
-    num_steps = 4 if run.config.model == "qlae" else 10  # values a codebook
-    assert pictures["interventions"].shape == (3, num_steps, 4, 16, 16, 3)
-    assert np.array_equal(steps, intervention_values(model, latents))
-    assert np.allclose(steps[0], latents.min(0), atol=1e-6)
-    assert np.allclose(steps[-1], latents.max(0), atol=1e-6)
+    found = {"latents": model.latents(tiny_data.images)}
+    if run.config.model != "ae":
+        found["codes"] = model.encode(tiny_data.images)
+    pictures = make_pictures(model, tiny_data.images, found)
+    steps, scored = pictures["intervention_steps"], scored_form(found)
+    assert pictures["interventions"].shape == (3, len(steps), 4, 16, 16, 3)
+    assert np.array_equal(steps, intervention_steps(model, scored))
     chosen = np.random.default_rng(0).choice(40, 10, replace=False)
-    changed = latents[chosen[1]].copy()
-    changed[2] = steps[2, 2]
-    assert np.array_equal(pictures["interventions"][1, 2, 2], model.decode(changed[None])[0])
+    changed = scored[chosen[1]].copy()
+    changed[2] = steps[1, 2]
+    assert np.array_equal(pictures["interventions"][1, 1, 2], model.decode(changed[None])[0])
+
+
+def test_steps_go_through_the_range_in_the_order_of_the_values():
+    latent = QuantizedLatent(2, [4, 3])
+    with torch.no_grad():
+        latent.values[0] = torch.tensor([0.3, -0.1, 0.2, 0.9])
+    codes = np.array([[1, 0], [0, 0], [2, 0]])  # 0.9 lies beyond the sample's range; the second latent is constant
+    steps = intervention_steps(Model(nn.Identity(), latent, nn.Identity(), resolution=8), codes)
+    assert steps[:, 0].tolist() == [1, 2, 0]
+    assert steps[:, 1].tolist() == [0, 0, 0]
+
+
+def test_steps_of_vectors_are_those_used_most():
+    latent = VectorQuantizedLatent(1, num_values=50, vector_size=2)
+    codes = np.repeat(np.arange(20), np.arange(20) + 1)[:, None]
+    steps = intervention_steps(Model(nn.Identity(), latent, nn.Identity(), resolution=8), codes)
+    assert steps[:, 0].tolist() == list(range(10, 20))
+
+
+def test_steps_of_a_continuous_latent_are_even():
+    latents = np.array([[0.0, -1.0], [9.0, 1.0], [3.0, 0.0]], np.float32)
+    steps = intervention_steps(Model(nn.Identity(), ContinuousLatent(2), nn.Identity(), resolution=8), latents)
+    assert np.allclose(steps[:, 0], np.arange(10))
+    assert np.allclose(steps[[0, -1], 1], [-1, 1])
 
 
 def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
@@ -122,7 +150,7 @@ def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)
     assert "infom" not in run.results["averaged"]
     assert run.results["averaged"]["psnr"] > 0
-    assert [path.stem for path in draw_pictures(run)] == ["reconstructions", "interventions", "curves"]
+    assert [path.stem for path in draw_pictures(run)] == [*("reconstructions", "interventions", "generated", "curves")]
     with pytest.raises(ValueError, match="mine came from arrays that only its maker has"):
         evaluate_run(run.path, show=False)
 

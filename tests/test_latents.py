@@ -5,7 +5,14 @@ import math
 import pytest
 import torch
 
-from qlae.latents import ContinuousLatent, GaussianLatent, QuantizedLatent
+from qlae.latents import (
+    ContinuousLatent,
+    FiniteScalarLatent,
+    GaussianLatent,
+    QuantizedLatent,
+    UniformLatent,
+    VectorQuantizedLatent,
+)
 
 
 @pytest.fixture
@@ -206,3 +213,114 @@ def test_gaussian_gradients_reach_mean_and_deviation():
     GaussianLatent(2)(x, torch.Generator().manual_seed(0)).z.sum().backward()
     assert torch.equal(x.grad[:, :2], torch.ones(5, 2))
     assert (x.grad[:, 2:] != 0).all()
+
+
+def test_uniform_latent_is_its_encoder_s_output_and_samples_the_unit_interval(x):
+    latent = UniformLatent(4)
+    assert latent(x) == (x, None, {})
+    sample = latent.sample(5000, torch.Generator().manual_seed(0))
+    assert sample.shape == (5000, 4)
+    assert sample.min() >= 0
+    assert sample.max() < 1
+    assert (sample.mean(0) - 0.5).abs().max() < 0.02
+
+
+@pytest.fixture
+def vectors() -> VectorQuantizedLatent:
+    torch.manual_seed(0)
+    return VectorQuantizedLatent(num_latents=3, num_values=17, vector_size=5)
+
+
+@pytest.fixture
+def parts() -> torch.Tensor:
+    return (0.5 * torch.randn(20, 15, generator=torch.Generator().manual_seed(1))).requires_grad_()
+
+
+def test_nearest_vector_against_brute_force(vectors, parts):
+    output = vectors(parts)
+    for i in range(20):
+        for j in range(3):
+            part = parts[i, 5 * j : 5 * j + 5].detach()
+            distances = [float((part - vector).norm()) for vector in vectors.vectors.detach()]
+            assert output.codes[i, j] == distances.index(min(distances))
+            assert torch.equal(output.z[i, 5 * j : 5 * j + 5], vectors.vectors[output.codes[i, j]])
+
+
+def test_vectors_start_with_the_variance_of_one_over_their_size():
+    torch.manual_seed(0)
+    vectors = VectorQuantizedLatent(12).vectors.detach()
+    assert vectors.shape == (512, 64)
+    assert abs(float(vectors.var()) * 64 - 1) < 0.02
+    assert vectors.abs().max() <= math.sqrt(3 / 64)
+
+
+def test_vector_losses_and_where_their_gradients_go(vectors, parts):
+    output = vectors(parts)
+    z = vectors.to_values(output.codes).detach()
+    assert torch.allclose(output.losses["quantize"], (parts - z).square().mean())
+    output.losses["commit"].backward()
+    assert vectors.vectors.grad is None
+    assert torch.allclose(parts.grad, 2 * (parts.detach() - z) / parts.numel(), atol=1e-7)
+    parts.grad = None
+    output = vectors(parts)
+    (output.losses["quantize"] + 0 * output.z.sum()).backward()
+    assert torch.equal(parts.grad, torch.zeros_like(parts))
+    expected = torch.zeros(17, 5)
+    for i in range(20):
+        for j in range(3):
+            code = output.codes[i, j]
+            expected[code] += (
+                2 * (vectors.vectors[code].detach() - parts[i, 5 * j : 5 * j + 5].detach()) / parts.numel()
+            )
+    assert torch.allclose(vectors.vectors.grad, expected, atol=1e-7)
+
+
+def test_vector_reconstruction_goes_straight_through(vectors, parts):
+    weight = torch.randn(20, 15, generator=torch.Generator().manual_seed(2))
+    (vectors(parts).z * weight).sum().backward()
+    assert torch.equal(parts.grad, weight)
+    assert vectors.vectors.grad is None
+
+
+def test_vector_codes_go_both_ways(vectors):
+    codes = vectors.sample_codes(50, torch.Generator().manual_seed(0))
+    assert torch.equal(vectors.to_codes(vectors.to_values(codes)), codes)
+    assert vectors.usage(codes).counts.shape == (3, 17)
+    with pytest.raises(ValueError, match=r"expected \(..., 15\) encoder outputs, got shape \(2, 3\)"):
+        vectors(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("num_values", [2, 3, 4, 10, [2, 3, 5, 8]])
+def test_finite_scalars_are_the_nearest_of_the_grid(num_values, x):
+    latent = FiniteScalarLatent(4, num_values)
+    output = latent(3 * x)
+    bounded = (3 * x).tanh() / 2
+    for j, size in enumerate(latent.num_values):
+        grid = torch.linspace(-0.5, 0.5, size)
+        codes = (bounded[:, j, None] - grid).abs().argmin(1)
+        assert torch.equal(output.codes[:, j], codes)
+        assert torch.allclose(output.z[:, j], grid[codes], atol=1e-6)
+        assert set(latent.to_codes(torch.linspace(-9, 9, 1000)[:, None].expand(-1, 4))[:, j].tolist()) == {*range(size)}
+
+
+def test_finite_scalars_pass_the_gradient_of_tanh(x):
+    latent = FiniteScalarLatent(4, 5)
+    latent(x).z.sum().backward()
+    assert torch.allclose(x.grad, (1 - x.detach().tanh() ** 2) / 2)
+    assert not list(latent.parameters())
+    assert latent(x).losses == {}
+
+
+def test_finite_scalar_codes_go_both_ways():
+    latent = FiniteScalarLatent(3, [2, 7, 10])
+    codes = latent.sample_codes(100, torch.Generator().manual_seed(0))
+    values = latent.to_values(codes)
+    inside = torch.atanh((2 * values).clamp(-0.999999, 0.999999))
+    assert torch.equal(latent.to_codes(inside), codes)
+    with pytest.raises(ValueError, match="at least 2 values a dimension"):
+        FiniteScalarLatent(2, 1)
+
+
+def test_a_sample_of_a_learned_codebook_carries_its_gradient(latent):
+    latent.sample(10, torch.Generator().manual_seed(0)).sum().backward()
+    assert latent.values.grad.sum() == 40

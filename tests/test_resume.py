@@ -53,7 +53,7 @@ def saved_step(out) -> int:
 
 
 def kill_after(step: int, out, moments: random.Random) -> int:
-    """Start the run, kill it a moment after a checkpoint of that step or later; the step of the checkpoint that stays."""
+    """Start the run and kill it a moment after a checkpoint of that step or later; the step of the one that stays."""
     process = start(out)
     while saved_step(out) < step:
         assert process.poll() is None, "the run ended before it was killed"

@@ -29,18 +29,28 @@ class NetworkConfig:
 
     size: str = "full"  # full, small
     form: str = "paper"  # paper, official
+    own: bool = False  # the caller's modules instead of ours; only the caller has them
 
 
 @dataclass(frozen=True)
 class LatentConfig:
     """Which latent space."""
 
-    kind: str  # continuous, gaussian, quantized
+    kind: str  # continuous, gaussian, uniform, quantized, vector-quantized, finite-scalar
     num_latents: int
-    num_values: int = 10
+    num_values: int | tuple[int, ...] = 10  # one number for all latents, or one each
+    vector_size: int = 64  # of vector-quantized
     shared: bool = False
+    learned: bool = True  # whether the values of the codebooks move
     reduction: str = "sum"
     decomposed: bool = False  # the KL term in its three parts
+
+    @property
+    def values_each(self) -> tuple[int, ...]:
+        """The numbers of values, one a latent."""
+        if isinstance(self.num_values, tuple):
+            return self.num_values
+        return (self.num_values,) * self.num_latents
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,10 @@ class RunConfig:
     data: DataConfig
     network: NetworkConfig
     latent: LatentConfig
+    objective: str = "autoencoding"  # autoencoding, adversarial
     weights: dict[str, float] = field(default_factory=dict)  # of the loss terms, by their names
+    warm_up: int = 0  # updates over which the weights of the latent space's own terms rise from 0
+    generator_period: int = 5  # adversarial: encoder and critic updates to one of the generator
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     batch_size: int = 128
     steps: int = 200_000
@@ -78,11 +91,14 @@ class RunConfig:
             "log_every": self.log_every,
             "resolution": self.data.resolution,
             "num_latents": self.latent.num_latents,
-            "num_values": self.latent.num_values,
+            "vector_size": self.latent.vector_size,
+            "generator_period": self.generator_period,
         }
         for name, value in counts.items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+            _require_whole(name, value, at_least=1)
+        for value in self.latent.values_each:
+            _require_whole("num_values", value, at_least=1)
+        _require_whole("warm_up", self.warm_up, at_least=0)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
             raise ValueError(f"seed must be a whole number from 0 to 2^62, got {self.seed!r}")
         sizes = {
@@ -113,6 +129,11 @@ class RunConfig:
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
 
 
+def _require_whole(name: str, value: Any, *, at_least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+
+
 T = TypeVar("T")
 
 
@@ -136,7 +157,9 @@ def _value(kind: Any, value: Any, where: str) -> Any:
     if isinstance(kind, types.UnionType):
         if value is None:
             return None
-        kind = next(option for option in typing.get_args(kind) if option is not type(None))
+        options = [option for option in typing.get_args(kind) if option is not type(None)]
+        listed = [option for option in options if typing.get_origin(option) is tuple]
+        kind = listed[0] if listed and isinstance(value, list) else options[0]
     if typing.get_origin(kind) is tuple:
         return tuple(value)
     if typing.get_origin(kind) is dict:

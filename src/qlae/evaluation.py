@@ -5,21 +5,24 @@ torch and NumPy: what comes after it needs neither the model nor the images.
 """
 
 import os
+import platform
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import sklearn
 import torch
 from numpy.typing import NDArray
 
+from ._version import __version__
 from .atomic import write_json, write_npz
 from .config import DataConfig
 from .data import SourceDataset, load_again
 from .device import pick_device
-from .latents import QuantizedLatent
-from .loading import model_from, versions
+from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
+from .loading import model_from
 from .metrics import psnr, score
-from .model import CHUNK, Model, to_float
+from .model import CHUNK, Model, Networks, to_float
 from .progress import progress_bar
 from .run import Run
 from .training import checkpoint
@@ -28,12 +31,14 @@ NUM_SAMPLES = 10_000
 NUM_RECONSTRUCTIONS = 10
 NUM_INTERVENED = 3  # samples whose latents are intervened on
 NUM_STEPS = 10  # through each latent's range
+NUM_GENERATED = 30  # images decoded from the prior
 
 
 def evaluate_run(
     run: Run | str | os.PathLike[str],
     *,
     data: SourceDataset | None = None,
+    networks: Networks | None = None,
     device: str = "auto",
     num_samples: int = NUM_SAMPLES,
     protocol: str = "paper",
@@ -45,6 +50,7 @@ def evaluate_run(
     Args:
         run: the run, or its directory.
         data: what it was trained on; read from the run's config if not given.
+        networks: the encoder and the decoder, where it was trained with networks of your own.
         device: where the model runs.
         num_samples: images to score on, drawn without replacement.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``.
@@ -67,13 +73,13 @@ def evaluate_run(
     arrays: dict[str, NDArray[Any]] = {"indices": sample, "sources": sources}
     scores: dict[str, dict[str, Any]] = {}
     for weights in ("averaged", "raw"):
-        model = model_from(run, saved, weights=weights, device=device)
+        model = model_from(run, saved, weights=weights, networks=networks, device=device)
         found, decibels = encode_sample(model, images, task=f"encoding, {weights}", show=show)
         scores[weights] = score_sample(sources, found, protocol, metrics) | {"psnr": decibels}
         prefix = "" if weights == "averaged" else "raw_"
         arrays |= {prefix + name: array for name, array in found.items()}
         if weights == "averaged":
-            pictures = make_pictures(model, images, found["latents"])
+            pictures = make_pictures(model, images, found)
 
     results = {
         "model": config.model,
@@ -114,20 +120,19 @@ def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
 def encode_sample(
     model: Model, images: NDArray[np.uint8], *, task: str, show: bool
 ) -> tuple[dict[str, NDArray[Any]], float]:
-    """Latents, codes where there are any, and the mean PSNR (dB) of the reconstructions."""
+    """Codes where there are any, latents where each is one number, and the mean PSNR (dB) of the reconstructions."""
     latents, codes, decibels = [], [], []
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
             rows = images[start : start + CHUNK]
             output = model(to_float(torch.from_numpy(rows).to(model.device)))
-            latents.append(output.latent.z.cpu().numpy())
+            if model.latent.num_outputs == model.latent.num_latents:
+                latents.append(output.latent.z.cpu().numpy())
             if output.latent.codes is not None:
                 codes.append(output.latent.codes.cpu().numpy())
             decibels.append(psnr(rows, output.logits.sigmoid().permute(0, 2, 3, 1).cpu().numpy()) * len(rows))
             report(start + len(rows))
-    found = {"latents": np.concatenate(latents)}
-    if codes:
-        found["codes"] = np.concatenate(codes)
+    found = {name: np.concatenate(parts) for name, parts in (("latents", latents), ("codes", codes)) if parts}
     return found, float(np.sum(decibels) / len(images))
 
 
@@ -138,7 +143,7 @@ def score_sample(
     if not sources.shape[1]:
         return {}
     names = dict.fromkeys(("infomec", *metrics))
-    scored = score(sources, found.get("codes", found["latents"]), metrics=list(names), protocol=protocol)
+    scored = score(sources, scored_form(found), metrics=list(names), protocol=protocol)
     result = scored.results["infomec"]
     return {
         **scored.values,
@@ -150,39 +155,70 @@ def score_sample(
     }
 
 
-def make_pictures(model: Model, images: NDArray[np.uint8], latents: NDArray[np.float32]) -> dict[str, NDArray[Any]]:
-    """What the report draws: originals beside reconstructions, and decoded interventions.
+def scored_form(found: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    """What is scored and intervened on of a sample: its codes where there are any, else its continuous latents."""
+    return found["codes"] if "codes" in found else found["latents"]
 
-    ``interventions`` is (blocks, steps, num_latents, r, r, 3): in each block one sample's latents are kept but for one,
-    which steps through its range over the evaluation sample.
+
+def make_pictures(model: Model, images: NDArray[np.uint8], found: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What the report draws: originals beside reconstructions, decoded interventions, and images from the prior.
+
+    ``interventions`` is (blocks, steps, num_latents, r, r, 3): in each block one sample's codes or latents are kept but
+    for one, which steps through its range over the evaluation sample.
     """
     chosen = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
     originals = images[chosen]
-    starts = latents[chosen[:NUM_INTERVENED]]
-    steps = intervention_values(model, latents)
+    starts = scored_form(found)[chosen[:NUM_INTERVENED]]
+    steps = intervention_steps(model, scored_form(found))
     num_steps, num_latents = steps.shape
     changed = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
     for j in range(num_latents):
         changed[:, :, j, j] = steps[:, j]
     decoded = model.decode(changed.reshape(-1, num_latents))
-    return {
+    pictures = {
         "originals": originals,
         "reconstructions": model.reconstruct(originals),
         "interventions": decoded.reshape(*changed.shape[:3], *decoded.shape[1:]),
-        "intervention_values": steps,
+        "intervention_steps": steps,
     }
+    if not isinstance(model.latent, ContinuousLatent):  # which has no prior
+        pictures["generated"] = model.sample(NUM_GENERATED)
+    return pictures
 
 
-def intervention_values(model: Model, latents: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(steps, num_latents): evenly through each latent's range; a quantized latent goes through its values in order."""
-    low, high = latents.min(0), latents.max(0)
-    if not isinstance(model.latent, QuantizedLatent):
-        return np.linspace(low, high, NUM_STEPS, dtype=np.float32)
-    sizes = model.latent.num_values
-    codebook = model.latent.codebook().cpu().numpy()
-    columns = []
-    for j, size in enumerate(sizes):
-        values = np.sort(codebook[j, :size])
-        values = values[(values >= low[j]) & (values <= high[j])]  # those that the sample's range holds
-        columns.append(values[np.linspace(0, len(values) - 1, min(NUM_STEPS, max(sizes))).round().astype(int)])
-    return np.stack(columns, axis=1)
+def intervention_steps(model: Model, latents: NDArray[Any]) -> NDArray[Any]:
+    """(steps, num_latents): what each latent is set to, from the codes or latents (n, num_latents) of a sample.
+
+    A continuous latent goes evenly through its range, a scalar code through the values in that range in their order,
+    and the code of a vector, which has no order, through the vectors used most.
+    """
+    if not isinstance(model.latent, DiscreteLatent):
+        return np.linspace(latents.min(0), latents.max(0), NUM_STEPS, dtype=np.float32)
+    columns = [_ordered_codes(model.latent, j, latents[:, j]) for j in range(model.latent.num_latents)]
+    num_steps = min(NUM_STEPS, max(len(column) for column in columns))
+    return np.stack([column[np.linspace(0, len(column) - 1, num_steps).round().astype(int)] for column in columns], 1)
+
+
+def _ordered_codes(latent: DiscreteLatent, j: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The codes that latent ``j`` steps through."""
+    if latent.num_outputs != latent.num_latents:
+        used, counts = np.unique(codes, return_counts=True)
+        return np.sort(used[np.argsort(-counts, kind="stable")[:NUM_STEPS]])
+    if not isinstance(latent, QuantizedLatent):
+        return np.arange(codes.min(), codes.max() + 1)
+    values = latent.codebook()[j, : latent.num_values[j]].detach().cpu().numpy()
+    order = np.argsort(values, kind="stable")
+    in_range = (values[order] >= values[codes].min()) & (values[order] <= values[codes].max())
+    ordered: NDArray[np.int64] = order[in_range]
+    return ordered
+
+
+def versions() -> dict[str, str]:
+    """What a result depends on."""
+    return {
+        "qlae": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }

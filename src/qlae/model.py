@@ -4,6 +4,7 @@
 people use: NumPy in, NumPy out, in chunks, on whatever device the model is.
 """
 
+import copy
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,12 +16,25 @@ from torch import Tensor, nn
 from . import networks
 from .config import LatentConfig, NetworkConfig, RunConfig
 from .data.dataset import ImageArray
-from .latents import ContinuousLatent, GaussianLatent, LatentOutput, LatentSpace, QuantizedLatent
+from .latents import (
+    ContinuousLatent,
+    DiscreteLatent,
+    FiniteScalarLatent,
+    GaussianLatent,
+    LatentOutput,
+    LatentSpace,
+    QuantizedLatent,
+    UniformLatent,
+    VectorQuantizedLatent,
+)
+from .names import require_known
 
 CHUNK = 256  # images a forward pass outside of training
 
 SIZES = {"full": networks.FULL, "small": networks.SMALL}
 FORMS = {"paper": networks.PAPER, "official": networks.OFFICIAL}
+
+Networks = tuple[nn.Module, nn.Module]  # an encoder and a decoder of the caller's
 
 
 class ModelOutput(NamedTuple):
@@ -38,13 +52,23 @@ class Model(nn.Module):
         latent: a latent space of ``qlae.latents``.
         decoder: (b, latent.num_outputs) → logits (b, 3, r, r).
         resolution: r.
+        critic: features of the encoder (b, …) → values (b, 1); only GANs have one.
     """
 
-    def __init__(self, encoder: nn.Module, latent: LatentSpace, decoder: nn.Module, *, resolution: int):
+    def __init__(
+        self,
+        encoder: nn.Module,
+        latent: LatentSpace,
+        decoder: nn.Module,
+        *,
+        resolution: int,
+        critic: nn.Module | None = None,
+    ):
         super().__init__()
         self.encoder = encoder
         self.latent = latent
         self.decoder = decoder
+        self.critic = critic
         self.resolution = resolution
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
@@ -57,7 +81,7 @@ class Model(nn.Module):
 
     def encode(self, images: ImageArray) -> NDArray[np.int64]:
         """Images (n, r, r, 3) uint8 → codes (n, num_latents): the index of each latent's value in its codebook."""
-        if not self.latent.discrete:
+        if not isinstance(self.latent, DiscreteLatent):
             raise ValueError("this model has continuous latents and no codes; use .latents(images)")
         return self._over_images(images, lambda x: self._latent_output(x).codes)
 
@@ -84,12 +108,21 @@ class Model(nn.Module):
             z_of = torch.as_tensor(latents, dtype=torch.float32)
         else:
             raise ValueError(f"decode takes integers (codes) or floats (latents), got {latents.dtype}")
+        return self._decode(z_of)
+
+    def sample(self, num_samples: int, *, seed: int = 0) -> NDArray[np.uint8]:
+        """Images (num_samples, r, r, 3) uint8 decoded from latents drawn at random from the prior."""
+        generator = torch.Generator(self.device).manual_seed(seed)
         with torch.inference_mode():
-            parts = [to_uint8(self.decoder(z.to(self.device))).cpu().numpy() for z in z_of.split(CHUNK)]
+            return self._decode(self.latent.sample(num_samples, generator))
+
+    def _decode(self, latents: Tensor) -> NDArray[np.uint8]:
+        with torch.inference_mode():
+            parts = [to_uint8(self.decoder(z.to(self.device))).cpu().numpy() for z in latents.split(CHUNK)]
         return np.concatenate(parts) if parts else np.empty((0, self.resolution, self.resolution, 3), np.uint8)
 
     def _codes_to_z(self, codes: NDArray[np.integer]) -> Tensor:
-        if not isinstance(self.latent, QuantizedLatent):
+        if not isinstance(self.latent, DiscreteLatent):
             raise ValueError("this model has continuous latents; decode floats, not integers")
         sizes = np.asarray(self.latent.num_values)
         if codes.shape[1] != len(sizes):
@@ -143,16 +176,38 @@ def place(model: Model, device: torch.device) -> Model:
 
 def build_latent(config: LatentConfig, num_images: int) -> LatentSpace:
     """The latent space that a config names, for a data set of so many images."""
-    if config.kind == "continuous":
-        return ContinuousLatent(config.num_latents)
-    if config.kind == "gaussian":
-        return GaussianLatent(config.num_latents, num_images if config.decomposed else None)
-    if config.kind == "quantized":
-        return QuantizedLatent(config.num_latents, config.num_values, shared=config.shared, reduction=config.reduction)
-    raise ValueError(f"unknown latent space {config.kind!r}; known: continuous, gaussian, quantized")
+    spaces: dict[str, Callable[[], LatentSpace]] = {
+        "continuous": lambda: ContinuousLatent(config.num_latents),
+        "gaussian": lambda: GaussianLatent(config.num_latents, num_images if config.decomposed else None),
+        "uniform": lambda: UniformLatent(config.num_latents),
+        "quantized": lambda: QuantizedLatent(
+            config.num_latents,
+            config.num_values,
+            shared=config.shared,
+            reduction=config.reduction,
+            learned=config.learned,
+        ),
+        "vector-quantized": lambda: VectorQuantizedLatent(
+            config.num_latents,
+            _one_size(config),
+            config.vector_size,
+            reduction=config.reduction,
+            learned=config.learned,
+        ),
+        "finite-scalar": lambda: FiniteScalarLatent(config.num_latents, config.num_values),
+    }
+    return spaces[require_known(config.kind, spaces, "latent space")]()
 
 
-def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) -> tuple[nn.Module, nn.Module]:
+def _one_size(config: LatentConfig) -> int:
+    if isinstance(config.num_values, tuple):
+        raise ValueError(
+            f"a vector codebook is one for all latents: num_values takes one number, got {config.num_values}"
+        )
+    return config.num_values
+
+
+def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) -> Networks:
     """The encoder and the decoder that a config names, for a resolution and a latent space."""
     size, form = SIZES[config.size], FORMS[config.form]
     encoder = networks.ConvEncoder(resolution, latent.num_inputs, size=size, form=form)
@@ -160,13 +215,76 @@ def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) 
     return encoder, decoder
 
 
-def require_buildable(config: RunConfig) -> None:
-    """An error if no model can be built for a config, before anything is made or written."""
-    networks.num_blocks(config.data.resolution)
+def build_model(config: RunConfig, own: Networks | None = None) -> Model:
+    """A freshly initialised model; its weights follow from torch's global seed.
 
-
-def build_model(config: RunConfig) -> Model:
-    """A freshly initialised model; its weights follow from torch's global seed."""
+    Args:
+        config: of the run.
+        own: the caller's encoder and decoder where the config says so; copies are taken, they stay as they are.
+    """
+    _require_matching(config.network, own)
     latent = build_latent(config.latent, config.data.num_images)
-    encoder, decoder = build_networks(config.network, config.data.resolution, latent)
-    return Model(encoder, latent, decoder, resolution=config.data.resolution)
+    resolution = config.data.resolution
+    if own is None:
+        encoder, decoder = build_networks(config.network, resolution, latent)
+    else:
+        encoder, decoder = (copy.deepcopy(module).cpu() for module in own)
+        _require_fit(encoder, decoder, latent, resolution)
+    critic = _build_critic(encoder, resolution) if config.objective == "adversarial" else None
+    return Model(encoder, latent, decoder, resolution=resolution, critic=critic)
+
+
+def require_buildable(config: RunConfig, own: Networks | None = None) -> None:
+    """An error if no model can be built for a config, before anything is made or written."""
+    if own is None:
+        networks.num_blocks(config.data.resolution)
+    with torch.random.fork_rng(devices=[]):
+        build_model(config, own)
+
+
+def _require_matching(config: NetworkConfig, own: Networks | None) -> None:
+    if config.own and own is None:
+        raise ValueError(
+            "this run was trained with an encoder and a decoder of its maker's; give them: networks=(encoder, decoder)"
+        )
+    if own is not None and not config.own:
+        raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
+
+
+def _build_critic(encoder: nn.Module, resolution: int) -> nn.Module:
+    """The critic of a GAN: a linear head on the encoder's last feature layer."""
+    features, head = getattr(encoder, "features", None), getattr(encoder, "head", None)
+    if not callable(features) or not callable(head):
+        raise ValueError(
+            "a GAN's critic is one more head on the encoder's features: the encoder needs features(images) → "
+            "(b, width) and head(features), of which forward(images) is made"
+        )
+    return nn.Linear(_output_shape(encoder, features, 3, resolution, resolution)[-1], 1)
+
+
+def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, resolution: int) -> None:
+    """An error unless the caller's encoder and decoder have the sizes that the latent space needs."""
+    side = resolution
+    encoded = _output_shape(encoder, encoder, 3, side, side)
+    if encoded != (latent.num_inputs,):
+        raise ValueError(
+            f"the encoder must turn images (b, 3, {side}, {side}) into (b, {latent.num_inputs}) for "
+            f"{latent.num_latents} latents; it gives (b, {', '.join(map(str, encoded))})"
+        )
+    decoded = _output_shape(decoder, decoder, latent.num_outputs)
+    if decoded != (3, side, side):
+        raise ValueError(
+            f"the decoder must turn (b, {latent.num_outputs}) into logits (b, 3, {side}, {side}); "
+            f"it gives (b, {', '.join(map(str, decoded))})"
+        )
+
+
+def _output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape: int) -> tuple[int, ...]:
+    """The shape, without the batch, of what a function of a module makes of zeros; the module stays as it is."""
+    training = module.training
+    module.eval()
+    try:
+        with torch.inference_mode():
+            return tuple(function(torch.zeros(2, *shape)).shape[1:])
+    finally:
+        module.train(training)

@@ -4,60 +4,83 @@ Tables are those of the paper's appendix "Hyperparameters". ``paper`` follows it
 where the two differ. The tuned values are the ones the authors settled on.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from .config import DataConfig, LatentConfig, NetworkConfig, OptimizerConfig, RunConfig
 from .names import require_known
 
-# Table "Fixed latent quantization hyperparameters".
-NUM_VALUES = 10
-QUANTIZED = {"reconstruct": 1.0, "quantize": 0.01, "commit": 0.01}
-
-# Table "Fixed hyperparameters for all autoencoder variants".
-LATENTS_PER_SOURCE = 2
-LEARNING_RATE = 1e-3
-BETA1 = 0.9
-BETA2 = {"paper": 0.99, "official": 0.999}
-STEPS = 200_000
-BATCH_SIZE = 128
-RECONSTRUCTED = {"reconstruct": 1.0}
-
 FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters
+LATENTS_PER_SOURCE = 2  # Tables "Fixed hyperparameters", of both objectives
+
+# Table "Fixed latent quantization hyperparameters".
+QUANTIZED = {"quantize": 0.01, "commit": 0.01}
+# VQ-VAE keeps its own (Section "Negative results") and a global codebook of 512 vectors of size 64.
+VECTOR_QUANTIZED = {"quantize": 1.0, "commit": 0.25}
+NUM_VECTORS = 512
+VECTOR_SIZE = 64
+# Table "Fixed hyperparameters for all autoencoder variants".
+AUTOENCODING = {"reconstruct": 1.0}
+# Table "Fixed hyperparameters for all InfoGAN variants"; Algorithm 3 for the ratio of encoder to generator updates.
+ADVERSARIAL = {"reconstruct_latent": 200.0, "value": 1.0, "gradient_penalty": 10.0}
+GENERATOR_PERIOD = 5
 
 
 @dataclass(frozen=True)
-class SizePreset:
-    """A network size and the training that suits it."""
+class TrainingPreset:
+    """How an objective is optimised at a size of the networks."""
 
     learning_rate: float
+    beta1: float
+    beta2: Mapping[str, float]  # by form
     batch_size: int
     steps: int
     num_values: int
-    weight_decay_factor: float  # on the tuned weight decay, which was tuned for the full size
+    weight_decay_factor: float = 1.0  # on the tuned weight decay, which was tuned for the full size
 
 
-SIZES = {
-    "full": SizePreset(LEARNING_RATE, BATCH_SIZE, STEPS, NUM_VALUES, weight_decay_factor=1.0),
-    # Ours, a CPU's share, found by a search at 32×32. Four values instead of ten matter most: small networks organise
-    # 4^12 codes in a few thousand updates, 10^12 in several times as many.
-    "small": SizePreset(2e-3, 64, 8_000, num_values=4, weight_decay_factor=3.0),
+# The same two tables, and of the first (Table "Fixed latent quantization hyperparameters") the number of values.
+_FULL_AE = TrainingPreset(1e-3, 0.9, {"paper": 0.99, "official": 0.999}, 128, 200_000, num_values=10)
+_FULL_GAN = TrainingPreset(2e-4, 0.0, {"paper": 0.9, "official": 0.9}, 64, 200_000, num_values=10)
+# Ours, a CPU's share, found by a search at 32×32. Four values instead of ten matter most: small networks organise 4^12
+# codes in a few thousand updates, 10^12 in several times as many.
+_SMALL_AE = replace(_FULL_AE, learning_rate=2e-3, batch_size=64, steps=8_000, num_values=4, weight_decay_factor=3.0)
+_SMALL_GAN = replace(_FULL_GAN, steps=8_000, num_values=4)
+
+#: size → objective → how it is optimised.
+SIZES: dict[str, dict[str, TrainingPreset]] = {
+    "full": {"autoencoding": _FULL_AE, "adversarial": _FULL_GAN},
+    "small": {"autoencoding": _SMALL_AE, "adversarial": _SMALL_GAN},
 }
 
 
 @dataclass(frozen=True)
 class ModelPreset:
-    """A row of the paper's tables: a latent space, loss weights and a weight decay."""
+    """A row of the paper's tables: a latent space, an objective with its weights, and what is tuned.
+
+    Attributes:
+        latent: a kind of ``LatentConfig``.
+        weights: of the loss terms.
+        weight_decay: where no data set says otherwise.
+        weight_decay_on: data sets that take another value.
+        tuned: the one hyperparameter that the paper tunes, ``"weight_decay"`` or a loss weight.
+        tuned_on: its value on data sets, where it is a loss weight.
+        grid: the values that the paper tries for it; none where it tunes nothing.
+        published: whether the model is a row of the paper's tables.
+    """
 
     latent: str
     weights: Mapping[str, float]
     weight_decay: float
-    weight_decay_on: Mapping[str, float] = field(default_factory=dict)  # data sets that take another value
-    tuned: str = "weight_decay"  # the one hyperparameter that the paper tunes: this or a loss weight
-    tuned_on: Mapping[str, float] = field(default_factory=dict)  # its value on data sets, where it is a loss weight
+    weight_decay_on: Mapping[str, float] = field(default_factory=dict)
+    tuned: str = "weight_decay"
+    tuned_on: Mapping[str, float] = field(default_factory=dict)
+    grid: tuple[float, ...] = ()
+    objective: str = "autoencoding"
     shared: bool = False
     decomposed: bool = False
+    published: bool = True
 
     def weight_decay_for(self, data: str) -> float:
         return self.weight_decay_on.get(data, self.weight_decay)
@@ -66,36 +89,69 @@ class ModelPreset:
         return dict(self.weights) | ({self.tuned: self.tuned_on[data]} if data in self.tuned_on else {})
 
 
-# Table "Key regularization hyperparameter tuning", at the values the authors settled on.
+# Table "Key regularization hyperparameter tuning": the grids; and the values the authors settled on. The values of the
+# InfoWGAN-GP without quantization are not published, nor are all of VQ-VAE's: those of the authors' configurations.
+_BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_DECAYS = (0.001, 0.01, 0.1, 1.0)
+_GAN_DECAYS = (0.0001, 0.001, 0.01, 0.1)
+
+_QLAE = ModelPreset(
+    "quantized", AUTOENCODING | QUANTIZED, weight_decay=0.1, weight_decay_on={"mpi3d": 0.001}, grid=_DECAYS
+)
+_VQ_VAE = ModelPreset("vector-quantized", AUTOENCODING | VECTOR_QUANTIZED, weight_decay=0.0)
+_QLGAN = ModelPreset(
+    "quantized",
+    ADVERSARIAL | QUANTIZED,
+    weight_decay=0.001,
+    weight_decay_on={"falcor3d": 0.0001},
+    grid=_GAN_DECAYS,
+    objective="adversarial",
+)
+
 MODELS: dict[str, ModelPreset] = {
-    "ae": ModelPreset("continuous", RECONSTRUCTED, weight_decay=0.001),
+    "ae": ModelPreset("continuous", AUTOENCODING, weight_decay=0.001, grid=(0.0, 0.001, 0.01, 0.1)),
     "beta-vae": ModelPreset(
         "gaussian",
-        {"reconstruct": 1.0, "kl": 1.0},
+        AUTOENCODING | {"kl": 1.0},
         weight_decay=0.0,
         tuned="kl",
         tuned_on={"shapes3d": 3.0, "mpi3d": 0.1, "falcor3d": 10.0, "isaac3d": 0.3},
+        grid=_BETAS,
     ),
     "beta-tcvae": ModelPreset(
         "gaussian",
-        {"reconstruct": 1.0, "mutual_information": 1.0, "total_correlation": 1.0, "dimension_kl": 1.0},
+        AUTOENCODING | {"mutual_information": 1.0, "total_correlation": 1.0, "dimension_kl": 1.0},
         weight_decay=0.0,
         tuned="total_correlation",
         tuned_on={"shapes3d": 3.0, "mpi3d": 0.3, "falcor3d": 3.0, "isaac3d": 1.0},
+        grid=_BETAS,
         decomposed=True,
     ),
     "bioae": ModelPreset(
         "continuous",
-        {"reconstruct": 1.0, "nonnegative": 1.0, "activity": 0.01},
+        AUTOENCODING | {"nonnegative": 1.0, "activity": 0.01},
         weight_decay=0.0,
         tuned="activity",
         tuned_on={"isaac3d": 0.1},
+        grid=(0.01, 0.1, 1.0, 10.0, 100.0),
     ),
-    "qlae": ModelPreset("quantized", QUANTIZED, weight_decay=0.1, weight_decay_on={"mpi3d": 0.001}),
-    "qlae-global-codebook": ModelPreset(
-        "quantized", QUANTIZED, weight_decay=0.1, weight_decay_on={"mpi3d": 0.001}, shared=True
+    "vq-vae": _VQ_VAE,
+    "qlae": _QLAE,
+    "qlae-global-codebook": replace(_QLAE, shared=True),
+    "qlae-no-weight-decay": replace(_QLAE, weight_decay=0.0, weight_decay_on={}, grid=()),
+    "vq-vae-weight-decay": replace(_VQ_VAE, weight_decay=0.01, grid=_DECAYS),
+    "infowgan-gp": ModelPreset("uniform", ADVERSARIAL, weight_decay=0.0001, grid=_GAN_DECAYS, objective="adversarial"),
+    "qlinfowgan-gp": _QLGAN,
+    "qlinfowgan-gp-no-weight-decay": replace(_QLGAN, weight_decay=0.0, weight_decay_on={}, grid=()),
+    # Not in the paper: QLAE with a fixed grid (finite scalar quantization) in place of its codebooks.
+    "fsq-ae": ModelPreset(
+        "finite-scalar",
+        AUTOENCODING,
+        weight_decay=0.1,
+        weight_decay_on={"mpi3d": 0.001},
+        grid=_DECAYS,
+        published=False,
     ),
-    "qlae-no-weight-decay": ModelPreset("quantized", QUANTIZED, weight_decay=0.0),
 }
 
 
@@ -110,48 +166,60 @@ def resolve(
     batch_size: int | None = None,
     learning_rate: float | None = None,
     weight_decay: float | None = None,
+    weights: Mapping[str, float] | None = None,
+    warm_up: int = 0,
     num_latents: int | None = None,
-    num_values: int | None = None,
+    num_values: int | Sequence[int] | None = None,
+    fixed_values: bool = False,
+    own_networks: bool = False,
     seed: int = 0,
 ) -> RunConfig:
     """The whole config behind a model's name; what is not given is the paper's.
 
     Args:
         model: a key of ``MODELS``.
-        data: the images; their name decides the tuned weight decay.
+        data: the images; their name decides the tuned value.
         num_sources: n_s of the data, from which the number of latents follows.
         form: ``"paper"`` or ``"official"``.
         size: ``"full"`` or ``"small"``.
+        weights: of some of the model's loss terms, such as ``{"kl": 4.0}``, instead of the preset's.
+        warm_up: updates over which the weights of the latent space's own terms (KL and its parts, quantize and commit,
+            activity) rise linearly from 0; the paper uses none.
+        num_values: values a codebook, one number or one a latent.
+        fixed_values: keep the codebooks where they start instead of learning them.
+        own_networks: whether the caller brings encoder and decoder.
     """
     preset = MODELS[require_known(model, MODELS, "model")]
     require_known(form, FORMS, "form")
-    trained = SIZES[require_known(size, SIZES, "size")]
-    if num_latents is None:
-        if not num_sources:
-            raise ValueError(
-                f"{data.name} has no sources to count, so say how many latents: num_latents=12, for example"
-            )
-        num_latents = LATENTS_PER_SOURCE * num_sources
+    trained = SIZES[require_known(size, SIZES, "size")][preset.objective]
+    official, vectors = form == "official", preset.latent == "vector-quantized"
+    if num_values is None:
+        num_values = NUM_VECTORS if vectors else trained.num_values
     if weight_decay is None:
         weight_decay = trained.weight_decay_factor * preset.weight_decay_for(data.name)
-    official = form == "official"
+    chosen = {require_known(name, preset.weights, f"loss term of {model}"): w for name, w in (weights or {}).items()}
     return RunConfig(
         model=model,
         data=data,
-        network=NetworkConfig(size=size, form=form),
+        network=NetworkConfig(size=size, form=form, own=own_networks),
         latent=LatentConfig(
             kind=preset.latent,
-            num_latents=num_latents,
-            num_values=trained.num_values if num_values is None else num_values,
+            num_latents=_count_latents(data, num_sources) if num_latents is None else num_latents,
+            num_values=num_values if isinstance(num_values, int) else tuple(num_values),
+            vector_size=VECTOR_SIZE,
             shared=preset.shared,
-            reduction="mean" if official else "sum",
+            learned=not fixed_values,
+            reduction="mean" if official or vectors else "sum",
             decomposed=preset.decomposed,
         ),
-        weights=preset.weights_for(data.name),
+        objective=preset.objective,
+        weights=preset.weights_for(data.name) | chosen,
+        warm_up=warm_up,
+        generator_period=GENERATOR_PERIOD,
         optimizer=OptimizerConfig(
             learning_rate=trained.learning_rate if learning_rate is None else learning_rate,
-            beta1=BETA1,
-            beta2=BETA2[form],
+            beta1=trained.beta1,
+            beta2=trained.beta2[form],
             weight_decay=weight_decay,
             decay_biases=not official,
             clip=OFFICIAL_CLIP if official else None,
@@ -160,3 +228,9 @@ def resolve(
         steps=trained.steps if steps is None else steps,
         seed=seed,
     )
+
+
+def _count_latents(data: DataConfig, num_sources: int) -> int:
+    if not num_sources:
+        raise ValueError(f"{data.name} has no sources to count, so say how many latents: num_latents=12, for example")
+    return LATENTS_PER_SOURCE * num_sources

@@ -67,3 +67,12 @@ def correlation(pair: str) -> tuple[tuple[str, str], float]:
         raise ValueError(
             f'--correlated takes "source,source,number", such as "scale,orientation,0.7", got {pair!r}'
         ) from None
+
+
+def weight(pair: str) -> tuple[str, float]:
+    """A loss term and its weight from ``"kl=4"``."""
+    name, _, value = pair.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise ValueError(f'--weights takes "term=number", such as kl=4, got {pair!r}') from None

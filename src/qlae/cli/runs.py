@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .arguments import DataOptions, Directory, OptionalFloat, OptionalInt, OptionalPath, load
+from .arguments import DataOptions, Directory, OptionalFloat, OptionalInt, OptionalPath, load, weight
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class Train:
     """
 
     model: Positional[Annotated[str, arg(metavar="MODEL")]]
-    """ae, beta-vae, beta-tcvae, bioae, qlae, qlae-global-codebook or qlae-no-weight-decay."""
+    """ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook, qlae-no-weight-decay, vq-vae-weight-decay,
+    infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay (the paper's), or fsq-ae."""
     data: str = "shapes3d"
     """A data set by name (`qlae data list` shows them), or the path of a folder or file with images of your own."""
     images: DataOptions = field(default_factory=DataOptions)
@@ -31,15 +32,21 @@ class Train:
     steps: OptionalInt = None
     """Updates; 200,000 in the paper."""
     batch_size: OptionalInt = None
-    """Images an update; 128 in the paper."""
+    """Images an update; in the paper 128, for GANs 64."""
     learning_rate: OptionalFloat = None
-    """Of AdamW; 0.001 in the paper."""
+    """Of AdamW; in the paper 0.001, for GANs 0.0002."""
     weight_decay: OptionalFloat = None
     """Decoupled; by default the value tuned for the model and the data."""
+    weights: tuple[str, ...] = ()
+    """Weights of loss terms other than the tuned ones, such as --weights kl=4."""
+    warm_up: int = 0
+    """Updates over which the latent space's own terms (KL, quantize and commit, …) gain their weight, linearly."""
     num_latents: OptionalInt = None
     """Twice the number of sources, by default."""
-    num_values: OptionalInt = None
-    """Values a codebook; 10 in the paper, 4 for --size small."""
+    num_values: tuple[int, ...] = ()
+    """Values a codebook, one number or one a latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
+    fixed_values: bool = False
+    """Keep the values of the codebooks where they start, instead of learning them."""
     seed: int = 0
     """Of the weights and the batches."""
     out: OptionalPath = None
@@ -61,10 +68,13 @@ class Train:
 
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
         passed_on = (
-            "size form steps batch_size learning_rate weight_decay num_latents num_values seed "
+            "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values seed "
             "device threads checkpoint_seconds evaluate"
         )
         chosen = {name: getattr(self, name) for name in passed_on.split()}
+        chosen["weights"] = dict(weight(pair) for pair in self.weights)
+        if self.num_values:
+            chosen["num_values"] = self.num_values[0] if len(self.num_values) == 1 else self.num_values
         data = load(self.data, self.images, show=not self.quiet)
         run = train(self.model, data, out=out, show=not self.quiet, **chosen)
         if self.evaluate:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..model import Model
 from .player import Player
+from .weighting import Terms, Weighting
 
 
 class Autoencoding:
@@ -21,11 +22,13 @@ class Autoencoding:
     Args:
         model: what is trained.
         weights: of the terms by name: ``reconstruct``, and those of the latent space (``quantize``, ``kl``, …).
+        warm_up: updates over which the latent space's own weights rise from 0.
     """
 
-    def __init__(self, model: Model, weights: Mapping[str, float]):
+    def __init__(self, model: Model, weights: Mapping[str, float], *, warm_up: int = 0):
         self.model = model
-        self.weights = dict(weights)
+        own = [name for name in weights if name != "reconstruct"]
+        self.weigh = Weighting(weights, warmed_up=own, warm_up=warm_up)
 
     def players(self) -> list[Player]:
         """One player: encoder, decoder and codebook move together."""
@@ -36,16 +39,19 @@ class Autoencoding:
                 decayed=(model.encoder, model.decoder),
                 undecayed=(model.latent,),
                 loss=self.loss,
-                terms=("loss", *self.weights),
+                terms=self.weigh.names,
             )
         ]
 
-    def loss(self, images: Tensor, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+    def loss(self, images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
         """images (b, 3, r, r) in [0, 1] → the terms, unweighted, and their weighted sum ``loss``."""
+        return self.weigh(self.terms(images, generator), number)
+
+    def terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
+        """images (b, 3, r, r) in [0, 1] → the terms, unweighted."""
         output = self.model(images, generator)
         terms = {"reconstruct": F.binary_cross_entropy_with_logits(output.logits, images), **output.latent.losses}
         for name in self.model.latent.nats:
             if name in terms:
                 terms[name] = terms[name] / images[0].numel()
-        total = sum((weight * terms[name] for name, weight in self.weights.items()), images.new_zeros(()))
-        return {"loss": total} | {name: terms[name] for name in self.weights}
+        return terms

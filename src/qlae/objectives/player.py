@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from .weighting import Terms
+
 
 @dataclass(frozen=True)
 class Player:
@@ -15,8 +17,8 @@ class Player:
         name: of the player, in checkpoints.
         decayed: modules whose parameters take weight decay.
         undecayed: modules whose parameters take none (codebooks).
-        loss: images (b, 3, r, r), and a generator for what is random → scalar terms by name; ``"loss"`` is the one
-            to descend.
+        loss: images (b, 3, r, r), a generator for what is random, and the number of the update (from 1; a scalar
+            tensor) → scalar terms by name; ``"loss"`` is the one to descend.
         terms: the names that ``loss`` gives, in order.
         period: the player moves at every update whose number is a multiple of this.
     """
@@ -24,6 +26,6 @@ class Player:
     name: str
     decayed: tuple[nn.Module, ...]
     undecayed: tuple[nn.Module, ...]
-    loss: Callable[[Tensor, torch.Generator | None], dict[str, Tensor]]
+    loss: Callable[[Tensor, torch.Generator | None, Tensor], Terms]
     terms: tuple[str, ...]
     period: int = 1

@@ -1,4 +1,7 @@
-"""The pictures of one run, drawn from its directory: reconstructions, interventions, NMI heatmap, training curves."""
+"""The pictures of one run, drawn from its directory.
+
+Reconstructions, interventions, images from the prior, NMI heatmap, training curves.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -14,6 +17,9 @@ from ..run import Run
 
 DPI = 150
 GAP = 2  # pixels of the image between tiles
+GENERATED_COLUMNS = 10
+CURVE_COLUMNS = 6
+NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
 SHORT = (("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"))
 
 
@@ -28,6 +34,8 @@ def draw_pictures(run: Run) -> list[Path]:
         "reconstructions": reconstructions(arrays["originals"], arrays["reconstructions"], title),
         "interventions": interventions(arrays["interventions"], active, meanings(results, len(active)), title),
     }
+    if "generated" in arrays:
+        figures["generated"] = generated(arrays["generated"], title)
     if "nmi" in scores:
         told = "  ".join(f"{name} {scores[key]:.2f}" for name, key in SHORT)
         figures["nmi"] = nmi_figure(
@@ -104,21 +112,39 @@ def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], meanings
     return figure
 
 
+def generated(images: NDArray[np.uint8], title: str) -> Figure:
+    """Images (n, r, r, 3) decoded from latents drawn at random."""
+    columns = min(GENERATED_COLUMNS, len(images))
+    rows = len(images) // columns
+    sheet = tile(images[: rows * columns].reshape(rows, columns, *images.shape[1:]))
+    figure = _figure(sheet, width=max(4.0, 0.9 * columns), top=0.45, left=0.0)
+    _show(figure, sheet).set_yticks([])
+    figure.suptitle(f"{title}: decoded from random latents", fontsize=11)
+    return figure
+
+
 def curves(log: list[dict[str, Any]], title: str) -> Figure:
     """Every loss term against the number of updates."""
-    terms = [name for name in log[0] if name not in ("step", "seconds", "loss")]
-    figure = Figure(figsize=(3.4 * len(terms), 2.7), layout="constrained")
+    terms = [name for name in dict.fromkeys(key for row in log for key in row) if name not in NOT_CURVES]
+    columns = min(len(terms), CURVE_COLUMNS)
+    rows = -(-len(terms) // columns)
+    figure = Figure(figsize=(3.4 * columns, 2.5 * rows + 0.3), layout="constrained")
     figure.suptitle(f"{title}: training", fontsize=11)
-    steps = [row["step"] for row in log]
-    for axes, term in zip(figure.subplots(1, len(terms), squeeze=False)[0], terms, strict=True):
-        axes.plot(steps, [row[term] for row in log], linewidth=1.2, marker="o" if len(log) < 3 else None)
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("{x:g}")
+    all_axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes, term in zip(all_axes, terms, strict=False):
+        points = [(row["step"], row[term]) for row in log if term in row]
+        steps, values = zip(*points, strict=True)
+        axes.plot(steps, values, linewidth=1.2, marker="o" if len(points) < 3 else None)
+        if min(values) > 0:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("{x:g}")
         axes.tick_params(which="both", labelsize=8)
         axes.set_xlabel("updates")
-        axes.set_title(term, fontsize=10)
+        axes.set_title(term.replace("_", " "), fontsize=10)
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
+    for axes in all_axes[len(terms) :]:
+        axes.set_visible(False)
     return figure
 
 

@@ -15,9 +15,9 @@ from ..config import DataConfig, RunConfig
 from ..data import RenderedImages, SourceDataset, keep_on_disk, load_data
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..device import pick_device
-from ..latents import positive_count
-from ..model import build_model, place, require_buildable
-from ..objectives import Autoencoding
+from ..latents.space import positive_count
+from ..model import Networks, build_model, place, require_buildable
+from ..objectives import build_players
 from ..presets import resolve
 from ..progress import progress_bar
 from ..run import Run
@@ -35,6 +35,7 @@ def train(
     data: SourceDataset | str,
     *,
     out: str | os.PathLike[str],
+    networks: Networks | None = None,
     device: str = "auto",
     threads: int | None = None,
     evaluate: bool = True,
@@ -48,30 +49,34 @@ def train(
         model: such as ``"qlae"`` or ``"ae"``; see ``qlae.presets.MODELS``.
         data: a data set, or its name.
         out: the run directory.
+        networks: an encoder and a decoder of your own, modules of torch, instead of the paper's; see
+            ``docs/models.md``. Copies of them are trained.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
         threads: of torch on the CPU; a run that goes on keeps the number it began with, to stay exact.
         evaluate: also score the trained model and draw its pictures.
         show: draw progress bars.
         checkpoint_seconds: between checkpoints.
         options: whatever else ``qlae.presets.resolve`` takes: ``steps``, ``size``, ``seed``, ``form``,
-            ``learning_rate``, ``batch_size``, ``weight_decay``, ``num_latents``, ``num_values``.
+            ``learning_rate``, ``batch_size``, ``weight_decay``, ``weights``, ``warm_up``, ``num_latents``,
+            ``num_values``, ``fixed_values``.
 
     Returns:
         The run, with ``.results`` if it was evaluated.
     """
     if isinstance(data, str):
         data = load_data(data)
-    config = resolve(model, data_config(data), len(data.source_names), **options)
+    own = networks is not None
+    config = resolve(model, data_config(data), len(data.source_names), own_networks=own, **options)
     run = Run(out)
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if threads is not None:
         torch.set_num_threads(positive_count("threads", threads))
-    train_run(run, config, data, device=device, show=show, checkpoint_seconds=checkpoint_seconds)
+    train_run(run, config, data, networks=networks, device=device, show=show, checkpoint_seconds=checkpoint_seconds)
     if evaluate:
         from ..evaluation import evaluate_run
 
-        evaluate_run(run, data=data, device=device, show=show)
+        evaluate_run(run, data=data, networks=networks, device=device, show=show)
     return run
 
 
@@ -80,12 +85,13 @@ def train_run(
     config: RunConfig,
     data: SourceDataset,
     *,
+    networks: Networks | None = None,
     device: str = "auto",
     show: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> None:
     """Train what ``config`` says in the directory of ``run``, from its last checkpoint if it has one."""
-    require_buildable(config)
+    require_buildable(config, networks)
     place_on = pick_device(device)
     run.require_free(config)
     with run.locked():
@@ -93,21 +99,27 @@ def train_run(
         saved = checkpoint.load(run.path)
         if saved is not None and saved.state["step"] >= config.steps:
             return
-        state = build_state(config, data, place_on, show=show)
+        state = build_state(config, data, place_on, networks=networks, show=show)
         if saved is not None:
             state.from_checkpoint(saved)
         run.trim_log(state.step)
         run_updates(run, config, state, checkpoint_seconds=checkpoint_seconds, show=show)
 
 
-def build_state(config: RunConfig, data: SourceDataset, device: torch.device, *, show: bool = False) -> TrainingState:
+def build_state(
+    config: RunConfig,
+    data: SourceDataset,
+    device: torch.device,
+    *,
+    networks: Networks | None = None,
+    show: bool = False,
+) -> TrainingState:
     """A run before its first update. Weights and batches follow from the seed, the weights on any device alike."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = place(build_model(config), device)
+        model = place(build_model(config, networks), device)
     batches = _batches(data, config.batch_size, config.seed, device, show=show)
-    players = Autoencoding(model, config.weights).players()
-    return TrainingState(model, EagerStep(model, players, batches, config))
+    return TrainingState(model, EagerStep(model, build_players(config, model), batches, config))
 
 
 def data_config(data: SourceDataset) -> DataConfig:

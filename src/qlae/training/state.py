@@ -1,8 +1,8 @@
 """Everything that a run must remember to go on exactly: to and from a checkpoint.
 
-Tensors are named ``weights.*``, ``average.*``, ``optimizer.<player>.*``, ``sampler``, ``noise`` and ``window``; the
-number of the last update, the seconds spent and the number of threads (on which the last bit of a sum depends) stand in
-the JSON.
+Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*``, ``window.<player>``,
+``sampler`` and ``noise``; the number of the last update, the seconds spent and the number of threads (on which the last
+bit of a sum depends) stand in the JSON.
 """
 
 from typing import Any
@@ -24,17 +24,17 @@ class TrainingState:
         self.seconds = 0.0
 
     def to_checkpoint(self) -> Checkpoint:
-        tensors = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
+        tensors = {f"weights.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"average.{name}": average for name, average in self.update.average.tensors().items()}
-        for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
-            tensors |= self._optimizer_tensors(f"optimizer.{player.name}", optimizer)
+        for turn in self.update.turns:
+            tensors |= self._optimizer_tensors(f"optimizer.{turn.player.name}", turn.optimizer)
+            tensors[f"window.{turn.player.name}"] = turn.window.values
         tensors["sampler"] = self.update.batches.generator.get_state()
         tensors["noise"] = self.update.noise.get_state()
-        tensors["window"] = self.update.window.values
         state = {
             "step": self.step,
             "seconds": self.seconds,
-            "window_filled": self.update.window.filled,
+            "window_filled": {turn.player.name: turn.window.filled for turn in self.update.turns},
             "threads": torch.get_num_threads(),
         }
         return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state)
@@ -43,16 +43,17 @@ class TrainingState:
         """Become what was saved, bit for bit."""
         tensors, state = checkpoint.tensors, checkpoint.state
         with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
-                _copy(parameter, tensors, f"weights.{name}")
+            for name, tensor in self.model.state_dict().items():
+                _copy(tensor, tensors, f"weights.{name}")
             for name, average in self.update.average.tensors().items():
                 _copy(average, tensors, f"average.{name}")
-            _copy(self.update.window.values, tensors, "window")
-        for player, optimizer in zip(self.update.players, self.update.optimizers, strict=True):
-            self._load_optimizer(f"optimizer.{player.name}", optimizer, tensors)
+        for turn in self.update.turns:
+            name = turn.player.name
+            self._load_optimizer(f"optimizer.{name}", turn.optimizer, tensors)
+            _copy(turn.window.values, tensors, f"window.{name}")
+            turn.window.filled = int(state["window_filled"][name])
         self.update.batches.generator.set_state(_tensor(tensors, "sampler"))
         self.update.noise.set_state(_tensor(tensors, "noise"))
-        self.update.window.filled = int(state["window_filled"])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         if self.update.batches.device.type == "cpu":
             torch.set_num_threads(int(state["threads"]))

@@ -1,13 +1,13 @@
-"""One update of a model: draw a batch, descend each player's loss, take in the average.
+"""One update of a model: draw a batch, descend the loss of each player whose turn it is, take in the average.
 
-Nothing is read back to the host: the loss terms are written into a window on the device, which the trainer reads at
-its log points.
+Nothing is read back to the host: the loss terms are written into windows on the device, which the trainer reads at its
+log points.
 """
 
 import torch
 from torch import Tensor, nn
 
-from ..config import RunConfig
+from ..config import OptimizerConfig, RunConfig
 from ..data.batches import Batches
 from ..model import to_float
 from ..objectives import Player
@@ -16,7 +16,7 @@ from .optim import build_optimizer, decay_groups
 
 
 class Window:
-    """The loss terms of the latest updates, (log_every, num_terms), on the device."""
+    """The loss terms of a player's latest moves, (log_every, num_terms), on the device."""
 
     def __init__(self, terms: tuple[str, ...], length: int, device: torch.device):
         self.terms = terms
@@ -32,41 +32,43 @@ class Window:
         return self.values[: self.filled].cpu()
 
 
-class EagerStep:
-    """Updates run operation by operation: the reference that every faster way is measured against."""
+class Turn:
+    """A player with what it moves by: its parameters, optimizer and window."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        players: list[Player],
-        batches: Batches,
-        config: RunConfig,
-    ):
-        self.players = players
-        self.batches = batches
-        self.optimizers = [build_optimizer(player, config.optimizer) for player in players]
-        self.average = WeightAverage(model, config.average_decay)
-        self.window = Window(_all_terms(players), config.log_every, batches.device)
-        self.noise = torch.Generator(batches.device).manual_seed(config.seed + 1)
-        self.clip = config.optimizer.clip
-        self.clipped = [decay_groups(player, config.optimizer)[0] for player in players]
+    def __init__(self, player: Player, config: OptimizerConfig, log_every: int, device: torch.device):
+        self.player = player
+        self.optimizer = build_optimizer(player, config)
+        self.window = Window(player.terms, log_every, device)
+        self.clip = config.clip
+        self.decayed, undecayed = decay_groups(player, config)
+        self.parameters = self.decayed + undecayed
 
-    def __call__(self, step: int) -> None:
-        """Make update number ``step`` (from 1)."""
-        terms: dict[str, Tensor] = {}
-        for player, optimizer, clipped in zip(self.players, self.optimizers, self.clipped, strict=True):
-            if step % player.period:
-                continue
-            optimizer.zero_grad(set_to_none=True)
-            losses = player.loss(to_float(self.batches.draw()), self.noise)
-            losses["loss"].backward()
-            if self.clip is not None:
-                nn.utils.clip_grad_value_(clipped, self.clip)
-            optimizer.step()
-            terms |= losses
-        self.average.update(step)
+    def take(self, images: Tensor, noise: torch.Generator, number: Tensor) -> None:
+        """Descend the player's loss by one step; no other player's parameters are touched, nor are their gradients."""
+        self.optimizer.zero_grad(set_to_none=True)
+        terms = self.player.loss(images, noise, number)
+        terms["loss"].backward(inputs=self.parameters)
+        if self.clip is not None:
+            nn.utils.clip_grad_value_(self.decayed, self.clip)
+        self.optimizer.step()
         self.window.add(terms)
 
 
-def _all_terms(players: list[Player]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(term for player in players for term in player.terms))
+class EagerStep:
+    """Updates run operation by operation: the reference that every faster way is measured against."""
+
+    def __init__(self, model: nn.Module, players: list[Player], batches: Batches, config: RunConfig):
+        self.batches = batches
+        self.turns = [Turn(player, config.optimizer, config.log_every, batches.device) for player in players]
+        self.average = WeightAverage(model, config.average_decay)
+        self.noise = torch.Generator(batches.device).manual_seed(config.seed + 1)
+        self.number = torch.zeros((), device=batches.device)
+
+    def __call__(self, step: int) -> None:
+        """Make update number ``step`` (from 1)."""
+        self.number.fill_(step)
+        images = to_float(self.batches.draw())
+        for turn in self.turns:
+            if step % turn.player.period == 0:
+                turn.take(images, self.noise, self.number)
+        self.average.update(step)

@@ -75,29 +75,40 @@ def run_updates(
 
 
 def _log_row(run: Run, state: TrainingState) -> dict[str, float]:
-    """The means of the loss terms since the last row."""
-    window = state.update.window
-    means = _require_finite(run, state).double().mean(0).tolist()
-    window.filled = 0
-    return {"step": state.step, "seconds": round(state.seconds, 3), **dict(zip(window.terms, means, strict=True))}
+    """The means of the loss terms since the last row; a player after the first puts its name before its terms."""
+    row: dict[str, float] = {"step": state.step, "seconds": round(state.seconds, 3)}
+    for turn, values in zip(state.update.turns, _require_finite(run, state), strict=True):
+        prefix = "" if turn is state.update.turns[0] else f"{turn.player.name}_"
+        if len(values):
+            means = values.double().mean(0).tolist()
+            row |= {prefix + term: mean for term, mean in zip(turn.window.terms, means, strict=True)}
+        turn.window.filled = 0
+    return row
 
 
-def _require_finite(run: Run, state: TrainingState) -> torch.Tensor:
-    """The loss terms since the last row, (updates, terms) on the host, if all are finite."""
-    values = state.update.window.read()
-    bad = (~torch.isfinite(values)).any(1).nonzero()
-    if len(bad):
-        step = state.step - len(values) + 1 + int(bad[0])
-        try:
-            last = checkpoint.load(run.path)
-        except ValueError:
-            last = None
-        good = f"the last good checkpoint is update {last.state['step']:,}" if last else "no checkpoint was saved yet"
-        raise TrainingDiverged(
-            f"the loss is no longer finite at update {step:,}; {good} in {run.path}. "
-            "A lower learning rate is the usual remedy"
-        )
-    return values
+def _require_finite(run: Run, state: TrainingState) -> list[torch.Tensor]:
+    """The loss terms since the last row, (moves, terms) on the host for each player, if all are finite."""
+    windows = []
+    for turn in state.update.turns:
+        values = turn.window.read()
+        bad = (~torch.isfinite(values)).any(1).nonzero()
+        if len(bad):
+            period = turn.player.period
+            step = state.step - state.step % period - period * (len(values) - 1 - int(bad[0]))
+            raise TrainingDiverged(
+                f"the loss is no longer finite at update {step:,}; {_last_good(run)} in {run.path}. "
+                "A lower learning rate is the usual remedy"
+            )
+        windows.append(values)
+    return windows
+
+
+def _last_good(run: Run) -> str:
+    try:
+        last = checkpoint.load(run.path)
+    except ValueError:
+        last = None
+    return f"the last good checkpoint is update {last.state['step']:,}" if last else "no checkpoint was saved yet"
 
 
 @contextlib.contextmanager

@@ -1,0 +1,81 @@
+"""Continuous latent spaces: of the plain autoencoder, the variational ones, and InfoWGAN-GP."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..divergences import decomposed_kl, gaussian_kl
+from .space import LatentOutput, LatentSpace, positive_count
+
+
+class ContinuousLatent(LatentSpace):
+    """The plain autoencoder's latent space: ``z`` is the encoder's output.
+
+    It offers BioAE's two penalties (Whittington et al. 2023), to which ``ae`` gives no weight: ``nonnegative``, the
+    mean of relu(−z), and ``activity``, the mean of z².
+    """
+
+    def __init__(self, num_latents: int):
+        super().__init__()
+        self.num_latents = self.num_inputs = self.num_outputs = positive_count("num_latents", num_latents)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        return LatentOutput(x, None, {"nonnegative": F.relu(-x).mean(), "activity": x.square().mean()})
+
+    def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        raise ValueError("a continuous latent space has no prior to sample from; encode images instead")
+
+
+class GaussianLatent(LatentSpace):
+    """The variational autoencoder's latent space: a diagonal Gaussian q(z | x), σ = softplus, and the prior N(0, I).
+
+    In training ``z`` is drawn from q, in evaluation it is the mean. The loss is ``kl``, D_KL(q(z | x) ‖ p(z)) in nats
+    an image, or with ``num_images`` its decomposition (Chen et al. 2018) by minibatch-weighted sampling:
+    ``mutual_information`` + ``total_correlation`` + ``dimension_kl``, which sum to a one-sample estimate of ``kl``.
+
+    Args:
+        num_latents: dimensions n_z; the encoder gives twice as many numbers, means and pre-softplus deviations.
+        num_images: size of the data set, for the decomposition.
+    """
+
+    nats = ("kl", "mutual_information", "total_correlation", "dimension_kl")
+
+    def __init__(self, num_latents: int, num_images: int | None = None):
+        super().__init__()
+        self.num_latents = self.num_outputs = positive_count("num_latents", num_latents)
+        self.num_inputs = 2 * num_latents
+        self.num_images = None if num_images is None else positive_count("num_images", num_images)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        mean, deviation = x.chunk(2, dim=-1)
+        deviation = F.softplus(deviation)
+        if not self.training:
+            return LatentOutput(mean, None, {"kl": gaussian_kl(mean, deviation)})
+        noise = torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
+        z = mean + deviation * noise
+        if self.num_images is None:
+            return LatentOutput(z, None, {"kl": gaussian_kl(mean, deviation)})
+        return LatentOutput(z, None, decomposed_kl(z, mean, deviation, self.num_images))
+
+    def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        """Decoder inputs drawn from the prior."""
+        return torch.randn(num_samples, self.num_latents, generator=generator, device=_device_of(generator))
+
+
+class UniformLatent(LatentSpace):
+    """InfoWGAN-GP's latent space: the prior is uniform on [0, 1), and ``z`` is the encoder's output."""
+
+    def __init__(self, num_latents: int):
+        super().__init__()
+        self.num_latents = self.num_inputs = self.num_outputs = positive_count("num_latents", num_latents)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        return LatentOutput(x, None, {})
+
+    def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        """Decoder inputs drawn from the prior."""
+        return torch.rand(num_samples, self.num_latents, generator=generator, device=_device_of(generator))
+
+
+def _device_of(generator: torch.Generator | None) -> torch.device | None:
+    return None if generator is None else generator.device

@@ -1,0 +1,62 @@
+"""Finite scalar quantization (Mentzer et al. 2023): a fixed grid that needs neither a codebook nor losses of its own.
+
+Not in the paper; a neighbour of latent quantization to compare with. The grid here spans [low, high] for even and odd
+numbers of values alike.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .space import DiscreteLatent, LatentOutput, straight_through, values_per_latent
+
+
+class FiniteScalarLatent(DiscreteLatent):
+    """Every entry is bounded by tanh and rounded to the nearest of evenly spaced values, straight through.
+
+    Args:
+        num_latents: dimensions n_z.
+        num_values: values a dimension, one number for all or one each.
+        low, high: ends of the grid.
+
+    Example:
+        >>> import torch
+        >>> latent = FiniteScalarLatent(num_latents=3, num_values=5)
+        >>> out = latent(torch.tensor([[-9.0, 0.1, 9.0]]))
+        >>> out.codes.tolist(), out.z.tolist()
+        ([[0, 2, 4]], [[-0.5, 0.0, 0.5]])
+    """
+
+    def __init__(self, num_latents: int, num_values: int | Sequence[int] = 10, *, low: float = -0.5, high: float = 0.5):
+        super().__init__(values_per_latent(num_latents, num_values))
+        self.num_latents = self.num_inputs = self.num_outputs = num_latents
+        if min(self.num_values) < 2:
+            raise ValueError(f"a grid needs at least 2 values a dimension, got num_values={list(self.num_values)}")
+        if not low < high:
+            raise ValueError(f"low must be below high, got low={low}, high={high}")
+        self.low, self.high = low, high
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        bounded = self._bounded(x)
+        codes = self._round(bounded)
+        return LatentOutput(straight_through(bounded, self.to_values(codes)), codes, {})
+
+    def to_codes(self, x: Tensor) -> Tensor:
+        """The index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
+        return self._round(self._bounded(x))
+
+    def to_values(self, codes: Tensor) -> Tensor:
+        """The values behind codes: (b, num_latents) int64 → floats."""
+        return self.low + (self.high - self.low) * codes / (self.sizes - 1)
+
+    def _bounded(self, x: Tensor) -> Tensor:
+        return self.low + (self.high - self.low) * (x.tanh() + 1) / 2
+
+    def _round(self, bounded: Tensor) -> Tensor:
+        share = (bounded.detach() - self.low) / (self.high - self.low)
+        return (share * (self.sizes - 1)).round().long()
+
+    def extra_repr(self) -> str:
+        sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)
+        return f"num_latents={self.num_latents}, num_values={sizes}"

@@ -1,0 +1,104 @@
+"""Latent quantization, the paper's contribution (Section 3, Equation 4, Algorithm 1)."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from .space import (
+    DiscreteLatent,
+    LatentOutput,
+    quantization_losses,
+    require_reduction,
+    straight_through,
+    values_per_latent,
+)
+
+
+class QuantizedLatent(DiscreteLatent):
+    """Latent quantization: a learnable scalar codebook per dimension.
+
+    Every entry ``x_j`` goes to the nearest of the values ``V_j`` of its own dimension. The set of all codes is the
+    product of the codebooks (10^12 for 12 latents of 10 values), but it is never enumerated: distances cost
+    ``b · num_latents · num_values``.
+
+    Gradients, as in the paper:
+
+    - ``quantize = ‖stop(x) − z‖²`` moves the codebook only,
+    - ``commit   = ‖x − stop(z)‖²`` moves the encoder only,
+    - whatever is computed from the returned ``z`` reaches the encoder straight through, never the codebook.
+
+    Args:
+        num_latents: dimensions n_z.
+        num_values: values a codebook, one number for all dimensions or one a dimension.
+        shared: one codebook for all dimensions (the paper's "global codebook" ablation).
+        reduction: how the two losses treat latents: ``"sum"`` (the paper's squared norm) or ``"mean"`` (the
+            authors' code). Both average over the batch.
+        learned: whether values move; ``False`` keeps the initial grid.
+        low, high: ends of the initial, evenly spaced values.
+
+    Example:
+        >>> import torch
+        >>> latent = QuantizedLatent(num_latents=2, num_values=[3, 5])
+        >>> out = latent(torch.tensor([[0.4, -0.3]]))
+        >>> out.codes.tolist(), out.z.tolist()
+        ([[2, 1]], [[0.5, -0.25]])
+    """
+
+    mask: Tensor
+
+    def __init__(
+        self,
+        num_latents: int,
+        num_values: int | Sequence[int] = 10,
+        *,
+        shared: bool = False,
+        reduction: str = "sum",
+        learned: bool = True,
+        low: float = -0.5,
+        high: float = 0.5,
+    ):
+        super().__init__(values_per_latent(num_latents, num_values))
+        self.num_latents = self.num_inputs = self.num_outputs = num_latents
+        if shared and len(set(self.num_values)) > 1:
+            raise ValueError(f"a shared codebook has one size, got num_values={list(self.num_values)}")
+        if not low < high:
+            raise ValueError(f"low must be below high, got low={low}, high={high}")
+        self.shared = shared
+        self.reduction = require_reduction(reduction)
+
+        # One row a codebook, padded to the longest; padding is masked out of every distance.
+        sizes = self.num_values[:1] if shared else self.num_values
+        values = torch.full((len(sizes), max(sizes)), high)
+        mask = torch.zeros(values.shape, dtype=torch.bool)
+        for row, size in enumerate(sizes):
+            values[row, :size] = torch.linspace(low, high, size) if size > 1 else (low + high) / 2
+            mask[row, :size] = True
+        self.values = nn.Parameter(values, requires_grad=learned)
+        self.register_buffer("mask", mask, persistent=False)
+
+    def codebook(self) -> Tensor:
+        """The values of every dimension, (num_latents, max_values); entries beyond a dimension's size mean nothing."""
+        return self.values.expand(self.num_latents, -1)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        codes = self.to_codes(x)
+        z = self.to_values(codes)
+        return LatentOutput(straight_through(x, z), codes, quantization_losses(x, z, self.reduction))
+
+    def to_codes(self, x: Tensor) -> Tensor:
+        """The index of the nearest value in each dimension: (..., num_latents) floats → int64."""
+        if x.shape[-1] != self.num_latents:
+            raise ValueError(f"expected (..., {self.num_latents}) latents, got shape {tuple(x.shape)}")
+        distance = (x.detach().unsqueeze(-1) - self.codebook().detach()).abs()  # (..., n_z, n_v)
+        return distance.masked_fill(~self.mask, torch.inf).argmin(-1)
+
+    def to_values(self, codes: Tensor) -> Tensor:
+        """The values behind codes: (..., num_latents) int64 → floats; differentiable in the codebook."""
+        if codes.shape[-1] != self.num_latents:
+            raise ValueError(f"expected (..., {self.num_latents}) codes, got shape {tuple(codes.shape)}")
+        return self.codebook().expand(*codes.shape, -1).gather(-1, codes.unsqueeze(-1)).squeeze(-1)
+
+    def extra_repr(self) -> str:
+        sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)
+        return f"num_latents={self.num_latents}, num_values={sizes}, shared={self.shared}"

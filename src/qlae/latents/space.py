@@ -1,0 +1,143 @@
+"""What every latent space is: the seam between encoder and decoder.
+
+A latent space maps the encoder's output ``x`` to the decoder's input ``z`` and brings its own losses, so that one
+objective serves every model.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class LatentOutput(NamedTuple):
+    """What a latent space makes of a batch."""
+
+    z: Tensor  # (b, num_outputs), the decoder's input
+    codes: Tensor | None  # (b, num_latents) int64, None where latents are continuous
+    losses: dict[str, Tensor]  # scalar terms, unweighted, by their config name
+
+
+class CodeUsage(NamedTuple):
+    """How a sample of codes uses the codebooks."""
+
+    counts: Tensor  # (num_latents, max_values) int64
+    used: Tensor  # (num_latents,) int64, values that occur at all
+    perplexity: Tensor  # (num_latents,) float, exp(entropy of the empirical code distribution)
+
+
+class LatentSpace(nn.Module, ABC):
+    """The seam between encoder and decoder.
+
+    Attributes:
+        num_latents: dimensions that a person would inspect and a metric scores.
+        num_inputs: size of the encoder's output.
+        num_outputs: size of the decoder's input.
+        nats: the losses that are nats an image; an objective that averages over pixels divides them likewise.
+    """
+
+    num_latents: int
+    num_inputs: int
+    num_outputs: int
+    nats: tuple[str, ...] = ()
+
+    @abstractmethod
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        """Map encoder outputs ``x`` (b, num_inputs) to decoder inputs, codes and losses.
+
+        What is random in training mode is drawn from ``generator``; nothing is random in evaluation mode.
+        """
+
+    @abstractmethod
+    def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw decoder inputs (num_samples, num_outputs) from the prior."""
+
+
+class DiscreteLatent(LatentSpace, ABC):
+    """A latent space of codes: in each dimension an index into finitely many values.
+
+    Attributes:
+        num_values: of each dimension.
+    """
+
+    num_values: tuple[int, ...]
+    sizes: Tensor  # the same on the device, (num_latents,) floats
+
+    def __init__(self, num_values: tuple[int, ...]):
+        super().__init__()
+        self.num_values = num_values
+        self.register_buffer("sizes", torch.tensor(num_values, dtype=torch.float32), persistent=False)
+
+    @abstractmethod
+    def to_codes(self, x: Tensor) -> Tensor:
+        """The codes of encoder outputs: (b, num_inputs) floats → (b, num_latents) int64."""
+
+    @abstractmethod
+    def to_values(self, codes: Tensor) -> Tensor:
+        """The decoder inputs behind codes: (b, num_latents) int64 → (b, num_outputs); differentiable in a codebook."""
+
+    def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        """Decoder inputs of codes drawn uniformly, each dimension by itself; differentiable in a codebook."""
+        return self.to_values(self.sample_codes(num_samples, generator))
+
+    def sample_codes(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        """Codes (num_samples, num_latents) drawn uniformly, each dimension by itself."""
+        uniform = torch.rand(num_samples, self.num_latents, generator=generator, device=self.sizes.device)
+        return torch.minimum(uniform * self.sizes, self.sizes - 1).long()
+
+    def usage(self, codes: Tensor) -> CodeUsage:
+        """Counts, used values and perplexity of every dimension over a sample of codes (n, num_latents)."""
+        num_values = max(self.num_values)
+        offset = torch.arange(self.num_latents, device=codes.device) * num_values
+        counts = torch.bincount((codes + offset).flatten(), minlength=self.num_latents * num_values)
+        counts = counts.view(self.num_latents, num_values)
+        frequency = counts / counts.sum(1, keepdim=True).clamp(min=1)
+        entropy = -torch.special.xlogy(frequency, frequency).sum(1)
+        return CodeUsage(counts, (counts > 0).sum(1), entropy.exp())
+
+
+def quantization_losses(x: Tensor, z: Tensor, reduction: str) -> dict[str, Tensor]:
+    """``quantize = ‖stop(x) − z‖²`` and ``commit = ‖x − stop(z)‖²`` (Equation 4), averaged over the batch."""
+    reduce = torch.sum if reduction == "sum" else torch.mean
+    return {
+        "quantize": reduce((x.detach() - z).square(), dim=-1).mean(),
+        "commit": reduce((x - z.detach()).square(), dim=-1).mean(),
+    }
+
+
+def straight_through(x: Tensor, z: Tensor) -> Tensor:
+    """``z`` with the gradient of ``x``.
+
+    x − stop(x) is exactly zero, so the value is that of ``z`` to the last bit, where the usual x + stop(z − x) is off
+    by a rounding.
+    """
+    return z.detach() + (x - x.detach())
+
+
+def require_reduction(reduction: str) -> str:
+    """``reduction`` if it is one of the two, else an error."""
+    if reduction not in ("sum", "mean"):
+        raise ValueError(f"reduction must be 'sum' or 'mean', got {reduction!r}")
+    return reduction
+
+
+def positive_count(name: str, value: int) -> int:
+    """``value`` if it is a whole number of at least one, else an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+    return value
+
+
+def values_per_latent(num_latents: int, num_values: int | Sequence[int]) -> tuple[int, ...]:
+    """One number of values a latent, from one for all or one each."""
+    positive_count("num_latents", num_latents)
+    if isinstance(num_values, int):
+        return (positive_count("num_values", num_values),) * num_latents
+    sizes = tuple(positive_count("num_values", size) for size in num_values)
+    if len(sizes) != num_latents:
+        raise ValueError(
+            f"num_values has {len(sizes)} entries for {num_latents} latents; give one a latent or one number"
+        )
+    return sizes

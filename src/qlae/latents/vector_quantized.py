@@ -1,0 +1,75 @@
+"""Vector quantization, the latent space of VQ-VAE (van den Oord et al. 2017), as the paper's baseline has it."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .space import (
+    DiscreteLatent,
+    LatentOutput,
+    positive_count,
+    quantization_losses,
+    require_reduction,
+    straight_through,
+    values_per_latent,
+)
+
+
+class VectorQuantizedLatent(DiscreteLatent):
+    """The encoder's output in ``num_latents`` parts, each sent to the nearest vector of one global codebook.
+
+    A latent's code is the index of its vector, and codes are what is scored. Gradients go as in ``QuantizedLatent``.
+
+    Args:
+        num_latents: parts n_z.
+        num_values: vectors in the codebook.
+        vector_size: entries of a vector; encoder and decoder see ``num_latents · vector_size`` numbers.
+        reduction: how the two losses treat the entries: ``"mean"`` (the default, as in the authors' code: a sum over
+            hundreds of entries would drown a reconstruction that is averaged over pixels) or ``"sum"``.
+        learned: whether the vectors move.
+    """
+
+    def __init__(
+        self,
+        num_latents: int,
+        num_values: int = 512,
+        vector_size: int = 64,
+        *,
+        reduction: str = "mean",
+        learned: bool = True,
+    ):
+        super().__init__(values_per_latent(num_latents, num_values))
+        self.num_latents = num_latents
+        self.vector_size = positive_count("vector_size", vector_size)
+        self.num_inputs = self.num_outputs = num_latents * vector_size
+        self.reduction = require_reduction(reduction)
+        bound = math.sqrt(3 / vector_size)  # uniform of variance 1 / vector_size
+        vectors = torch.empty(num_values, vector_size).uniform_(-bound, bound)
+        self.vectors = nn.Parameter(vectors, requires_grad=learned)
+
+    def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        codes = self.to_codes(x)
+        z = self.to_values(codes)
+        return LatentOutput(straight_through(x, z), codes, quantization_losses(x, z, self.reduction))
+
+    def to_codes(self, x: Tensor) -> Tensor:
+        """The index of the vector nearest to each part: (b, num_latents · vector_size) floats → (b, num_latents)."""
+        if x.shape[-1] != self.num_inputs:
+            raise ValueError(f"expected (..., {self.num_inputs}) encoder outputs, got shape {tuple(x.shape)}")
+        parts = x.detach().unflatten(-1, (self.num_latents, self.vector_size))
+        vectors = self.vectors.detach()
+        # ‖x − v‖² without ‖x‖², which is the same for every v; one matrix product instead of b · n_z · n_v · size
+        distance: Tensor = vectors.square().sum(-1) - 2 * (parts @ vectors.T)
+        return distance.argmin(-1)
+
+    def to_values(self, codes: Tensor) -> Tensor:
+        """The vectors behind codes, side by side: (b, num_latents) int64 → (b, num_latents · vector_size)."""
+        if codes.shape[-1] != self.num_latents:
+            raise ValueError(f"expected (..., {self.num_latents}) codes, got shape {tuple(codes.shape)}")
+        return F.embedding(codes, self.vectors).flatten(-2)
+
+    def extra_repr(self) -> str:
+        sizes = f"num_values={self.num_values[0]}, vector_size={self.vector_size}"
+        return f"num_latents={self.num_latents}, {sizes}"

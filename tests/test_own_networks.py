@@ -1,0 +1,97 @@
+"""An encoder and a decoder of the caller's in place of the paper's."""
+
+import runpy
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import qlae
+from qlae.training import checkpoint
+
+EXAMPLE = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "own_networks.py"))
+
+
+def networks() -> tuple[nn.Module, nn.Module]:
+    torch.manual_seed(0)
+    return EXAMPLE["Encoder"](), EXAMPLE["Decoder"]()
+
+
+def trained(out, data, model="qlae", steps=20, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return qlae.train(
+            model,
+            data,
+            **{"out": out, "networks": networks(), "num_latents": 6, "size": "small", "show": False} | options,
+            steps=steps,
+        )
+
+
+def test_the_example_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert EXAMPLE["main"](tmp_path / "run", 30) >= 0
+    assert "[[" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("model", ["ae", "beta-vae", "qlae", "qlinfowgan-gp"])
+def test_trains_resumes_and_loads(tmp_path, tiny_data, model):
+    if model == "beta-vae":  # its encoder gives means and deviations
+        given = networks()
+        given[0].head = nn.Linear(128, 12)
+    else:
+        given = networks()
+    whole = trained(tmp_path / "whole", tiny_data, model, networks=given)
+    trained(tmp_path / "parts", tiny_data, model, steps=7, networks=given)
+    parts = trained(tmp_path / "parts", tiny_data, model, networks=given)
+    first, second = (checkpoint.load(run.path).tensors for run in (whole, parts))
+    for name in first:
+        assert name.startswith("window") or torch.equal(first[name], second[name]), name
+    assert int(first["weights.encoder.body.2.num_batches_tracked"]) >= 20  # buffers are kept too
+    loaded = qlae.load(whole.path, networks=given)
+    assert loaded.reconstruct(np.asarray(tiny_data.images)).shape == (40, 16, 16, 3)
+    assert torch.equal(loaded.encoder.body[2].running_mean, first["weights.encoder.body.2.running_mean"])
+
+
+def test_the_caller_s_modules_stay_as_they_are(tmp_path, tiny_data):
+    given = networks()
+    before = [parameter.detach().clone() for module in given for parameter in module.parameters()]
+    statistics = given[0].body[2].running_mean.clone()
+    trained(tmp_path / "run", tiny_data, networks=given)
+    after = [parameter for module in given for parameter in module.parameters()]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert torch.equal(given[0].body[2].running_mean, statistics)
+
+
+def test_the_start_is_the_caller_s(tmp_path, tiny_data):
+    given = networks()
+    run = trained(tmp_path / "run", tiny_data, networks=given, steps=1, learning_rate=1e-12, evaluate=False)
+    weight = checkpoint.load(run.path).tensors["weights.encoder.head.weight"]
+    assert torch.allclose(weight, given[0].head.weight, atol=1e-6)
+
+
+def test_forgotten_or_needless_networks_are_told(tmp_path, tiny_data):
+    own = trained(tmp_path / "own", tiny_data)
+    with pytest.raises(ValueError, match=r"encoder and a decoder of its maker's; give them: networks="):
+        qlae.load(own.path)
+    with pytest.raises(ValueError, match=r"holds another run: network.own is True, asked for False"):
+        qlae.train("qlae", tiny_data, out=own.path, num_latents=6, size="small", steps=20, show=False)
+    plain = trained(tmp_path / "plain", tiny_data, networks=None, evaluate=False)
+    with pytest.raises(ValueError, match="trained with the networks of qlae; leave networks=… out"):
+        qlae.load(plain.path, networks=networks())
+
+
+def test_wrong_sizes_are_told_before_anything_is_written(tmp_path, tiny_data):
+    out = tmp_path / "run"
+    with pytest.raises(ValueError, match=r"the encoder must turn .* into \(b, 5\) for 5 latents; it gives \(b, 6\)"):
+        trained(out, tiny_data, num_latents=5)
+    encoder, _ = networks()
+    with pytest.raises(ValueError, match=r"the decoder must turn \(b, 6\) into logits .*; it gives \(b, 6\)"):
+        trained(out, tiny_data, networks=(encoder, nn.Identity()))
+    bare = nn.Sequential(nn.Flatten(), nn.Linear(768, 6))
+    with pytest.raises(ValueError, match=r"the encoder needs features\(images\)"):
+        trained(out, tiny_data, "infowgan-gp", networks=(bare, networks()[1]))
+    assert not out.exists()
