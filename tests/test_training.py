@@ -301,3 +301,21 @@ def test_training_from_python_end_to_end(tmp_path, tiny_data):
 def test_training_without_evaluation_leaves_no_results(tmp_path, tiny_data):
     run = train("ae", tiny_data, out=tmp_path / "run", steps=5, size="small", evaluate=False, show=False)
     assert not run.results_path.exists()
+
+
+def test_wrong_arguments_are_told(tmp_path, tiny_data):
+    with pytest.raises(ValueError, match=r'unknown option of train .stepz.: did you mean "steps"'):
+        qlae.train("qlae", tiny_data, out=tmp_path / "run", stepz=3)
+    with pytest.raises(
+        ValueError, match=r"data must be a data set or the name of one, got ndarray; an array of images"
+    ):
+        qlae.train("qlae", np.zeros((4, 16, 16, 3), np.uint8), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_list_of_images_is_encoded(tiny_data):
+    model = build_model(small(tiny_data)).eval()
+    images = [np.asarray(tiny_data.images[i : i + 1])[0] for i in range(3)]
+    assert np.array_equal(model.encode(images), model.encode(np.stack(images)))
+    with pytest.raises(ValueError, match=r"expected uint8 images of shape .* got int64 of shape \(2, 2\)"):
+        model.encode([[1, 2], [3, 4]])

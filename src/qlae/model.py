@@ -137,6 +137,7 @@ class Model(nn.Module):
         return output
 
     def _over_images(self, images: ImageArray, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
+        images = np.asarray(images) if isinstance(images, list | tuple) else images
         shape, side = tuple(images.shape), self.resolution
         if shape[1:] != (side, side, 3) or images.dtype != np.uint8:
             raise ValueError(

@@ -65,7 +65,10 @@ class Run:
         try:
             return RunConfig.from_dict(json.loads(self.config_path.read_text()))
         except ValueError as error:
-            raise ValueError(f"{self.config_path}: {error}") from None
+            raise ValueError(
+                f"{self.config_path} cannot be read ({error}); "
+                "if it was damaged, restore it or start again in another folder"
+            ) from None
 
     @property
     def results(self) -> dict[str, Any]:

@@ -152,9 +152,12 @@ def test_a_csv_of_sources(tmp_path):
         ("file,a\none.png,1\n", "has no line for 1 of 2 images, first two.png"),
         ("file\none.png\ntwo.png\n", "must begin with a line of different names"),
         ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "must begin with a line of different names"),
-        ("file,a\none.png,1,2\ntwo.png,1\n", "line 2 of .* has another number of columns"),
+        ("file,a\none.png,1,2\ntwo.png,1\n", "line 2 of .* has 3 columns, its first line has 2"),
         ("file,a\none.png,nan\ntwo.png,1\n", "source 'a' has values that are not finite numbers"),
-        ("", "is not a CSV"),
+        ("", "is empty: it needs a line of names"),
+        ("one.png,1\ntwo.png,2\n", "begins with an image; its first line must name the columns"),
+        ("file,a,b\none.png,1,2\n\ntwo.png,,3\n", "line 4 of .* has no 'a': fill it in"),
+        ('file,a\none.png,"1\ntwo.png,3\n', "cannot be read as a CSV"),
     ],
 )
 def test_wrong_csv(tmp_path, text, message):
@@ -165,10 +168,31 @@ def test_wrong_csv(tmp_path, text, message):
         prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "table.csv")
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", ", "])
+def test_other_delimiters(tmp_path, delimiter):
+    for name in ("one", "two"):
+        picture(16, 16).save(tmp_path / f"{name}.png")
+    lines = (("file", "shape", "angle"), ("one.png", "ball", "1.5"), ("two.png", "cube", "2"))
+    (tmp_path / "table.csv").write_text("\n".join(delimiter.join(line) for line in lines))
+    data = prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+    assert data.source_names == ("shape", "angle")
+    assert data.sources.tolist() == [[0, 1.5], [1, 2]]
+
+
+def test_a_missing_csv_or_one_for_an_array_is_told(tmp_path):
+    picture(16, 16).save(tmp_path / "one.png")
+    with pytest.raises(ValueError, match=r"nowhere.csv is not a file: sources come as a CSV"):
+        prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "nowhere.csv")
+    np.save(tmp_path / "array.npy", np.zeros((5, 8, 8, 3), np.uint8))
+    with pytest.raises(ValueError, match=r"a CSV goes by file names; the sources of an array come as an .npy"):
+        prepare_data("array", tmp_path / "array.npy", sources=tmp_path / "table.csv")
+
+
 def test_wrong_arrays(tmp_path):
     for i, (images, message) in enumerate(
         [
-            (np.zeros((5, 8, 8, 3)), "must be uint8 of shape"),
+            (np.zeros((5, 8, 8, 3)), r"must be uint8 of shape .* floats in \[0, 1\] become bytes by"),
+            (np.zeros((5, 8, 8, 3), np.int64), r"must be uint8 of shape .* whole numbers up to 255 become bytes"),
             (np.zeros((5, 8, 8, 2), np.uint8), "must be uint8 of shape"),
             (np.zeros((0, 8, 8, 3), np.uint8), "must be uint8 of shape"),
             (np.zeros((5, 8), np.uint8), "must be uint8 of shape"),

@@ -14,10 +14,20 @@ class List:
     """List the data sets that can be rendered, and what is kept on disk."""
 
     def __call__(self) -> None:
+        from rich.console import Console
+        from rich.table import Table
+
         from ..data import cache, data_names, load_data
 
+        table = Table(title="Rendered", title_justify="left")
+        table.add_column("data set", no_wrap=True)
+        table.add_column("images", justify="right", no_wrap=True)
+        table.add_column("sources and their values")
         for name in data_names():
-            print(load_data(name))
+            data = load_data(name)
+            sources = zip(data.source_names, data.source_sizes, strict=True)
+            table.add_row(name, f"{len(data):,}", ", ".join(f"{source} {count}" for source, count in sources))
+        Console().print(table)
         kept = cache.entries()
         print(f"Kept in {cache.cache_folder()}: {'nothing' if not kept else ''}".rstrip())
         for entry in kept:

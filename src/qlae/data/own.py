@@ -7,7 +7,6 @@ levels 0, 1, 2 … in sorted order.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 import warnings
@@ -22,6 +21,7 @@ from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
 from .imageset import ImageSet
 from .pictures import decode, mapped, resized
+from .source_table import read_table
 from .streams import ArrayStream, keys_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
@@ -63,7 +63,7 @@ def _from_array(name: str, path: Path, sources: str | Path | NDArray[Any] | None
     ):
         raise ValueError(
             f"images in {path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
-            f"got {stream.dtype} {shape}"
+            f"got {stream.dtype} {shape}{_hint(stream.dtype)}"
         )
     keys = keys_of(path) if path.suffix == ".npz" else []
     names = None
@@ -83,6 +83,13 @@ def _from_array(name: str, path: Path, sources: str | Path | NDArray[Any] | None
     )
 
 
+def _hint(dtype: np.dtype[Any]) -> str:
+    """What to do with images of another type."""
+    if dtype.kind == "f":
+        return "; floats in [0, 1] become bytes by (255 * images).round().astype('uint8')"
+    return "; whole numbers up to 255 become bytes by images.astype('uint8')" if dtype.kind in "iu" else ""
+
+
 def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] | None) -> ImageSet:
     candidates = [
         n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
@@ -99,7 +106,7 @@ def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] |
         warnings.warn(f"{len(skipped)} of {len(candidates)} images in {files.path} are left out: {shown}", stacklevel=4)
     columns: dict[str, list[Any]] = {}
     if isinstance(sources, str | Path) and Path(sources).suffix.lower() == ".csv":
-        columns = _csv_sources(Path(sources), good)
+        columns = dict(read_table(Path(sources), good))
     elif sources is not None:
         table = _array_sources(sources, len(candidates))
         kept = [i for i, (_, reason, _) in enumerate(states) if reason is None]
@@ -127,6 +134,10 @@ def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None,
 
 def _array_sources(sources: str | Path | NDArray[Any], num_images: int) -> NDArray[Any]:
     """An array of sources (n, n_s), from a file if it is a path."""
+    if isinstance(sources, str | Path) and Path(sources).suffix.lower() == ".csv":
+        raise ValueError(
+            f"{sources}: a CSV goes by file names; the sources of an array come as an .npy of shape (n, n_s)"
+        )
     table = ArrayStream(Path(sources)).all() if isinstance(sources, str | Path) else np.asarray(sources)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or len(table) != num_images or table.dtype.kind not in "iufUb":
@@ -142,25 +153,6 @@ def _named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, li
     if len(set(names)) != table.shape[1]:
         raise ValueError(f"{table.shape[1]} sources need as many different names, got {names}")
     return {n: table[:, i].tolist() for i, n in enumerate(names)}
-
-
-def _csv_sources(path: Path, images: list[str]) -> dict[str, list[Any]]:
-    """The columns of a CSV in the order of the images."""
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            header, *rows = list(csv.reader(file))
-    except (OSError, ValueError, csv.Error) as error:
-        raise ValueError(f"{path} is not a CSV with a line of names and a line an image ({error})") from error
-    if len(header) < 2 or len(set(header)) != len(header):
-        raise ValueError(f"{path} must begin with a line of different names, the file's first, got {header}")
-    wrong = next((i for i, row in enumerate(rows, start=2) if row and len(row) != len(header)), None)
-    if wrong is not None:
-        raise ValueError(f"line {wrong} of {path} has another number of columns than its first line")
-    by_name = {row[0].replace("\\", "/").removeprefix("./"): row[1:] for row in rows if row}
-    missing = [n for n in images if n not in by_name]
-    if missing:
-        raise ValueError(f"{path} has no line for {len(missing)} of {len(images)} images, first {missing[0]}")
-    return {name: [by_name[n][i] for n in images] for i, name in enumerate(header[1:])}
 
 
 def _own_set(

@@ -3,6 +3,7 @@
 The same call on the same directory goes on where a run was stopped or killed.
 """
 
+import inspect
 import math
 import os
 import warnings
@@ -17,6 +18,7 @@ from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..device import pick_device
 from ..latents.space import positive_count
 from ..model import Networks, build_model, place, require_buildable
+from ..names import require_known
 from ..objectives import build_players
 from ..presets import resolve
 from ..progress import progress_bar
@@ -26,6 +28,8 @@ from .state import TrainingState
 from .step import EagerStep
 from .trainer import CHECKPOINT_SECONDS, run_updates
 
+# What `train` passes on to `resolve`.
+OPTIONS = tuple(name for name in tuple(inspect.signature(resolve).parameters)[3:] if name != "own_networks")
 # Scenes that take a CPU minutes to render are rendered once and kept on disk; Shapes3D takes seconds.
 SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d")
 
@@ -65,6 +69,13 @@ def train(
     """
     if isinstance(data, str):
         data = load_data(data)
+    if not isinstance(data, SourceDataset):
+        raise ValueError(
+            f"data must be a data set or the name of one, got {type(data).__name__}; "
+            "an array of images becomes one by qlae.SourceDataset(images, sources, name='mine', origin='real')"
+        )
+    for name in options:
+        require_known(name, OPTIONS, "option of train")
     own = networks is not None
     config = resolve(model, data_config(data), len(data.source_names), own_networks=own, **options)
     run = Run(out)
