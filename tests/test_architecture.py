@@ -13,7 +13,9 @@ PACKAGE = Path(qlae.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-@pytest.mark.parametrize("module", ["qlae", "qlae.metrics", "qlae.config", "qlae.presets", "qlae.report", "qlae.run"])
+@pytest.mark.parametrize(
+    "module", ["qlae", "qlae.metrics", "qlae.config", "qlae.presets", "qlae.report", "qlae.run", "qlae.study"]
+)
 def test_importing_does_not_load_torch(module):
     code = f"import {module}, sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -62,7 +64,8 @@ def test_metrics_import_nothing_else_of_qlae():
 
 ORDER = [
     *("atomic", "names", "config", "data", "metrics", "presets", "run", "progress", "device"),
-    *("divergences", "latents", "networks", "model", "objectives", "training", "loading", "evaluation", "cli"),
+    *("divergences", "latents", "networks", "model", "objectives", "training", "loading", "evaluation", "study"),
+    *("report", "cli"),
 ]
 
 
@@ -77,6 +80,13 @@ def test_imports_go_one_way():
                 allowed = ORDER.index(parts[1]) <= ORDER.index(home)
                 # training.launch offers evaluation as its last step and imports it inside the function
                 assert allowed or (home, parts[1]) == ("training", "evaluation"), (str(path), name)
+
+
+def test_one_file_knows_ray_and_loads_it_when_asked():
+    knowing = [path for path in FILES if any(name.split(".")[0] == "ray" for name in imports_of(path))]
+    assert [str(path.relative_to(PACKAGE)) for path in knowing] == ["study/ray_engine.py"]
+    code = "import qlae.study.ray_engine, sys; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_public_names_exist():

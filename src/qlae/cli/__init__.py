@@ -13,10 +13,12 @@ from .._version import __version__
 from .data import Data
 from .runs import Evaluate, Report, Train
 from .score import Score
+from .study import Study
 
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Study, subcommand("study")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Score, subcommand("score")]
     | Annotated[Data, subcommand("data")]
@@ -43,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(command))
 
 
-def _run(command: Train | Evaluate | Report | Score | Data) -> int:
+def _run(command: Train | Evaluate | Study | Report | Score | Data) -> int:
     try:
         command()
     except ValueError as error:

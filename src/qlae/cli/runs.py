@@ -124,21 +124,28 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Report:
-    """Draw the pictures of scored runs again and print their scores side by side.
+    """Draw the pictures of scored runs again and print their scores side by side; or write the report of a study.
 
     For example: qlae report runs/demo/qlae runs/demo/ae
+    For a study, tables, figures and a page: qlae report runs/paper-quick
     """
 
     runs: Positional[tuple[Directory, ...]]
-    """Run directories."""
+    """Run directories, or the folders of studies."""
 
     def __call__(self) -> None:
-        from ..report import draw_pictures, results_table
+        from ..report import draw_pictures, report_study, results_table
         from ..run import Run
+        from ..study import StudyFolder, is_study
 
         if not self.runs:
             raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
-        runs = [Run.open(path) for path in self.runs]
+        studies = [StudyFolder(path) for path in self.runs if is_study(path)]
+        for folder in studies:
+            print(report_study(folder))
+        if len(studies) == len(self.runs):
+            return
+        runs = [Run.open(path) for path in self.runs if not is_study(path)]
         for run in runs:
             for path in draw_pictures(run):
                 print(path)

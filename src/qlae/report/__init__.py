@@ -1,6 +1,7 @@
-"""Reports: tables and pictures from run directories. Never imports torch."""
+"""Reports: tables, pictures and pages from run directories and studies. Never imports torch."""
 
 from .pictures import draw_pictures
+from .study import report_study
 from .table import results_table
 
-__all__ = ["draw_pictures", "results_table"]
+__all__ = ["draw_pictures", "report_study", "results_table"]

@@ -1,0 +1,177 @@
+"""The report of a study: tables, figures and one page, all from its run directories, without torch."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
+
+from ..atomic import write_bytes, write_json
+from ..progress import progress_bar
+from ..study.folder import StudyFolder
+from . import vignettes as vignette
+from .aggregate import Summary, summarise
+from .correlations import Correlation, between_metrics, between_published_metrics, to_rows, with_published
+from .page import Section, page, paragraph, picture, plain_table
+from .qualitative import compared, qualitative
+from .tables import ResultsTable, study_tables, to_csv, to_html, to_latex, to_markdown
+
+DPI = 150
+CELLS = (
+    "Mean ± half of the 95% t-interval over seeds; in brackets the published mean and the difference. Bold: the "
+    "interval overlaps the one with the highest end, autoencoders and GANs apart."
+)
+INFORMATIVE = (
+    "Informative: of the latents that InfoM counts, the share that tells more of some source than shuffled samples "
+    "would. Latents of pure noise score InfoM 0.4 to 0.8, so read a high InfoM beside a low share as nothing."
+)
+NOT_THE_SAME = (
+    "Rendered data and the real sets are not the same: rendered scenes have the sources of the published ones, and "
+    "other pixels. A difference from the published number is not a failure to reproduce it, nor an agreement a success."
+)
+
+
+def report_study(folder: StudyFolder, *, show: bool = True) -> Path:
+    """Write the report of what a study has finished so far; the page."""
+    summary = summarise(folder)
+    out = folder.report_path
+    out.mkdir(exist_ok=True)
+    with progress_bar("reporting", 3 + len(summary.data), show=show) as report:
+        tables = study_tables(summary)
+        _write_tables(out, tables, summary)
+        report(1, note="correlations")
+        inner, outer = [*between_metrics(summary), *between_published_metrics()], with_published(summary)
+        write_json(out / "correlations.json", [found.__dict__ for found in (*inner, *outer)])
+        report(2, note="vignettes")
+        figures = _draw_vignettes(out, summary)
+        report(3, note="interventions")
+        sheets: dict[str, tuple[bytes, str]] = {}
+        for number, data in enumerate(summary.data):
+            sheets |= _draw_qualitative(out, summary, data)
+            report(4 + number, note=data)
+    sections = [
+        Section("tables", "Tables", _told_tables(tables)),
+        Section("correlations", "Rank correlations", _told_correlations(inner, outer)),
+        *([Section("vignettes", "Metrics and their choices", _told_vignettes(figures))] if figures else []),
+        *([Section("interventions", "What the latents mean", _told_sheets(sheets))] if sheets else []),
+        Section("runs", "Tuning and runs", _told_runs(summary)),
+    ]
+    path = out / "index.html"
+    write_bytes(path, page(f"Study: {summary.plan.name}", _intro(summary), sections).encode())
+    return path
+
+
+def notes(summary: Summary) -> list[str]:
+    """What a reader of the tables must know, in plain sentences."""
+    used = sorted({origin for group in summary.groups.values() for origin in (group.results[0]["data"]["origin"],)})
+    steps = sorted({result["steps"] for group in summary.groups.values() for result in group.results})
+    updates = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    told = [f"Data: {'; '.join(summary.origins())}. {updates} updates a run; the paper made 200,000 at 64×64."]
+    told += [NOT_THE_SAME] if "rendered" in used else []
+    return [*told, CELLS, INFORMATIVE]
+
+
+def _write_tables(out: Path, tables: Sequence[ResultsTable], summary: Summary) -> None:
+    told = [f"# {summary.plan.name}", *notes(summary)]
+    for table in tables:
+        told += [f"## {table.title}", to_markdown(table).strip()]
+        write_bytes(out / f"{table.name}.md", to_markdown(table).encode())
+        write_bytes(out / f"{table.name}.tex", to_latex(table).encode())
+        write_bytes(out / f"{table.name}.csv", to_csv([table]).encode())
+    write_bytes(out / "tables.md", ("\n\n".join(told) + "\n").encode())
+
+
+def _draw_vignettes(out: Path, summary: Summary) -> list[tuple[bytes, str]]:
+    data, found = vignette.vignettes(summary)
+    if not found:
+        return []
+    write_bytes(out / "vignettes.csv", vignette.to_csv(found).encode())
+    drawn = []
+    for one in found:
+        png = _png(vignette.vignette_figure(one, data))
+        write_bytes(out / f"vignette-{one.name}.png", png)
+        drawn.append((png, f"{data}, {', '.join(one.curves)}: scores against the {one.axis}."))
+    return drawn
+
+
+def _draw_qualitative(out: Path, summary: Summary, data: str) -> dict[str, tuple[bytes, str]]:
+    sheet = qualitative(summary, data)
+    if sheet is None:
+        return {}
+    png = _png(sheet)
+    write_bytes(out / f"interventions-{data}.png", png)
+    names = " beside ".join(group.model for group in compared(summary, data))
+    caption = (
+        f"{data}: {names}. One latent is moved at a time through its range (a column a latent, a block a sample), and "
+        "below, the share of each source that each latent tells; inactive latents red, uninformative ones grey."
+    )
+    return {data: (png, caption)}
+
+
+def _png(drawing: Figure | NDArray[np.uint8]) -> bytes:
+    file = io.BytesIO()
+    if isinstance(drawing, Figure):
+        drawing.savefig(file, format="png", dpi=DPI)
+    else:
+        Image.fromarray(drawing).save(file, format="PNG", optimize=True)
+    return file.getvalue()
+
+
+def _intro(summary: Summary) -> str:
+    about = [paragraph(summary.plan.about)] if summary.plan.about else []
+    first, *rest = notes(summary)
+    warned = [paragraph(note, "note" if note == NOT_THE_SAME else "") for note in rest]
+    return "\n".join([*about, paragraph(first), *warned])
+
+
+def _told_tables(tables: Sequence[ResultsTable]) -> str:
+    return "\n".join(f"<h3>{table.title}</h3>\n{to_html(table)}" for table in tables)
+
+
+def _told_correlations(inner: Sequence[Correlation], outer: Sequence[Correlation]) -> str:
+    heads = ("between", "over", "Spearman ρ", "p", "points")
+    return (
+        paragraph("Do InfoMEC and DCI put models in the same order?")
+        + plain_table(heads, to_rows(inner), num_text=2)
+        + paragraph("Does this study put them in the same order as the paper?")
+        + plain_table(heads, to_rows(outer), num_text=2)
+    )
+
+
+def _told_vignettes(figures: Sequence[tuple[bytes, str]]) -> str:
+    return "\n".join(picture(png, caption) for png, caption in figures)
+
+
+def _told_sheets(sheets: dict[str, tuple[bytes, str]]) -> str:
+    return "\n".join(picture(png, caption) for png, caption in sheets.values())
+
+
+def _told_runs(summary: Summary) -> str:
+    rows = [
+        (
+            key,
+            f"{candidate['value']:g}",
+            f"{candidate['infom']:.3f}",
+            f"{candidate['psnr']:.1f}",
+            str(candidate["num_seeds"]),
+            "selected" if candidate["selected"] else "" if candidate["near"] else "PSNR too low",
+        )
+        for key, candidates in summary.index.selected.items()
+        for candidate in candidates
+    ]
+    states = [entry.state for entry in summary.index.runs.values()]
+    told = paragraph(
+        f"{states.count('done')} runs finished, {states.count('failed')} failed, "
+        f"{len(states) - states.count('done') - states.count('failed')} to come."
+    )
+    if rows:
+        told += paragraph(
+            "Selected: the best InfoM among values whose mean PSNR is at most "
+            f"{summary.plan.near_db:g} dB below the best of the grid."
+        )
+        told += plain_table(("data / model", "value", "InfoM", "PSNR (dB)", "seeds", ""), rows)
+    failed = [(name, entry.error or "") for name, entry in summary.index.runs.items() if entry.state == "failed"]
+    return told + (plain_table(("failed run", "error"), failed, num_text=2) if failed else "")

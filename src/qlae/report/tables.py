@@ -1,0 +1,203 @@
+"""The paper's tables from a study: main, ablations, and one a data set; as Markdown, LaTeX, CSV and HTML.
+
+A cell reads ``0.95 ± 0.02 (0.97, −0.02)``: mean and half of the 95% t-interval, then the published mean and the
+difference. Bold are the intervals that overlap the one with the highest end, autoencoders and GANs apart.
+"""
+
+import csv
+import html
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .aggregate import AGGREGATED, Cell, Summary, bold, is_adversarial
+from .published import (
+    ABLATED_AUTOENCODERS,
+    ABLATED_GANS,
+    AUTOENCODERS,
+    DIGITS,
+    GANS,
+    METRICS,
+    TITLES,
+)
+
+INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
+DCI = ("d", "i", "c")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table."""
+
+    data: str
+    model: str
+    score: str
+    cell: Cell | None
+    bold: bool
+    published: float | None
+
+    @property
+    def digits(self) -> int:
+        return DIGITS.get(self.score, 2)
+
+    @property
+    def value(self) -> str:
+        """Mean ± half of the interval."""
+        if self.cell is None:
+            return "–"
+        half = "" if self.cell.half is None else f" ± {self.cell.half:.{self.digits}f}"
+        return f"{self.cell.mean:.{self.digits}f}{half}"
+
+    @property
+    def beside(self) -> str:
+        """The published mean and the difference; empty where there is none."""
+        if self.published is None or self.cell is None:
+            return ""
+        difference = f"{self.cell.mean - self.published:+.{self.digits}f}".replace("-", "−")
+        return f"({self.published:.{self.digits}f}, {difference})"
+
+
+@dataclass(frozen=True)
+class ResultsTable:
+    """A table: blocks of rows, ruled apart, under columns of (data set, score)."""
+
+    name: str
+    title: str
+    columns: tuple[tuple[str, str], ...]
+    blocks: tuple[tuple[tuple[str, tuple[Entry, ...]], ...], ...] = field(default=())
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """Data sets above the columns, and how many columns each spans."""
+        names: list[tuple[str, int]] = []
+        for data, _ in self.columns:
+            if names and names[-1][0] == data:
+                names[-1] = (data, names[-1][1] + 1)
+            else:
+                names.append((data, 1))
+        return names
+
+    def rows(self) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+        for block in self.blocks:
+            yield from block
+
+
+def study_tables(summary: Summary) -> list[ResultsTable]:
+    """All tables that a study has the models for."""
+    spread = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
+    tables = []
+    for name, title, groups in (
+        ("main", "Main results", (AUTOENCODERS, GANS)),
+        ("ablations", "Ablations", (ABLATED_AUTOENCODERS, ABLATED_GANS)),
+    ):
+        blocks = [[model for model in group if model in summary.models] for group in groups]
+        blocks = [block for block in blocks if len(block) > (name == "ablations")]
+        for scores, kind in ((INFOMEC, "InfoMEC"), (DCI, "DCI")):
+            columns = [(data, score) for data in spread for score in scores]
+            table = make_table(summary, f"{name}-{kind.lower()}", f"{title}, {kind}", columns, blocks)
+            tables += [table] if table else []
+    everything = [[m for m in summary.models if is_adversarial(summary.plan, m) == gan] for gan in (False, True)]
+    for data in summary.data:
+        columns = [(data, score) for score in (METRICS[0], "informative", *METRICS[1:])]
+        table = make_table(summary, data, f"All results on {data}", columns, everything)
+        tables += [table] if table else []
+    return tables
+
+
+def make_table(
+    summary: Summary, name: str, title: str, columns: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
+) -> ResultsTable | None:
+    """A table of models in blocks; columns without any number are left out. None if nothing is left."""
+    filled = [
+        (data, score)
+        for data, score in columns
+        if any(summary.cell(data, model, score) for block in blocks for model in block)
+    ]
+    if not filled:
+        return None
+    made = []
+    for block in blocks:
+        by_column = []
+        for data, score in filled:
+            cells = [summary.cell(data, model, score) for model in block]
+            shown = bold(cells) if score != "informative" else [False] * len(cells)
+            by_column.append(
+                [
+                    Entry(data, model, score, cell, strong, summary.published_mean(data, model, score))
+                    for model, cell, strong in zip(block, cells, shown, strict=True)
+                ]
+            )
+        made.append(tuple((model, tuple(column[n] for column in by_column)) for n, model in enumerate(block)))
+    return ResultsTable(name, title, tuple(filled), tuple(block for block in made if block))
+
+
+def to_markdown(table: ResultsTable) -> str:
+    """The table in Markdown; data sets are named in each column's head where there are several."""
+    several = len(table.spans) > 1
+    heads = [f"{data}<br>{TITLES[score]}" if several else TITLES[score] for data, score in table.columns]
+    lines = [f"| model | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
+    for model, entries in table.rows():
+        cells = [f"{f'**{e.value}**' if e.bold else e.value} {e.beside}".rstrip() for e in entries]
+        lines.append(f"| {model} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: ResultsTable) -> str:
+    """A ``tabular`` that needs booktabs."""
+    spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{data}}}" for data, width in table.spans)
+    heads = " & ".join(
+        rf"{TITLES[score]} $\uparrow$" if score != "informative" else "informative" for _, score in table.columns
+    )
+    lines = [rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
+    lines += [rf" & {spans} \\"] if len(table.spans) > 1 else []
+    lines += [rf"model & {heads} \\"]
+    for block in table.blocks:
+        lines.append(r"\midrule")
+        lines += [rf"{model} & {' & '.join(_latex_cell(entry) for entry in entries)} \\" for model, entries in block]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _latex_cell(entry: Entry) -> str:
+    if entry.cell is None:
+        return "--"
+    value = entry.value.replace("±", r"\pm")
+    value = rf"$\mathbf{{{value}}}$" if entry.bold else f"${value}$"
+    return f"{value} {{\\tiny ${entry.beside.replace('−', '-')}$}}" if entry.beside else value
+
+
+def to_csv(tables: Sequence[ResultsTable]) -> str:
+    """One line a cell: what it is, mean, half of the interval, number of seeds, bold, published mean, difference."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["table", "data", "model", "score", "mean", "ci95", "num_seeds", "bold", "published", "difference"])
+    for table in tables:
+        for _, entries in table.rows():
+            for e in entries:
+                if e.cell is None:
+                    continue
+                half = "" if e.cell.half is None else f"{e.cell.half:.6g}"
+                beside = ("", "") if e.published is None else (f"{e.published:.6g}", f"{e.cell.mean - e.published:.6g}")
+                shown = (f"{e.cell.mean:.6g}", half, len(e.cell.values), int(e.bold))
+                writer.writerow((table.name, e.data, e.model, e.score, *shown, *beside))
+    return out.getvalue()
+
+
+def to_html(table: ResultsTable) -> str:
+    """The table as HTML, published numbers small beneath ours."""
+    spans = "".join(f'<th colspan="{width}">{html.escape(data)}</th>' for data, width in table.spans)
+    heads = "".join(f"<th>{TITLES[score]}</th>" for _, score in table.columns)
+    above = f"<tr><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
+    lines = ["<div class=wide><table>", f"<thead>{above}<tr><th>model</th>{heads}</tr></thead>"]
+    for block in table.blocks:
+        lines.append("<tbody>")
+        for model, entries in block:
+            cells = "".join(_html_cell(entry) for entry in entries)
+            lines.append(f"<tr><th>{html.escape(model)}</th>{cells}</tr>")
+        lines.append("</tbody>")
+    return "\n".join([*lines, "</table></div>"])
+
+
+def _html_cell(entry: Entry) -> str:
+    value = f"<b>{entry.value}</b>" if entry.bold else entry.value
+    beside = f"<small>{entry.beside}</small>" if entry.beside else ""
+    return f"<td>{value}{beside}</td>"

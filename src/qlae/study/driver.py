@@ -1,0 +1,135 @@
+"""Run a study: tune → select → rerun. The same call on the same folder goes on, and repeats no finished run."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+
+from .engine import Engine, Event
+from .folder import Entry, Index, StudyFolder
+from .jobs import Job, is_finished, rerun_jobs, tune_jobs
+from .plan import Plan
+from .selection import Candidate, select
+
+Show = Callable[[Index], None]
+
+
+def run_study(
+    plan: Plan,
+    out: str | os.PathLike[str],
+    engine: Engine,
+    *,
+    retry_failed: bool = False,
+    show: Show | None = None,
+) -> Index:
+    """Carry out what is left of a study.
+
+    Args:
+        plan: what to run; one that has grown since (further models, seeds, updates) goes on as well.
+        out: the study's folder.
+        engine: where the runs go.
+        retry_failed: try runs again that failed before.
+        show: called with the index now and then, and whenever it has changed.
+
+    Returns:
+        The index: what was done, what failed and why.
+    """
+    folder = StudyFolder(out)
+    folder.prepare(plan)
+    with folder.locked(), _terminable():
+        before = folder.index
+        index = Index()
+        first = tune_jobs(plan)
+        _note(index, first, before, folder, retry_failed)
+        # Reruns of what was selected by an earlier sitting, so that the table shows them from the start.
+        _note(index, rerun_jobs(plan, _selected(plan, first, folder, index)[0]), before, folder, retry_failed)
+        _carry_out(first, index, folder, engine, show)
+        selected, index.selected = _selected(plan, first, folder, index)
+        second = rerun_jobs(plan, selected)
+        kept = {job.name for job in (*first, *second)}
+        index.runs = {name: entry for name, entry in index.runs.items() if name in kept}
+        _note(index, second, before, folder, retry_failed)
+        _carry_out(second, index, folder, engine, show)
+    return index
+
+
+def _note(index: Index, jobs: Sequence[Job], before: Index, folder: StudyFolder, retry_failed: bool) -> None:
+    """Put jobs into the index, with the state that their run directories and the last index tell."""
+    for job in jobs:
+        if job.name in index.runs:
+            continue
+        entry, last = Entry.of(job), before.runs.get(job.name)
+        if is_finished(job, folder.run(job.name)):
+            entry.state, entry.seconds = "done", last.seconds if last else None
+        elif last and last.state == "failed" and not retry_failed:
+            entry.state, entry.error, entry.trace = "failed", last.error, last.trace
+        index.runs[job.name] = entry
+
+
+def _carry_out(jobs: Sequence[Job], index: Index, folder: StudyFolder, engine: Engine, show: Show | None) -> None:
+    folder.write_index(index)
+    todo = [job for job in jobs if index.runs[job.name].state == "waiting"]
+    if show is not None:
+        show(index)
+    if not todo:
+        return
+    with contextlib.closing(engine.run(todo, folder)) as events:
+        for event in events:
+            if event is not None:
+                _take_down(event, index)
+                folder.write_index(index)
+            if show is not None:
+                show(index)
+
+
+def _take_down(event: Event, index: Index) -> None:
+    entry = index.runs[event.job.name]
+    entry.state, entry.error, entry.trace = event.state, event.error, event.trace
+    entry.seconds = None if event.seconds is None else round(event.seconds, 1)
+
+
+def _selected(
+    plan: Plan, jobs: Sequence[Job], folder: StudyFolder, index: Index
+) -> tuple[dict[tuple[str, str], float | None], dict[str, list[dict[str, object]]]]:
+    """The value to rerun for every data set and model whose tuning is over, and the candidates behind each.
+
+    Where nothing is tuned the value is None: the presets decide. Where all runs of a grid failed there is none.
+    """
+    selected: dict[tuple[str, str], float | None] = {}
+    told: dict[str, list[dict[str, object]]] = {}
+    for data in plan.data:
+        for model in plan.models:
+            if not model.grid:
+                selected[data.label, model.label] = None
+                continue
+            tried = [job for job in jobs if (job.data, job.model) == (data.label, model.label)]
+            if any(index.runs[job.name].state not in ("done", "failed") for job in tried):
+                continue
+            done = [job for job in tried if index.runs[job.name].state == "done"]
+            candidates: list[Candidate] = select(
+                [(job.value or 0.0, folder.run(job.name).results["averaged"]) for job in done], plan.near_db
+            )
+            told[f"{data.label}/{model.label}"] = [candidate.to_dict() for candidate in candidates]
+            for candidate in candidates:
+                if candidate.selected:
+                    selected[data.label, model.label] = candidate.value
+    return selected, told
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end a study as Ctrl-C does: workers save their runs."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # only the main thread may set handlers
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,137 @@
+"""From a plan to its runs: one job is one run directory."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..presets import MODELS, SIZES, resolve
+from ..run import Run
+from .plan import DataPlan, ModelPlan, Plan
+
+DRAWN = ("sources", "fixed", "num_images", "noise", "continuous")  # entries of a recipe that decide the images
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a study: everything that a worker needs, as plain data.
+
+    Attributes:
+        stage: ``"tune"`` or ``"rerun"``.
+        data, model: labels of the plan.
+        value: of the tuned hyperparameter; None where the presets decide.
+        recipe: what `qlae.data.load_again` takes beside name and resolution.
+        options: what `qlae.train` takes beside model and data.
+    """
+
+    stage: str
+    data: str
+    model: str
+    value: float | None
+    seed: int
+    data_name: str
+    model_name: str
+    resolution: int = 64
+    recipe: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ("infomec",)
+    num_samples: int = 10_000
+    protocol: str = "paper"
+
+    @property
+    def name(self) -> str:
+        """The run directory, relative to the study's ``runs`` folder."""
+        value = "" if self.value is None else f"{MODELS[self.model_name].tuned.replace('_', '-')}-{self.value:g}-"
+        return f"{self.data}/{self.model}/{value}s{self.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> "Job":
+        return Job(**{**content, "metrics": tuple(content["metrics"])})
+
+
+def tune_jobs(plan: Plan) -> list[Job]:
+    """Each value of each grid, from the first seeds; all of a seed before the next, so that a half is of use."""
+    return [
+        make_job(plan, "tune", data, model, value, seed)
+        for seed in range(plan.tune_seeds)
+        for data in plan.data
+        for model in plan.models
+        for value in model.grid
+    ]
+
+
+def rerun_jobs(plan: Plan, selected: Mapping[tuple[str, str], float | None]) -> list[Job]:
+    """The selected value of every data set and model from new seeds; those without a selection are left out."""
+    return [
+        make_job(plan, "rerun", data, model, selected[data.label, model.label], seed)
+        for seed in range(plan.tune_seeds, plan.tune_seeds + plan.rerun_seeds)
+        for data in plan.data
+        for model in plan.models
+        if (data.label, model.label) in selected
+    ]
+
+
+def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: float | None, seed: int) -> Job:
+    options = model.options | {"seed": seed}
+    if value is not None and model.tuned == "weight_decay":
+        options["weight_decay"] = value
+    elif value is not None:
+        options["weights"] = options.get("weights", {}) | {model.tuned: value}
+    recipe = {key: said for key, said in data.options.items() if key != "resolution"}
+    return Job(
+        stage=stage,
+        data=data.label,
+        model=model.label,
+        value=value,
+        seed=seed,
+        data_name=data.name,
+        model_name=model.name,
+        resolution=data.options.get("resolution", 64),
+        recipe=recipe,
+        options=options,
+        metrics=plan.metrics,
+        num_samples=plan.num_samples,
+        protocol=plan.protocol,
+    )
+
+
+def num_updates(job: Job) -> int:
+    """How many updates a job asks for."""
+    trained = SIZES[job.options.get("size", "full")][MODELS[job.model_name].objective]
+    return int(job.options.get("steps", trained.steps))
+
+
+def is_finished(job: Job, run: Run) -> bool:
+    """Whether a run directory holds all that a job asks for. A directory with another run in it is an error."""
+    if not run.config_path.is_file():
+        return False
+    _require_same(job, run)
+    if not run.results_path.is_file():
+        return False
+    results = run.results
+    asked = min(job.num_samples, run.config.data.num_images)
+    scored = "d" in results["averaged"] or "dci" not in job.metrics
+    return bool(
+        results["steps"] >= num_updates(job)
+        and (results["num_samples"], results["protocol"]) == (asked, job.protocol)
+        and scored
+    )
+
+
+def _require_same(job: Job, run: Run) -> None:
+    config = run.config
+    wanted = resolve(job.model_name, config.data, len(config.data.source_names), **job.options)
+    differing = config.difference(wanted)
+    held = {"resolution": config.data.resolution, **(config.data.recipe or {})}
+    asked = {"resolution": job.resolution, **job.recipe}
+    if not job.recipe.get("path"):  # images of one's own are named after their file
+        held["data"], asked["data"] = config.data.name, job.data_name
+    for key in ("data", "resolution", *DRAWN):
+        if (held.get(key) or None) != (asked.get(key) or None):
+            differing[key] = held.get(key), asked.get(key)
+    if differing:
+        told = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differing.items())
+        raise ValueError(f"{run.path} holds another run: {told}. Choose another --out")

@@ -1,0 +1,131 @@
+"""A study in the terminal: a table of what is done, running, failed and to come, alive or once."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from .driver import Show
+from .estimate import seconds_left, told
+from .folder import STATES, Entry, Index, StudyFolder
+from .jobs import num_updates, rerun_jobs, tune_jobs
+from .plan import Plan
+
+MAX_ERRORS = 5
+
+
+def status_table(index: Index, *, title: str) -> Table:
+    """One row a data set and model: how many of its runs are in each state, of each stage."""
+    table = Table(title=title, title_justify="left")
+    for name in ("data", "model", "stage"):
+        table.add_column(name)
+    for state in STATES:
+        table.add_column(state, justify="right")
+    table.add_column("selected", justify="right")
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in index.runs.values():
+        groups.setdefault((entry.data, entry.model, entry.stage), []).append(entry)
+    for (data, model, stage), entries in sorted(groups.items()):
+        counts = [sum(entry.state == state for entry in entries) for state in STATES]
+        chosen = [c for c in index.selected.get(f"{data}/{model}", []) if c["selected"]]
+        value = f"{chosen[0]['value']:g}" if chosen and stage == "tune" else ""
+        cells = [str(count) if count else "·" for count in counts]
+        table.add_row(data, model, stage, *cells, value, style="red" if counts[2] else None)
+    return table
+
+
+def summary(index: Index, num_workers: int, plan: Plan) -> Text:
+    """One line: how many runs are in each state, how many reruns wait for a selection, and the time left."""
+    entries = list(index.runs.values())
+    parts = [f"{sum(entry.state == state for entry in entries)} {state}" for state in STATES]
+    unplanned = len(plan.data) * len(plan.models) * plan.rerun_seeds - sum(e.stage == "rerun" for e in entries)
+    if unplanned > 0:
+        parts.append(f"{unplanned} reruns not selected yet")
+    left = seconds_left([*entries, *[_later() for _ in range(max(unplanned, 0))]], num_workers)
+    if left:
+        parts.append(f"about {told(left)} left")
+    return Text(", ".join(parts))
+
+
+def _later() -> Entry:
+    return Entry("rerun", "", "", None, 0)
+
+
+@contextlib.contextmanager
+def shown(folder: StudyFolder, plan: Plan, num_workers: int, *, show: bool = True) -> Iterator[Show]:
+    """Yield what `run_study` calls with the index: a live table on a terminal, else a line for each run that ends."""
+    if not show:
+        yield lambda index: None
+        return
+    title = f"{plan.name} in {folder.path}"
+    if not sys.stderr.isatty():
+        yield _lines(plan, num_workers)
+        return
+    with Live(console=Console(stderr=True), refresh_per_second=2) as live:
+
+        def draw(index: Index) -> None:
+            live.update(Group(status_table(index, title=title), summary(index, num_workers, plan)))
+
+        yield draw
+
+
+def _lines(plan: Plan, num_workers: int) -> Show:
+    states: dict[str, str] = {}
+    started = time.monotonic()
+
+    def show(index: Index) -> None:
+        for name, entry in index.runs.items():
+            if states.get(name, entry.state) != entry.state and entry.state in ("done", "failed"):
+                why = f": {entry.error}" if entry.error else ""
+                left = summary(index, num_workers, plan)
+                print(f"[{time.monotonic() - started:5.0f} s] {entry.state} {name}{why} ({left})", file=sys.stderr)
+            states[name] = entry.state
+
+    return show
+
+
+def status(folder: StudyFolder) -> RenderableType:
+    """The state of a study as its folder tells it: the table, what is running and how far, and what failed."""
+    index, plan = folder.index, folder.plan
+    driven = folder.is_driven()
+    if not driven:
+        for entry in index.runs.values():
+            entry.state = "waiting" if entry.state == "running" else entry.state
+    running = {name: entry for name, entry in index.runs.items() if entry.state == "running"}
+    steps = {job.name: num_updates(job) for job in tune_jobs(plan) + rerun_jobs(plan, _values(index, plan))}
+    parts: list[RenderableType] = [status_table(index, title=f"{plan.name} in {folder.path}")]
+    parts += [Text(f"running {name}: {_progress(folder, name, steps.get(name))}") for name in running]
+    failed = [(name, entry.error) for name, entry in index.runs.items() if entry.state == "failed"]
+    parts += [Text(f"failed {name}: {error}", style="red") for name, error in failed[:MAX_ERRORS]]
+    if len(failed) > MAX_ERRORS:
+        parts.append(Text(f"and {len(failed) - MAX_ERRORS} more; index.json has them all", style="red"))
+    parts.append(summary(index, max(1, len(running)), plan))
+    unfinished = any(entry.state == "waiting" for entry in index.runs.values())
+    if not driven and unfinished:
+        parts.append(Text(f"Nobody is running it now. To go on: qlae study {folder.path}"))
+    return Group(*parts)
+
+
+def _values(index: Index, plan: Plan) -> dict[tuple[str, str], float | None]:
+    found: dict[tuple[str, str], float | None] = {
+        (data.label, model.label): None for data in plan.data for model in plan.models if not model.grid
+    }
+    for key, candidates in index.selected.items():
+        data, model = key.split("/")
+        for candidate in candidates:
+            if candidate["selected"]:
+                found[data, model] = candidate["value"]
+    return found
+
+
+def _progress(folder: StudyFolder, name: str, steps: int | None) -> str:
+    log = folder.run(name).log()
+    if not log:
+        return "no update logged yet"
+    done = f"update {log[-1]['step']:,}" + (f" of {steps:,}" if steps else "")
+    return f"{done}, loss {log[-1]['loss']:.4f}"
