@@ -1,22 +1,26 @@
 """The trainer: losses fall, averages follow, runs resume, bad runs stop."""
 
 import json
+import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import qlae
-from qlae.config import RunConfig
+from qlae.config import OptimizerConfig, RunConfig
 from qlae.data import SourceDataset
 from qlae.model import build_model
 from qlae.objectives import Autoencoding
 from qlae.presets import resolve
 from qlae.run import Run
 from qlae.training import TrainingDiverged, TrainingInterrupted, checkpoint, train, train_run
+from qlae.training.flat import FlatParameters
 from qlae.training.launch import build_state, data_config
-from qlae.training.optim import build_optimizer, decay_groups
+from qlae.training.optim import AdamW, decay_groups
 from qlae.training.trainer import run_updates
 
 CPU = torch.device("cpu")
@@ -143,12 +147,11 @@ def test_a_damaged_checkpoint_costs_time_but_no_exactness(tmp_path, tiny_data):
     )
 
 
-def test_going_on_in_channels_last_memory(tmp_path, tiny_data):
+def test_going_on_in_channels_last_memory(tiny_data, monkeypatch):
     """A GPU keeps weights channels last, a checkpoint is contiguous: moments must follow the weights."""
+    monkeypatch.setattr("qlae.model.memory_format", lambda device: torch.channels_last)
     config = small(tiny_data)
     states = [build_state(config, tiny_data, CPU) for _ in range(2)]
-    for state in states:
-        state.model.to(memory_format=torch.channels_last)
     for step in range(1, 4):
         states[0].update(step)
     states[1].from_checkpoint(states[0].to_checkpoint())
@@ -156,8 +159,7 @@ def test_going_on_in_channels_last_memory(tmp_path, tiny_data):
         state.update(4)
     first, second = (state.to_checkpoint().tensors for state in states)
     assert same(first, second)
-    moments = states[1].update.turns[0].optimizer.state[states[1].model.encoder.layers[0].conv.weight]
-    assert moments["exp_avg"].is_contiguous(memory_format=torch.channels_last)
+    assert states[1].model.encoder.layers[0].conv.weight.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_a_checkpoint_of_another_version_is_told(tiny_data):
@@ -241,7 +243,7 @@ def test_averages_by_hand(tiny_data):
         state.update(step)
         decay = min(0.9995, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * parameter.detach()
-    assert torch.allclose(state.update.average.tensors()[name], expected, atol=1e-6)
+    assert torch.allclose(state.to_checkpoint().tensors[f"average.{name}"], expected, atol=1e-6)
 
 
 def test_codebook_is_undecayed_and_official_spares_biases(tiny_data):
@@ -260,25 +262,66 @@ def test_codebook_is_undecayed_and_official_spares_biases(tiny_data):
 def test_decay_is_decoupled(tiny_data):
     """With a zero gradient a decayed parameter shrinks by lr·wd and a codebook stays."""
     config = small(tiny_data, weight_decay=0.5)
-    model = build_model(config)
-    (player,) = Autoencoding(model, config.weights).players()
-    optimizer = build_optimizer(player, config.optimizer)
+    state = build_state(config, tiny_data, CPU)
+    model = state.model
     weight, values = model.encoder.head.weight.detach().clone(), model.latent.values.detach().clone()
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-    optimizer.step()
+    state.update.turns[0].optimizer.step()
     assert torch.allclose(model.encoder.head.weight, weight * (1 - config.optimizer.learning_rate * 0.5))
     assert torch.equal(model.latent.values, values)
 
 
+@pytest.mark.parametrize("clip", [None, 0.3])
+def test_the_optimizer_is_torch_s_adamw(clip):
+    """The same gradients for torch.optim.AdamW over the parameters one by one."""
+    config = OptimizerConfig(learning_rate=0.01, beta1=0.8, beta2=0.95, weight_decay=0.5, clip=clip)
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(4, 3, 2, 2), (7,), (5, 6)]
+    ours, theirs = ([nn.Parameter(torch.linspace(-1, 1, math.prod(s)).view(s)) for s in shapes] for _ in range(2))
+    flat = FlatParameters([ours[:2], ours[2:]])
+    optimizer = AdamW(flat, config)
+    reference = torch.optim.AdamW(
+        [{"params": theirs[:2], "weight_decay": 0.5}, {"params": theirs[2:], "weight_decay": 0.0}],
+        lr=0.01,
+        betas=(0.8, 0.95),
+    )
+    for _ in range(6):
+        gradients = [torch.randn(s, generator=generator) for s in shapes]
+        for view, parameter, gradient in zip(flat.views(optimizer.gradients), theirs, gradients, strict=True):
+            view.copy_(gradient)
+            parameter.grad = gradient.clone()
+        if clip is not None:
+            nn.utils.clip_grad_value_(theirs[:2], clip)
+        optimizer.step()
+        reference.step()
+    for our, their in zip(ours, theirs, strict=True):
+        assert torch.allclose(our, their, atol=1e-6)
+
+
 def test_clipping_bounds_each_entry_of_decayed_gradients(tiny_data):
     config = small(tiny_data, form="official")
+    config = replace(config, optimizer=replace(config.optimizer, clip=1e-6))
     state = build_state(config, tiny_data, CPU)
-    state.update.turns[0].clip = 1e-6
     state.update(1)
-    model = state.model
-    assert model.encoder.head.weight.grad.abs().max() <= 1e-6
-    assert model.latent.values.grad.abs().max() > 1e-6
+    (turn,) = state.update.turns
+    decayed, undecayed = turn.flat.stretches
+    assert 0 < turn.optimizer.gradients[decayed].abs().max() <= 1e-6
+    assert turn.optimizer.gradients[undecayed].abs().max() > 1e-6
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+def test_flat_parameters_are_views_of_one_buffer(memory_format):
+    modules = [nn.Conv2d(3, 5, 3).to(memory_format=memory_format), nn.Linear(7, 2)]
+    before = [p.detach().clone() for module in modules for p in module.parameters()]
+    flat = FlatParameters([list(module.parameters()) for module in modules])
+    for old, new in zip(before, flat.parameters, strict=True):
+        assert torch.equal(old, new)
+        assert new.untyped_storage().data_ptr() == flat.values.untyped_storage().data_ptr()
+        assert new.data_ptr() % 256 == flat.values.data_ptr() % 256
+    assert modules[0].weight.is_contiguous(memory_format=memory_format)
+    flat.values[flat.stretches[1]] = 3.0
+    assert (modules[1].weight == 3).all()
+    assert torch.equal(modules[0].weight, before[0])
+    assert [view.shape for view in flat.views(flat.zeros())] == [p.shape for p in flat.parameters]
 
 
 def test_training_from_python_end_to_end(tmp_path, tiny_data):

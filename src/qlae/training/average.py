@@ -4,24 +4,28 @@ At constant learning rate the raw weights wander; the average is steadier. While
 is lower, (1 + t) / (10 + t), so that the average does not remember the initialisation.
 """
 
+from collections.abc import Sequence
+
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class WeightAverage:
-    """Keeps ``average ← decay · average + (1 − decay) · weights`` for every parameter of a model."""
+    """Keeps ``average ← decay · average + (1 − decay) · weights``.
 
-    def __init__(self, model: nn.Module, decay: float):
+    Args:
+        weights: flat buffers of them.
+        decay: in the long run.
+    """
+
+    def __init__(self, weights: Sequence[Tensor], decay: float):
         self.decay = decay
-        self.names = [name for name, _ in model.named_parameters()]
-        self.weights = [parameter.detach() for parameter in model.parameters()]
-        self.averages = [weight.clone() for weight in self.weights]
+        self.weights = list(weights)
+        self.values = [buffer.clone() for buffer in weights]
 
-    def update(self, step: int) -> None:
-        """Take in the weights after update number ``step`` (from 1)."""
-        decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self.averages, self.weights, 1 - decay)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The averages by parameter name."""
-        return dict(zip(self.names, self.averages, strict=True))
+    @torch.no_grad()
+    def update(self, number: Tensor) -> None:
+        """Take in the weights after update ``number`` (from 1; a scalar tensor)."""
+        share = 1 - ((1 + number) / (10 + number)).clamp(max=self.decay)
+        for values, weights in zip(self.values, self.weights, strict=True):
+            values.lerp_(weights, share)

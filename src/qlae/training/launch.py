@@ -130,7 +130,7 @@ def build_state(
         torch.manual_seed(config.seed)
         model = place(build_model(config, networks), device)
     batches = _batches(data, config.batch_size, config.seed, device, show=show)
-    return TrainingState(model, EagerStep(model, build_players(config, model), batches, config))
+    return TrainingState(model, EagerStep(build_players(config, model), batches, config))
 
 
 def data_config(data: SourceDataset) -> DataConfig:

@@ -1,17 +1,15 @@
 """Everything that a run must remember to go on exactly: to and from a checkpoint.
 
-Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*``, ``window.<player>``,
-``sampler`` and ``noise``; the number of the last update, the seconds spent and the number of threads (on which the last
-bit of a sum depends) stand in the JSON.
+Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*.first`` and ``.second``,
+``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``; the number of the last update, the seconds
+spent and the number of threads (on which the last bit of a sum depends) stand in the JSON.
 """
 
-from typing import Any
-
 import torch
-from torch import Tensor, nn, optim
+from torch import Tensor, nn
 
 from .checkpoint import Checkpoint
-from .step import EagerStep
+from .step import EagerStep, Turn
 
 
 class TrainingState:
@@ -22,13 +20,10 @@ class TrainingState:
         self.update = update
         self.step = 0
         self.seconds = 0.0
+        self._names = {parameter: name for name, parameter in model.named_parameters()}
 
     def to_checkpoint(self) -> Checkpoint:
-        tensors = {f"weights.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        tensors |= {f"average.{name}": average for name, average in self.update.average.tensors().items()}
-        for turn in self.update.turns:
-            tensors |= self._optimizer_tensors(f"optimizer.{turn.player.name}", turn.optimizer)
-            tensors[f"window.{turn.player.name}"] = turn.window.values
+        tensors = self._tensors()
         tensors["sampler"] = self.update.batches.generator.get_state()
         tensors["noise"] = self.update.noise.get_state()
         state = {
@@ -43,43 +38,31 @@ class TrainingState:
         """Become what was saved, bit for bit."""
         tensors, state = checkpoint.tensors, checkpoint.state
         with torch.no_grad():
-            for name, tensor in self.model.state_dict().items():
-                _copy(tensor, tensors, f"weights.{name}")
-            for name, average in self.update.average.tensors().items():
-                _copy(average, tensors, f"average.{name}")
-        for turn in self.update.turns:
-            name = turn.player.name
-            self._load_optimizer(f"optimizer.{name}", turn.optimizer, tensors)
-            _copy(turn.window.values, tensors, f"window.{name}")
-            turn.window.filled = int(state["window_filled"][name])
+            for name, tensor in self._tensors().items():
+                _copy(tensor, tensors, name)
         self.update.batches.generator.set_state(_tensor(tensors, "sampler"))
         self.update.noise.set_state(_tensor(tensors, "noise"))
+        for turn in self.update.turns:
+            turn.window.filled = int(state["window_filled"][turn.player.name])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         if self.update.batches.device.type == "cpu":
             torch.set_num_threads(int(state["threads"]))
 
-    def _optimizer_tensors(self, prefix: str, optimizer: optim.Optimizer) -> dict[str, Tensor]:
-        return {
-            f"{prefix}.{name}.{key}": value
-            for name, parameter in self.model.named_parameters()
-            for key, value in optimizer.state.get(parameter, {}).items()
-        }
+    def _tensors(self) -> dict[str, Tensor]:
+        """What is saved and restored as it stands, by name; the tensors are those in use."""
+        tensors = {f"weights.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for turn, average in zip(self.update.turns, self.update.average.values, strict=True):
+            player, optimizer = turn.player.name, turn.optimizer
+            tensors |= self._named(turn, average, "average.{}")
+            tensors |= self._named(turn, optimizer.first, f"optimizer.{player}.{{}}.first")
+            tensors |= self._named(turn, optimizer.second, f"optimizer.{player}.{{}}.second")
+            tensors |= {f"optimizer.{player}.moves": optimizer.moves, f"window.{player}": turn.window.values}
+        return tensors
 
-    @torch.no_grad()
-    def _load_optimizer(self, prefix: str, optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-        content = optimizer.state_dict()
-        state: dict[int, Any] = {}
-        names = {parameter: name for name, parameter in self.model.named_parameters()}
-        order = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-        for index, parameter in enumerate(order):
-            start = f"{prefix}.{names[parameter]}."
-            entries = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
-            if entries:  # moments must lie in memory as their parameter does, which may be channels last
-                state[index] = {
-                    key: torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value.clone()
-                    for key, value in entries.items()
-                }
-        optimizer.load_state_dict(content | {"state": state})
+    def _named(self, turn: Turn, buffer: Tensor, pattern: str) -> dict[str, Tensor]:
+        """The views of a player's buffer, by the names of its parameters."""
+        views = zip(turn.flat.parameters, turn.flat.views(buffer), strict=True)
+        return {pattern.format(self._names[parameter]): view for parameter, view in views}
 
 
 def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:

@@ -1,0 +1,60 @@
+"""All parameters of a model in one buffer, so that one operation updates all of them.
+
+Each parameter becomes a view of its stretch of the buffer, in the memory format that it had; whatever has one number a
+parameter (gradients, moments, averages) is a buffer of the same layout. What would be a loop over dozens of small
+tensors (optimizer, average, clipping) is then a few operations on large ones.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+ALIGNMENT = 64  # entries; a stretch starts at a multiple, as vector instructions and matrix kernels like it
+
+
+class FlatParameters:
+    """Parameters in groups, each group one stretch of a buffer.
+
+    Args:
+        groups: lists of parameters, none twice; all on one device and of one type.
+
+    Attributes:
+        values: the buffer (num_entries,); writing to it is writing to the parameters.
+        stretches: the slice of each group.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[nn.Parameter]]):
+        self.parameters = [parameter for group in groups for parameter in group]
+        self._starts: list[int] = []
+        self.stretches: list[slice] = []
+        end = 0
+        for group in groups:
+            start = end
+            for parameter in group:
+                self._starts.append(end)
+                end += -(-parameter.numel() // ALIGNMENT) * ALIGNMENT
+            self.stretches.append(slice(start, end))
+        first = self.parameters[0]
+        self.values = torch.zeros(end, dtype=first.dtype, device=first.device)
+        for parameter, view in zip(self.parameters, self.views(self.values), strict=True):
+            view.copy_(parameter.detach())
+            parameter.data = view
+
+    def zeros(self) -> Tensor:
+        """Another buffer of the same layout."""
+        return torch.zeros_like(self.values)
+
+    def views(self, buffer: Tensor) -> list[Tensor]:
+        """The stretch of every parameter in a buffer of this layout, in the parameter's shape and memory format."""
+        return [
+            _view(buffer[start : start + parameter.numel()], parameter)
+            for start, parameter in zip(self._starts, self.parameters, strict=True)
+        ]
+
+
+def _view(entries: Tensor, like: Tensor) -> Tensor:
+    if like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous():
+        outer, inner, height, width = like.shape
+        return entries.view(outer, height, width, inner).permute(0, 3, 1, 2)
+    return entries.view(like.shape)
