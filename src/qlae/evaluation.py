@@ -24,6 +24,7 @@ from .loading import model_from
 from .metrics import psnr, score
 from .model import CHUNK, Model, Networks, to_float
 from .progress import progress_bar
+from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
 from .run import Run
 from .training import checkpoint
 
@@ -43,6 +44,8 @@ def evaluate_run(
     num_samples: int = NUM_SAMPLES,
     protocol: str = "paper",
     metrics: Sequence[str] = ("infomec",),
+    bootstrap: int = 0,
+    jobs: int = 1,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score a trained run, write its sample and results, and draw its pictures.
@@ -55,6 +58,9 @@ def evaluate_run(
         num_samples: images to score on, drawn without replacement.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``.
         metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while).
+        bootstrap: half samples from which the averaged weights get a 95% interval for each score, and beside them a
+            curve of the scores against the sample size; 200 are plenty.
+        jobs: processes for these, -1 for all cores.
         show: draw progress bars.
 
     Returns:
@@ -75,7 +81,10 @@ def evaluate_run(
     for weights in ("averaged", "raw"):
         model = model_from(run, saved, weights=weights, networks=networks, device=device)
         found, decibels = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-        scores[weights] = score_sample(sources, found, protocol, metrics) | {"psnr": decibels}
+        scores[weights] = score_sample(sources, found, protocol, metrics) | {"psnr": float(decibels.mean())}
+        if bootstrap and weights == "averaged":
+            told = resample(sources, found, protocol, metrics, decibels, bootstrap=bootstrap, jobs=jobs, show=show)
+            scores[weights] |= told
         prefix = "" if weights == "averaged" else "raw_"
         arrays |= {prefix + name: array for name, array in found.items()}
         if weights == "averaged":
@@ -119,8 +128,8 @@ def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
 
 def encode_sample(
     model: Model, images: NDArray[np.uint8], *, task: str, show: bool
-) -> tuple[dict[str, NDArray[Any]], float]:
-    """Codes where there are any, latents where each is one number, and the mean PSNR (dB) of the reconstructions."""
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
+    """Codes where there are any, latents where each is one number, and the PSNR (dB) of each reconstruction."""
     latents, codes, decibels = [], [], []
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
@@ -130,10 +139,11 @@ def encode_sample(
                 latents.append(output.latent.z.cpu().numpy())
             if output.latent.codes is not None:
                 codes.append(output.latent.codes.cpu().numpy())
-            decibels.append(psnr(rows, output.logits.sigmoid().permute(0, 2, 3, 1).cpu().numpy()) * len(rows))
+            decoded = output.logits.sigmoid().permute(0, 2, 3, 1).cpu().numpy()
+            decibels += [psnr(rows[n : n + 1], decoded[n : n + 1]) for n in range(len(rows))]
             report(start + len(rows))
     found = {name: np.concatenate(parts) for name, parts in (("latents", latents), ("codes", codes)) if parts}
-    return found, float(np.sum(decibels) / len(images))
+    return found, np.asarray(decibels)
 
 
 def score_sample(
@@ -153,6 +163,42 @@ def score_sample(
         "informative_latents": result.informative.tolist(),
         "nmi": np.round(result.nmi, 6).tolist(),
     }
+
+
+def resample(
+    sources: NDArray[Any],
+    found: dict[str, NDArray[Any]],
+    protocol: str,
+    metrics: Sequence[str],
+    decibels: NDArray[np.float64],
+    *,
+    bootstrap: int,
+    jobs: int,
+    show: bool,
+) -> dict[str, Any]:
+    """The intervals of the scores and of PSNR, and the curve of the scores against the sample size."""
+    intervals = {"psnr": mean_interval(decibels, bootstrap)}
+    if not sources.shape[1]:
+        return {"bootstrap": bootstrap, "intervals": intervals}
+    names = list(dict.fromkeys(("infomec", *metrics)))
+    latents = scored_form(found)
+    parts = iter(range(len(names) + bootstrap + 1))
+    with progress_bar("resampling", len(names) + bootstrap, show=show) as report:
+        scored = score(
+            sources,
+            latents,
+            metrics=names,
+            protocol=protocol,
+            bootstrap=bootstrap,
+            n_jobs=jobs,
+            progress=lambda part: report(next(parts), note=part),
+        )
+    intervals = {name: list(ends) for name, ends in scored.intervals.items()} | intervals
+    with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
+        curve = by_sample_size(
+            sources, latents, scored.values, metrics=names, protocol=protocol, n_jobs=jobs, progress=report
+        )
+    return {"bootstrap": bootstrap, "intervals": intervals, "by_sample_size": curve}
 
 
 def scored_form(found: dict[str, NDArray[Any]]) -> NDArray[Any]:

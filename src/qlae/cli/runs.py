@@ -98,6 +98,10 @@ class Evaluate:
     """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
     metrics: tuple[str, ...] = ("infomec",)
     """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all."""
+    bootstrap: int = 0
+    """Half samples for 95% intervals of each score, and a curve of scores against the sample size; 200 are plenty."""
+    jobs: int = 1
+    """Processes for these; -1 for all cores."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …"""
     quiet: bool = False
@@ -105,7 +109,7 @@ class Evaluate:
 
     def __call__(self) -> None:
         from ..evaluation import evaluate_run
-        from ..report import draw_pictures, results_table
+        from ..report import draw_pictures, intervals_table, results_table
         from ..run import Run
 
         run = Run.open(self.run)
@@ -115,10 +119,14 @@ class Evaluate:
             num_samples=self.num_samples,
             protocol=self.protocol,
             metrics=self.metrics,
+            bootstrap=self.bootstrap,
+            jobs=self.jobs,
             show=not self.quiet,
         )
         paths = draw_pictures(run)
         Console().print(results_table([run], weights=("averaged", "raw")))
+        if self.bootstrap:
+            Console().print(intervals_table(run))
         print(f"{run.path}: results.json, {', '.join(path.name for path in paths)}")
 
 

@@ -48,6 +48,8 @@ def draw_pictures(run: Run) -> list[Path]:
     log = run.log()
     if log:
         figures["curves"] = curves(log, title)
+    if "by_sample_size" in scores:
+        figures["sample-size"] = sample_sizes(scores["by_sample_size"], title)
     paths = []
     for name, figure in figures.items():
         path = run.path / f"{name}.png"
@@ -145,6 +147,27 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
     for axes in all_axes[len(terms) :]:
         axes.set_visible(False)
+    return figure
+
+
+def sample_sizes(curve: dict[str, Any], title: str) -> Figure:
+    """Every score against the size of the sample: the mean over draws, and their range."""
+    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    figure.suptitle(f"{title}: scores of parts of the sample", fontsize=11)
+    axes = figure.subplots()
+    for name, by_size in curve["scores"].items():
+        points = [(size, values) for size, values in zip(curve["sizes"], by_size, strict=True) if values]
+        sizes = [size for size, _ in points]
+        (line,) = axes.plot(sizes, [np.mean(values) for _, values in points], marker="o", markersize=3.5, label=name)
+        ends = [min(values) for _, values in points], [max(values) for _, values in points]
+        axes.fill_between(sizes, *ends, color=line.get_color(), alpha=0.15, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_xticks(curve["sizes"], [f"{size:,}" for size in curve["sizes"]])
+    axes.minorticks_off()
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("samples")
+    axes.grid(alpha=0.3, linewidth=0.5)
+    axes.legend(fontsize=8, frameon=False, ncols=2)
     return figure
 
 

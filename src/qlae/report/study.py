@@ -30,7 +30,7 @@ INFORMATIVE = (
 )
 NOT_THE_SAME = (
     "Rendered data and the real sets are not the same: rendered scenes have the sources of the published ones, and "
-    "other pixels. A difference from the published number is not a failure to reproduce it, nor an agreement a success."
+    "other pixels. So a difference from a published number need not be a failure, nor an agreement a success."
 )
 
 
@@ -93,7 +93,8 @@ def _draw_vignettes(out: Path, summary: Summary) -> list[tuple[bytes, str]]:
     for one in found:
         png = _png(vignette.vignette_figure(one, data))
         write_bytes(out / f"vignette-{one.name}.png", png)
-        drawn.append((png, f"{data}, {', '.join(one.curves)}: scores against the {one.axis}."))
+        over = f"{one.points[0]} to {one.points[-1]}"
+        drawn.append((png, f"{data}: {one.says}. The {one.axis}, {over}, moves {vignette.spread(one)}."))
     return drawn
 
 

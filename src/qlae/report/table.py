@@ -40,6 +40,18 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     return table
 
 
+def intervals_table(run: Run) -> Table:
+    """The scores of the averaged weights with their intervals, as ``qlae evaluate --bootstrap`` found them."""
+    scores = run.results["averaged"]
+    table = Table(title=f"95% intervals, {scores['bootstrap']} half samples, averaged weights", title_justify="left")
+    for name in ("score", "value", "interval"):
+        table.add_column(name, justify="left" if name == "score" else "right")
+    for name, (low, high) in scores["intervals"].items():
+        digits = 1 if name == "psnr" else 3
+        table.add_row(name, f"{scores[name]:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}")
+    return table
+
+
 def _title(runs: Sequence[Run]) -> str:
     results = runs[0].results
     data = results["data"]

@@ -52,9 +52,9 @@ def vignettes(summary: Summary) -> tuple[str, list[Vignette]]:
         return "", []
     samples = {group.model: _sample(group) for group in groups}
     kinds: list[tuple[str, str, str, tuple[int, ...], Any]] = [
-        ("bins", "bins of the histogram", "the number of bins decides the scores", BINS, by_bins),
-        ("neighbours", "k of the KSG estimator", "k hardly matters", NEIGHBOURS, by_neighbours),
-        ("depth", "depth of the trees", "the depth of the trees decides D and C", DEPTHS, by_depth),
+        ("bins", "number of bins", "mutual information from histograms", BINS, by_bins),
+        ("neighbours", "number of neighbours k", "mutual information by the KSG estimator", NEIGHBOURS, by_neighbours),
+        ("depth", "largest depth of the trees", "random forests of 100 trees", DEPTHS, by_depth),
     ]
     return data, [
         Vignette(name, axis, says, points, {m: curve(*sample, points) for m, sample in samples.items()})
@@ -131,6 +131,13 @@ def vignette_figure(vignette: Vignette, data: str) -> Figure:
         axes.grid(alpha=0.3, linewidth=0.5)
     axes.legend(fontsize=8, frameon=False)
     return figure
+
+
+def spread(vignette: Vignette) -> str:
+    """How far the choice moves each score, in words."""
+    scores = list(next(iter(vignette.curves.values())))
+    moved = {s: max(max(curves[s]) - min(curves[s]) for curves in vignette.curves.values()) for s in scores}
+    return ", ".join(f"{TITLES[score]} by up to {size:.2f}" for score, size in moved.items())
 
 
 def to_csv(found: Sequence[Vignette]) -> str:

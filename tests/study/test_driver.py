@@ -1,0 +1,159 @@
+"""Studies from plan to index: stages, what is repeated and what is not, and failures."""
+
+import io
+import json
+import warnings
+
+import pytest
+from rich.console import Console
+from study_fixtures import InlineEngine, tiny_plan
+
+from qlae.study import StudyFolder, is_study, run_study
+from qlae.study.selection import select
+from qlae.study.view import status, status_table, summary
+
+
+def told(renderable) -> str:
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(renderable)
+    return console.export_text()
+
+
+def states(index) -> dict[str, str]:
+    return {name: entry.state for name, entry in index.runs.items()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("study") / "tiny"
+    engine = InlineEngine()
+    return out, engine, run_study(tiny_plan(), out, engine)
+
+
+def test_stages_go_tune_select_rerun(finished):
+    out, engine, index = finished
+    assert engine.names[:2] == ["shapes3d/qlae/weight-decay-0.1-s0", "shapes3d/qlae/weight-decay-0.3-s0"]
+    (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
+    assert engine.names[2:] == [
+        f"shapes3d/{rest}" for s in (1, 2) for rest in (f"qlae/weight-decay-{chosen:g}-s{s}", f"ae/s{s}")
+    ]
+    assert set(states(index).values()) == {"done"}
+    assert is_study(out)
+    assert not is_study(out / "runs")
+
+
+def test_a_finished_study_runs_nothing_again(finished):
+    out, _, index = finished
+    engine = InlineEngine()
+    assert states(run_study(tiny_plan(), out, engine)) == states(index)
+    assert engine.names == []
+
+
+def test_without_its_index_a_study_knows_what_is_finished(finished):
+    out, _, index = finished
+    StudyFolder(out).index_path.unlink()
+    engine = InlineEngine()
+    assert states(run_study(tiny_plan(), out, engine)) == states(index)
+    assert engine.names == []
+
+
+def test_a_plan_may_grow(finished):
+    out, _, _ = finished
+    engine = InlineEngine()
+    run_study(tiny_plan(rerun_seeds=3), out, engine)
+    assert [name.split("-s")[-1].split("/s")[-1] for name in engine.names] == ["3", "3"]
+
+
+def test_another_plan_in_the_same_folder_is_an_error(finished):
+    out, _, _ = finished
+    with pytest.raises(ValueError, match=r"holds another run: batch_size is 8, the plan says 4.*Choose another --out"):
+        run_study(tiny_plan(batch_size=4), out, InlineEngine())
+    other = {"shapes3d": {"resolution": 16, "sources": ["wall hue", "shape"]}}
+    with pytest.raises(ValueError, match=r"holds another run: sources is .*floor hue"):
+        run_study(tiny_plan(data=other), out, InlineEngine())
+
+
+def test_a_stopped_study_goes_on_and_repeats_nothing(tmp_path):
+    engine = InlineEngine(stop_after=3)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(tiny_plan(), tmp_path / "x", engine)
+    index = StudyFolder(tmp_path / "x").index
+    assert sorted(states(index).values()) == ["done", "done", "done", "waiting", "waiting", "waiting"]
+    rest = InlineEngine()
+    index = run_study(tiny_plan(), tmp_path / "x", rest)
+    assert set(states(index).values()) == {"done"}
+    assert len(rest.names) == 3
+    assert not set(rest.names) & set(engine.names)
+
+
+def test_failures_are_told_and_stop_nothing(tmp_path):
+    models = {"qlae": {"grid": []}, "ae": {"grid": [], "learning_rate": 1e30}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        index = run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", InlineEngine())
+    assert states(index) == {"shapes3d/qlae/s1": "done", "shapes3d/ae/s1": "failed"}
+    entry = index.runs["shapes3d/ae/s1"]
+    assert "TrainingDiverged: the loss is no longer finite" in entry.error
+    assert "Traceback" in entry.trace
+    again = InlineEngine()
+    run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", again)
+    assert again.names == []
+    assert "failed shapes3d/ae/s1: TrainingDiverged" in told(status(StudyFolder(tmp_path / "x")))
+    retried = InlineEngine()
+    run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", retried, retry_failed=True)
+    assert retried.names == ["shapes3d/ae/s1"]
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("…")
+    with pytest.raises(ValueError, match="is not empty and not a study; choose another --out"):
+        run_study(tiny_plan(), tmp_path, InlineEngine())
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_two_at_once_are_refused(finished):
+    out, _, _ = finished
+    folder = StudyFolder(out)
+    assert not folder.is_driven()
+    with folder.locked():
+        assert folder.is_driven()
+        with pytest.raises(ValueError, match="is being run by another process"):
+            run_study(tiny_plan(), out, InlineEngine())
+
+
+def test_select_asks_for_a_psnr_near_the_best():
+    scores = [(0.1, {"infom": 0.5, "psnr": 30.0}), (0.1, {"infom": 0.7, "psnr": 32.0})]
+    scores += [(1.0, {"infom": 0.9, "psnr": 28.1}), (10.0, {"infom": 1.0, "psnr": 20.0})]
+    found = select(scores, 3.0)
+    assert [(c.value, c.near, c.selected) for c in found] == [
+        (0.1, True, False),
+        (1.0, True, True),
+        (10.0, False, False),
+    ]
+    assert (found[0].infom, found[0].psnr, found[0].num_seeds) == (0.6, 31.0, 2)
+    assert [c.value for c in select(scores, 2.0) if c.selected] == [0.1]
+    assert select([], 3.0) == []
+
+
+def test_status_tells_the_state(finished):
+    out, _, index = finished
+    text = told(status_table(index, title="x"))
+    assert "shapes3d" in text
+    assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary(index, 2, tiny_plan()))
+    folder = StudyFolder(out)
+    changed = folder.index
+    changed.runs["shapes3d/ae/s1"].state = "running"  # as a killed driver leaves it
+    folder.write_index(changed)
+    assert "Nobody is running it now. To go on: qlae study" in told(status(folder))
+    with pytest.raises(ValueError, match=r"is not a study: it has no study\.json"):
+        StudyFolder.open(out / "runs")
+
+
+def test_a_damaged_index_says_what_to_do(finished):
+    out, _, _ = finished
+    path = StudyFolder(out).index_path
+    kept = path.read_text()
+    path.write_text(json.dumps({"runs": {"a": {"oops": 1}}, "selected": {}}))
+    with pytest.raises(ValueError, match="delete it: finished runs are found without it"):
+        _ = StudyFolder(out).index
+    path.write_text(kept)

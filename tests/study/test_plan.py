@@ -1,0 +1,107 @@
+"""Plans: read safely, with errors that name the entry, and unfolded into runs in the order of the paper's stages."""
+
+import json
+
+import pytest
+from study_fixtures import TINY, tiny_plan
+
+from qlae.presets import MODELS
+from qlae.study import Plan, plan_names, read_plan
+from qlae.study.jobs import Job, num_updates, rerun_jobs, tune_jobs
+
+
+def test_the_paper_is_all_models_on_all_data_with_the_published_grids():
+    plan = read_plan("paper")
+    assert [data.label for data in plan.data] == ["shapes3d", "mpi3d", "falcor3d", "isaac3d"]
+    assert {model.label for model in plan.models} == {name for name, preset in MODELS.items() if preset.published}
+    assert (plan.tune_seeds, plan.rerun_seeds, plan.metrics) == (2, 5, ("infomec", "dci"))
+    for model in plan.models:
+        assert model.grid == tuple(MODELS[model.name].grid)
+    tuned = tune_jobs(plan)
+    assert len(tuned) == 2 * 4 * sum(len(MODELS[model.name].grid) for model in plan.models)
+    assert all(num_updates(job) == 200_000 for job in tuned)
+
+
+@pytest.mark.parametrize("name", plan_names())
+def test_named_plans_can_be_read(name):
+    plan = read_plan(name)
+    assert plan.about
+    assert tune_jobs(plan)
+
+
+def test_every_run_has_a_name_of_its_own_and_seeds_of_stages_differ():
+    plan = read_plan("paper-quick")
+    selected = {(data.label, model.label): (model.grid or (None,))[0] for data in plan.data for model in plan.models}
+    jobs = tune_jobs(plan) + rerun_jobs(plan, selected)
+    assert len({job.name for job in jobs}) == len(jobs)
+    seeds = {stage: {job.seed for job in jobs if job.stage == stage} for stage in ("tune", "rerun")}
+    assert not seeds["tune"] & seeds["rerun"]
+
+
+def test_jobs_carry_the_tuned_value_where_it_belongs():
+    plan = Plan.from_content({"data": ["shapes3d"], "models": ["qlae", "beta-vae", "vq-vae"]})
+    by_model = {job.model: job for job in tune_jobs(plan)}
+    assert set(by_model) == {"qlae", "beta-vae"}  # nothing of vq-vae is tuned
+    assert by_model["qlae"].options["weight_decay"] == by_model["qlae"].value == 1.0
+    assert by_model["beta-vae"].options["weights"] == {"kl": 10.0}
+    assert by_model["beta-vae"].name == "shapes3d/beta-vae/kl-10-s1"
+    assert Job.from_dict(json.loads(json.dumps(by_model["qlae"].to_dict()))) == by_model["qlae"]
+
+
+def test_small_networks_take_the_grid_times_their_factor():
+    plan = Plan.from_content({"data": ["shapes3d"], "models": ["qlae", "beta-vae"], "size": "small"})
+    assert plan.models[0].grid == (0.003, 0.03, 0.3, 3.0)
+    assert plan.models[1].grid == MODELS["beta-vae"].grid
+
+
+def test_without_tuning_the_presets_decide():
+    plan = tiny_plan(tune=False, models=["qlae", "ae"])
+    assert not tune_jobs(plan)
+    jobs = rerun_jobs(plan, {("shapes3d", "qlae"): None, ("shapes3d", "ae"): None})
+    assert [job.name for job in jobs][:2] == ["shapes3d/qlae/s1", "shapes3d/ae/s1"]
+    assert "weight_decay" not in jobs[0].options
+
+
+def test_labels_let_one_model_or_data_set_appear_twice():
+    data = {"clean": {"name": "shapes3d"}, "noisy": {"name": "shapes3d", "noise": 0.1}}
+    plan = tiny_plan(data=data, models={"wide": {"model": "qlae", "num_values": 12, "grid": [0.1]}})
+    job = tune_jobs(plan)[1]
+    assert (job.name, job.data_name, job.recipe) == ("noisy/wide/weight-decay-0.1-s0", "shapes3d", {"noise": 0.1})
+    assert job.options["num_values"] == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"modles": []}, "unknown entry of the plan 'modles': did you mean \"models\""),
+        ({"models": {}}, 'models is missing: name at least one, such as models = \\["qlae"\\]'),
+        ({"models": ["qlea"]}, "unknown model 'qlea': did you mean \"qlae\""),
+        ({"models": {"qlae": {"grid": [-1]}}}, "models.qlae: grid must be numbers that are not negative"),
+        ({"models": {"qlae": {"stpes": 3}}}, "unknown entry of models.qlae 'stpes': did you mean \"steps\""),
+        ({"data": {"../x": {}}}, "names folders, so it may hold letters, digits"),
+        ({"data": {"shapes3d": {"resolution": "64"}}}, "data.shapes3d: resolution must be a whole number, got '64'"),
+        ({"steps": True}, "the plan: steps must be a whole number, got True"),
+        ({"tune_seeds": 0}, "tune_seeds must be at least 1, got 0"),
+        ({"near_db": -1}, "near_db must not be negative"),
+        ({"metrics": ["dcj"]}, "unknown metric 'dcj'"),
+        ({"rerun_seeds": 0}, "rerun_seeds is 0 and nothing of ae is tuned"),
+        ({"size": "tiny"}, "unknown size 'tiny'"),
+    ],
+)
+def test_errors_name_the_entry(change, message):
+    with pytest.raises(ValueError, match=message):
+        Plan.from_content(TINY | change)
+
+
+def test_files_in_toml_and_json(tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps(TINY))
+    assert read_plan(tmp_path / "mine.json") == Plan.from_content(TINY, name="mine")
+    (tmp_path / "mine.toml").write_text('data = ["shapes3d"]\nmodels = ["qlae"]\n')
+    assert read_plan(tmp_path / "mine.toml").models[0].grid == MODELS["qlae"].grid
+    (tmp_path / "bad.toml").write_text("data = [")
+    with pytest.raises(ValueError, match=r"bad\.toml: "):
+        read_plan(tmp_path / "bad.toml")
+    with pytest.raises(ValueError, match="is not a file; give a plan in TOML or JSON, or one of ablations, paper"):
+        read_plan(tmp_path / "none.toml")
+    with pytest.raises(ValueError, match="unknown plan 'papper': did you mean \"paper\""):
+        read_plan("papper")

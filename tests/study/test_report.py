@@ -1,0 +1,191 @@
+"""The report of a study, from run directories made by hand: every number can be told beforehand."""
+
+import csv
+import json
+import math
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from study_fixtures import InlineEngine, tiny_plan
+
+from qlae.atomic import write_json, write_npz
+from qlae.metrics import infomec
+from qlae.report import report_study
+from qlae.report.aggregate import AGGREGATED, Cell, bold, summarise
+from qlae.report.correlations import between_metrics, between_published_metrics, spearman, with_published
+from qlae.report.published import published
+from qlae.report.tables import study_tables, to_csv, to_latex, to_markdown
+from qlae.report.vignettes import by_bins, by_depth, by_neighbours
+from qlae.study import Plan, StudyFolder, run_study
+from qlae.study.folder import Entry, Index
+
+SEEDS = (2, 3, 4)
+INFOM = {  # of each seed
+    ("shapes3d", "qlae"): (0.90, 0.95, 1.00),
+    ("shapes3d", "ae"): (0.40, 0.41, 0.42),
+    ("shapes3d", "beta-vae"): (0.60, 0.61, 0.62),
+    ("isaac3d", "qlae"): (0.70, 0.75, 0.80),
+    ("isaac3d", "ae"): (0.42, 0.42, 0.42),
+    ("isaac3d", "beta-vae"): (0.50, 0.51, 0.52),
+}
+HALF = 4.302653 * 0.05 / math.sqrt(3)  # t of 2 degrees of freedom, deviation 0.05, three seeds
+
+
+def write_run(folder, name, data, model, seed, infom):
+    """A run directory with what the report reads."""
+    random = np.random.default_rng([seed, len(model)])
+    run = folder.run(name)
+    run.path.mkdir(parents=True)
+    sources = random.integers(0, 4, (300, 3))
+    latents = (sources @ random.normal(size=(3, 6)) + random.normal(size=(300, 6))).astype(np.float32)
+    codes = {"codes": sources[:, [0, 1, 2, 0, 1, 2]]} if model == "qlae" else {}
+    write_npz(run.sample_path, sources=sources, latents=latents, **codes)
+    write_npz(run.pictures_path, interventions=random.integers(0, 255, (2, 4, 6, 8, 8, 3), dtype=np.uint8))
+    scores = {"infom": infom, "infoe": infom, "infoc": 1 - infom, "d": infom**2, "i": 0.5, "c": infom, "psnr": 30.0}
+    latent = {"active_latents": [True] * 4 + [False] * 2, "informative_latents": [True] * 3 + [False, True, False]}
+    facts = {"name": data, "origin": "rendered", "resolution": 64, "num_images": 480_000}
+    write_json(
+        run.results_path,
+        {
+            "model": model,
+            "data": facts | {"source_names": ["hue", "scale", "shape"]},
+            "seed": seed,
+            "steps": 30_000,
+            "averaged": scores | latent | {"nmi": random.random((3, 6)).tolist()},
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    study = StudyFolder(tmp_path_factory.mktemp("study") / "made")
+    content = {"tune": False, "rerun_seeds": 3, "data": ["shapes3d", "isaac3d"], "models": ["ae", "beta-vae", "qlae"]}
+    study.prepare(Plan.from_content(content, name="made"))
+    runs = {}
+    for (data, model), values in INFOM.items():
+        for seed, infom in zip(SEEDS, values, strict=True):
+            name = f"{data}/{model}/s{seed}"
+            write_run(study, name, data, model, seed, infom)
+            runs[name] = Entry("rerun", data, model, None, seed, "done", 60.0)
+    runs["shapes3d/ae/s9"] = Entry("rerun", "shapes3d", "ae", None, 9, "failed", error="ValueError: <no> luck")
+    study.write_index(Index(runs))
+    return study
+
+
+def test_cells_are_means_with_t_intervals(folder):
+    cell = summarise(folder).cell("shapes3d", "qlae", "infom")
+    assert cell.mean == pytest.approx(0.95)
+    assert cell.half == pytest.approx(HALF, rel=1e-5)
+    assert Cell((0.5,)).half is None
+
+
+def test_aggregated_is_the_mean_over_data_sets_seed_by_seed(folder):
+    summary = summarise(folder)
+    assert summary.cell(AGGREGATED, "qlae", "infom").values == pytest.approx((0.80, 0.85, 0.90))
+    assert summary.published_mean(AGGREGATED, "qlae", "infom") == pytest.approx((0.95 + 0.78) / 2)
+
+
+def test_informative_is_a_share_of_the_active_latents(folder):
+    assert summarise(folder).cell("isaac3d", "ae", "informative").mean == 0.75  # 3 of the 4 that move
+
+
+def test_bold_where_intervals_overlap_the_one_with_the_highest_end():
+    best, close, far = Cell((0.90, 0.95, 1.0)), Cell((0.80, 0.84, 0.88)), Cell((0.5, 0.5, 0.5))
+    assert bold([far, best, close]) == [False, True, True]
+    assert bold([None, None]) == [False, False]
+
+
+def test_the_rule_for_bold_is_the_papers():
+    """On the published means and intervals it gives the published bold, but for what rounding hides."""
+    table = published()
+    same = []
+    models = sorted({model for _, model, _ in table})
+    for data in ("shapes3d", "mpi3d", "falcor3d", "isaac3d"):
+        for metric in ("infom", "infoe", "infoc", "d", "i", "c", "psnr"):
+            for gan in (False, True):
+                cells = [table[data, model, metric] for model in models if ("gan" in model) == gan]
+                floor = max(cells, key=lambda cell: cell.mean + cell.half)
+                same += [(c.mean + c.half >= floor.mean - floor.half - 1e-9) == c.bold for c in cells]
+    assert np.mean(same) > 0.9
+
+
+def test_tables_hold_published_numbers_and_differences(folder):
+    tables = {table.name: table for table in study_tables(summarise(folder))}
+    assert list(tables) == ["main-infomec", "main-dci", "shapes3d", "isaac3d"]  # one ablated model is no table
+    text = to_markdown(tables["shapes3d"])
+    assert "| qlae | **0.95 ± 0.12** (0.95, +0.00) | 0.75 ± 0.00 |" in text
+    assert "| ae | 0.41 ± 0.02 (0.41, +0.00) |" in text
+    assert "30.0 ± 0.0** (37.3, −7.3)" in text
+    latex = to_latex(tables["main-infomec"])
+    assert r"\multicolumn{5}{c}{shapes3d}" in latex
+    assert r"$\mathbf{0.95 \pm 0.12}$ {\tiny $(0.95, +0.00)$}" in latex
+    assert latex.count(r"\midrule") == 1
+    rows = list(csv.DictReader(to_csv([tables["isaac3d"]]).splitlines()))
+    (row,) = [row for row in rows if (row["model"], row["score"]) == ("qlae", "infom")]
+    assert (row["mean"], row["num_seeds"], row["bold"], row["published"]) == ("0.75", "3", "1", "0.78")
+    assert float(row["ci95"]) == pytest.approx(HALF, rel=1e-5)
+    assert float(row["difference"]) == pytest.approx(-0.03)
+
+
+def test_rank_correlations(folder):
+    assert [round(found.rho, 2) for found in between_published_metrics()] == [0.79, 0.75, 0.59]
+    by_name = {found.what: found for found in between_metrics(summarise(folder))}
+    assert by_name["InfoM and D"].rho == pytest.approx(1.0)
+    assert by_name["InfoM and D"].num_points == 6
+    assert by_name["InfoE and I"].rho is None  # I is constant here
+    ours = {(found.what, found.where): found for found in with_published(summarise(folder))}
+    assert ours["InfoM, ours and published", "shapes3d"].rho == pytest.approx(1.0)
+    assert ours["InfoM, ours and published", "all data sets"].num_points == 6
+    assert spearman("x", "y", [(1.0, 2.0)]).rho is None
+
+
+def test_vignettes_move_as_they_must(rng):
+    sources = rng.integers(0, 5, (600, 3))
+    latents = sources[:, [1, 2, 0, 0]] + 0.1 * rng.normal(size=(600, 4))
+    bins = by_bins(sources, latents, (2, 5, 200))
+    assert bins["infom"][2] < bins["infom"][1]  # many bins make every latent tell of every source
+    k = by_neighbours(sources, latents, (3,))
+    assert k["infom"] == [pytest.approx(infomec(sources, latents).infom)]
+    depth = by_depth(sources, latents, (1, 8))
+    assert depth["i"][0] < 0.7 < depth["i"][1]
+    assert depth["d"][1] > 0.5
+
+
+def test_the_page_is_whole_and_needs_no_network(folder):
+    path = report_study(folder, show=False)
+    text = path.read_text()
+    assert not re.search(r"(?:src|href)=\"?(?:https?:)?//|<script|<link", text)
+    assert text.count("data:image/png;base64,") == 3 + 2  # vignettes, one sheet a data set
+    assert "Rendered data and the real sets are not the same" in text
+    assert "ValueError: &lt;no&gt; luck" in text
+    assert "interventions-shapes3d.png" in {file.name for file in path.parent.iterdir()}
+    assert "qlae beside beta-vae" in text  # the best of the prior methods
+    names = {file.name for file in path.parent.iterdir()}
+    for table in ("main-infomec", "main-dci", "shapes3d", "isaac3d"):
+        assert {f"{table}.md", f"{table}.tex", f"{table}.csv"} <= names
+    assert len(json.loads((path.parent / "correlations.json").read_text())) == 6 + 7 * 3
+
+
+def test_reporting_does_not_load_torch(folder):
+    code = f"from qlae.cli import main\nimport sys\ntry: main(['report', {str(folder.path)!r}])\n"
+    code += "except SystemExit as stop: assert not stop.code\nsys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_a_study_with_nothing_finished_says_so(tmp_path):
+    study = StudyFolder(tmp_path / "x")
+    study.prepare(tiny_plan())
+    with pytest.raises(ValueError, match="has no finished runs to report yet; `qlae study"):
+        report_study(study)
+
+
+def test_without_reruns_the_tuning_runs_of_the_selected_value_count(tmp_path):
+    plan = tiny_plan(rerun_seeds=0, models={"qlae": {"grid": [0.1, 0.3]}})
+    index = run_study(plan, tmp_path / "x", InlineEngine())
+    (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
+    (group,) = summarise(StudyFolder(tmp_path / "x")).groups.values()
+    assert [run.config.optimizer.weight_decay for run in group.runs] == [chosen]
+    assert report_study(StudyFolder(tmp_path / "x"), show=False).is_file()
