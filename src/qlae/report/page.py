@@ -19,12 +19,16 @@ th:first-child, td.text { text-align: left; } thead tr:first-child th { text-ali
 thead { border-bottom: 1.5px solid #222; } tbody { border-bottom: 1px solid #888; }
 tbody tr:nth-child(even) { background: #f6f8fa; }
 td small { display: block; color: #666; font-size: .76em; line-height: 1.1; }
+table.compact { font-size: .8rem; } .compact th, .compact td { padding: .2rem .3rem; white-space: normal; }
+.compact thead tr:last-child th { font-weight: 600; font-size: .88em; } .compact tbody th { white-space: nowrap; }
+.compact td { min-width: 2.3rem; } .compact td span { white-space: nowrap; }
 img { max-width: 100%; height: auto; } figure { margin: .8rem 0 1.4rem; } figcaption { color: #555; font-size: .9em; }
 pre { white-space: pre-wrap; background: #f6f8fa; padding: .6rem; font-size: .85em; }
 @media print {
   @page { size: A4 landscape; margin: 12mm; }
   body { max-width: none; margin: 0; font-size: 9.5pt; } nav { display: none; } .wide { overflow: visible; }
-  table { font-size: 7.5pt; } th, td { padding: .12rem .3rem; } h2, h3 { break-after: avoid; }
+  table { font-size: 7.5pt; } table.compact { font-size: 6pt; } th, td { padding: .12rem .3rem; }
+  .compact th, .compact td { padding: .08rem .12rem; } h2, h3, section p { break-after: avoid; }
   table, figure { break-inside: avoid; } figure img { max-height: 165mm; }
 }
 """

@@ -15,8 +15,10 @@ from .aggregate import Group, Summary
 from .pictures import interventions, meanings
 from .published import PRIOR
 
-DPI = 110
+DPI = 200
+WIDTH, HEATMAP_WIDTH = 900, 640  # pixels
 GAP = 24  # pixels between pictures
+NUM_BLOCKS = 2  # samples whose interventions are shown
 
 
 def compared(summary: Summary, data: str) -> list[Group]:
@@ -41,10 +43,11 @@ def _column(group: Group) -> NDArray[np.uint8]:
     number = group.middle()
     run, results = group.runs[number], group.results[number]
     scores = results["averaged"]
-    blocks = run.arrays(run.pictures_path)["interventions"]
+    blocks = run.arrays(run.pictures_path)["interventions"][:NUM_BLOCKS]
     active = np.asarray(scores["active_latents"])
     title = f"{group.model} on {group.data}"
-    above = interventions(blocks, active, meanings(results, len(active)), f"{title}, seed {results['seed']}")
+    above = interventions(blocks, active, meanings(results, len(active)), title)
+    above.suptitle(f"{title}, seed {results['seed']}", fontsize=11)
     below = nmi_figure(
         np.asarray(scores["nmi"]),
         active=active,
@@ -52,19 +55,21 @@ def _column(group: Group) -> NDArray[np.uint8]:
         source_names=results["data"]["source_names"],
         title=f"{title}: InfoM {scores['infom']:.2f}",
     )
-    pictures = [rendered(above), rendered(below)]
-    width = max(picture.shape[1] for picture in pictures)
-    return np.concatenate([_padded(picture, len(picture) + GAP, width) for picture in pictures])
+    pictures = [rendered(above, WIDTH), rendered(below, HEATMAP_WIDTH)]
+    return np.concatenate([_padded(picture, len(picture) + GAP, WIDTH) for picture in pictures])
 
 
-def rendered(figure: Figure) -> NDArray[np.uint8]:
-    """A figure as pixels (h, w, 3)."""
+def rendered(figure: Figure, width: int) -> NDArray[np.uint8]:
+    """A figure as pixels (h, width, 3)."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DPI)
-    return np.asarray(Image.open(file).convert("RGB"))
+    image = Image.open(file).convert("RGB")
+    return np.asarray(image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS))
 
 
 def _padded(picture: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """The picture at the top and in the middle of a white sheet."""
     sheet = np.full((height, width, 3), 255, np.uint8)
-    sheet[: picture.shape[0], : picture.shape[1]] = picture
+    left = (width - picture.shape[1]) // 2
+    sheet[: picture.shape[0], left : left + picture.shape[1]] = picture
     return sheet

@@ -94,7 +94,7 @@ def _draw_vignettes(out: Path, summary: Summary) -> list[tuple[bytes, str]]:
         png = _png(vignette.vignette_figure(one, data))
         write_bytes(out / f"vignette-{one.name}.png", png)
         over = f"{one.points[0]} to {one.points[-1]}"
-        drawn.append((png, f"{data}: {one.says}. The {one.axis}, {over}, moves {vignette.spread(one)}."))
+        drawn.append((png, f"{data}: {one.says}. The {one.axis} ({over}) moves {vignette.spread(one)}."))
     return drawn
 
 

@@ -185,9 +185,10 @@ def to_csv(tables: Sequence[ResultsTable]) -> str:
 def to_html(table: ResultsTable) -> str:
     """The table as HTML, published numbers small beneath ours."""
     spans = "".join(f'<th colspan="{width}">{html.escape(data)}</th>' for data, width in table.spans)
-    heads = "".join(f"<th>{TITLES[score]}</th>" for _, score in table.columns)
+    heads = "".join(f"<th>{TITLES[score].replace(' ', '<br>')}</th>" for _, score in table.columns)
     above = f"<tr><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
-    lines = ["<div class=wide><table>", f"<thead>{above}<tr><th>model</th>{heads}</tr></thead>"]
+    shape = " class=compact" if len(table.spans) > 1 else ""
+    lines = [f"<div class=wide><table{shape}>", f"<thead>{above}<tr><th>model</th>{heads}</tr></thead>"]
     for block in table.blocks:
         lines.append("<tbody>")
         for model, entries in block:
@@ -198,6 +199,7 @@ def to_html(table: ResultsTable) -> str:
 
 
 def _html_cell(entry: Entry) -> str:
-    value = f"<b>{entry.value}</b>" if entry.bold else entry.value
-    beside = f"<small>{entry.beside}</small>" if entry.beside else ""
-    return f"<td>{value}{beside}</td>"
+    mean, _, half = entry.value.partition(" ")
+    value = f"{mean} <span>{half}</span>" if half else mean
+    beside = f"<small>{entry.beside.replace(' ', ' <wbr>')}</small>" if entry.beside else ""
+    return f"<td>{f'<b>{value}</b>' if entry.bold else value}{beside}</td>"
