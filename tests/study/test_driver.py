@@ -71,6 +71,7 @@ def test_another_plan_in_the_same_folder_is_an_error(finished):
     other = {"shapes3d": {"resolution": 16, "sources": ["wall hue", "shape"]}}
     with pytest.raises(ValueError, match=r"holds another run: sources is .*floor hue"):
         run_study(tiny_plan(data=other), out, InlineEngine())
+    assert StudyFolder(out).plan.data[0].options["sources"] == ["floor hue", "shape"]  # the plan is as it was
 
 
 def test_a_stopped_study_goes_on_and_repeats_nothing(tmp_path):

@@ -63,7 +63,7 @@ def write_run(folder, name, data, model, seed, infom):
 def folder(tmp_path_factory):
     study = StudyFolder(tmp_path_factory.mktemp("study") / "made")
     content = {"tune": False, "rerun_seeds": 3, "data": ["shapes3d", "isaac3d"], "models": ["ae", "beta-vae", "qlae"]}
-    study.prepare(Plan.from_content(content, name="made"))
+    study.write_plan(Plan.from_content(content, name="made"))
     runs = {}
     for (data, model), values in INFOM.items():
         for seed, infom in zip(SEEDS, values, strict=True):
@@ -177,7 +177,7 @@ def test_reporting_does_not_load_torch(folder):
 
 def test_a_study_with_nothing_finished_says_so(tmp_path):
     study = StudyFolder(tmp_path / "x")
-    study.prepare(tiny_plan())
+    study.write_plan(tiny_plan())
     with pytest.raises(ValueError, match="has no finished runs to report yet; `qlae study"):
         report_study(study)
 

@@ -1,5 +1,6 @@
 """The verb over studies: run one, go on with one, or look at one."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -80,10 +81,11 @@ class Study:
         engine = self._engine()
         folder = StudyFolder(out)
         try:
-            with shown(folder, plan, engine.num_workers, show=not self.quiet) as show:
+            with shown(folder, plan, engine, show=not self.quiet) as show:
                 index = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
         except KeyboardInterrupt as stop:
-            print(f"\nqlae: stopped; {out} is saved. To go on, give the same command again, or qlae study {out}")
+            told = f"\nqlae: stopped; {out} is saved. To go on, give the same command again, or qlae study {out}"
+            print(told, file=sys.stderr)
             raise stop
         failed = {name: entry for name, entry in index.runs.items() if entry.state == "failed"}
         for name, entry in failed.items():
@@ -94,6 +96,8 @@ class Study:
             from ..report import report_study
 
             print(report_study(folder, show=not self.quiet))
+        if failed:
+            sys.exit(1)
 
     def _engine(self) -> "Engine":
         if self.engine == "ray":

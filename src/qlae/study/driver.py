@@ -36,7 +36,7 @@ def run_study(
         The index: what was done, what failed and why.
     """
     folder = StudyFolder(out)
-    folder.prepare(plan)
+    folder.require_free()
     with folder.locked(), _terminable():
         before = folder.index
         index = Index()
@@ -44,6 +44,7 @@ def run_study(
         _note(index, first, before, folder, retry_failed)
         # Reruns of what was selected by an earlier sitting, so that the table shows them from the start.
         _note(index, rerun_jobs(plan, _selected(plan, first, folder, index)[0]), before, folder, retry_failed)
+        folder.write_plan(plan)  # now that no run of the folder contradicts it
         _carry_out(first, index, folder, engine, show)
         selected, index.selected = _selected(plan, first, folder, index)
         second = rerun_jobs(plan, selected)

@@ -119,8 +119,8 @@ class StudyFolder:
         """The run directory of that name, there or not."""
         return Run(self.path / "runs" / name)
 
-    def prepare(self, plan: Plan) -> None:
-        """Make the folder and keep the plan in it; a folder with other things in it is an error."""
+    def require_free(self) -> None:
+        """An error if the folder is there, holds something and is no study."""
         known = {LOCK, "study.json", "index.json"}
         if (
             self.path.is_dir()
@@ -128,6 +128,9 @@ class StudyFolder:
             and any(p.name not in known for p in self.path.iterdir())
         ):
             raise ValueError(f"{self.path} is not empty and not a study; choose another --out")
+
+    def write_plan(self, plan: Plan) -> None:
+        """Keep the plan; the folder is then a study."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.plan_path, {"qlae": __version__, "name": plan.name, "plan": plan.content})
 

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Generator, Sequence
 from typing import IO, Any
 
+from ..names import require_known
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job
@@ -35,6 +36,7 @@ class LocalEngine:
             raise ValueError(f"workers must be at least 1, got {num_workers}")
         if threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads}")
+        require_known(device, ("auto", "cpu", "cuda"), "device of a study")
         self.device, self.threads = device, threads
         self.gpus = [] if device == "cpu" else visible_gpus()
         self._num_workers = num_workers or len(self.gpus) or max(1, num_cores() // threads)

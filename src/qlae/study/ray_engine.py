@@ -66,15 +66,19 @@ class RayEngine:
         token = _token(folder) if self.in_place else secrets.token_hex(8)
         study = str(folder.path.resolve())
         asked = {task.remote(job.to_dict(), study, token, self.device, self.threads): job for job in jobs}
-        for job in jobs:
-            yield Event(job, "running")  # which of them Ray has begun is Ray's affair
+        begun: set[str] = set()
         try:
             while asked:
                 ended, _ = ray.wait(list(asked), num_returns=1, timeout=TICK_SECONDS)
-                if not ended:
-                    yield None
                 for reference in ended:
                     yield self._outcome(asked.pop(reference), reference, folder)
+                # Ray keeps to itself which tasks it has begun; in a shared folder their run directories tell.
+                seen = [job for job in asked.values() if job.name not in begun and _has_begun(job, folder)]
+                for job in seen:
+                    begun.add(job.name)
+                    yield Event(job, "running")
+                if not ended and not seen:
+                    yield None
         finally:
             for reference in asked:
                 ray.cancel(reference, force=True)
@@ -90,6 +94,10 @@ class RayEngine:
         for name, content in sorted(files.items(), key=lambda item: item[0] == "results.json"):  # which says: finished
             write_bytes(run.path / name, content)
         return Event(job, **outcome)
+
+
+def _has_begun(job: Job, folder: StudyFolder) -> bool:
+    return folder.run(job.name).config_path.is_file()
 
 
 def _token(folder: StudyFolder) -> str:

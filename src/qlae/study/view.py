@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .driver import Show
+from .engine import Engine
 from .estimate import seconds_left, told
 from .folder import STATES, Entry, Index, StudyFolder
 from .jobs import num_updates, rerun_jobs, tune_jobs
@@ -57,24 +58,24 @@ def _later() -> Entry:
 
 
 @contextlib.contextmanager
-def shown(folder: StudyFolder, plan: Plan, num_workers: int, *, show: bool = True) -> Iterator[Show]:
+def shown(folder: StudyFolder, plan: Plan, engine: Engine, *, show: bool = True) -> Iterator[Show]:
     """Yield what `run_study` calls with the index: a live table on a terminal, else a line for each run that ends."""
     if not show:
         yield lambda index: None
         return
     title = f"{plan.name} in {folder.path}"
     if not sys.stderr.isatty():
-        yield _lines(plan, num_workers)
+        yield _lines(plan, engine)
         return
     with Live(console=Console(stderr=True), refresh_per_second=2) as live:
 
         def draw(index: Index) -> None:
-            live.update(Group(status_table(index, title=title), summary(index, num_workers, plan)))
+            live.update(Group(status_table(index, title=title), summary(index, engine.num_workers, plan)))
 
         yield draw
 
 
-def _lines(plan: Plan, num_workers: int) -> Show:
+def _lines(plan: Plan, engine: Engine) -> Show:
     states: dict[str, str] = {}
     started = time.monotonic()
 
@@ -82,7 +83,7 @@ def _lines(plan: Plan, num_workers: int) -> Show:
         for name, entry in index.runs.items():
             if states.get(name, entry.state) != entry.state and entry.state in ("done", "failed"):
                 why = f": {entry.error}" if entry.error else ""
-                left = summary(index, num_workers, plan)
+                left = summary(index, engine.num_workers, plan)
                 print(f"[{time.monotonic() - started:5.0f} s] {entry.state} {name}{why} ({left})", file=sys.stderr)
             states[name] = entry.state
 

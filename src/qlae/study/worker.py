@@ -43,6 +43,8 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
 
         _wait_until_free(run)
         data = _data(job)
+        if not data.source_names:
+            raise ValueError(f"{job.data} has no sources, so a study has nothing to score; give them: source_file = …")
         train(
             job.model_name,
             data,
