@@ -64,8 +64,8 @@ def test_metrics_import_nothing_else_of_qlae():
 
 ORDER = [
     *("atomic", "names", "config", "data", "metrics", "presets", "run", "progress", "device"),
-    *("divergences", "latents", "networks", "model", "objectives", "training", "loading", "resampling"),
-    *("evaluation", "study", "report", "cli"),
+    *("divergences", "latents", "networks", "pretrained", "model", "objectives", "training", "loading"),
+    *("resampling", "evaluation", "study", "report", "export", "explorer", "cli"),
 ]
 
 

@@ -1,11 +1,13 @@
-"""From a run directory back to its model."""
+"""From a run directory, or a folder that ``save_pretrained`` wrote, back to its model."""
 
 import os
+from pathlib import Path
 
 import torch
 
 from .device import pick_device
 from .model import Model, Networks, build_model, place
+from .pretrained import Origin, is_pretrained, read_pretrained
 from .run import Run
 from .training import checkpoint
 
@@ -19,14 +21,16 @@ def load(
     networks: Networks | None = None,
     device: str = "cpu",
 ) -> Model:
-    """The model of a run directory, ready to encode and decode.
+    """The model of a run directory or of a folder that ``Model.save_pretrained`` wrote, ready to encode and decode.
 
     Args:
-        path: the run directory.
-        weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update).
+        path: the run directory or the folder.
+        weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update); a folder has one.
         networks: the encoder and the decoder, where the run was trained with networks of your own.
         device: ``"cpu"``, ``"cuda"``, ``"auto"``, …
     """
+    if is_pretrained(Path(path)):
+        return _load_pretrained(Path(path), weights=weights, networks=networks, device=device)
     run = Run.open(path)
     saved = checkpoint.load(run.path)
     if saved is None:
@@ -38,12 +42,37 @@ def model_from(
     run: Run, saved: checkpoint.Checkpoint, *, weights: str, device: str, networks: Networks | None = None
 ) -> Model:
     """The model of a run with one of the two sets of weights of a checkpoint."""
-    if weights not in WEIGHTS:
-        raise ValueError(f"weights must be 'averaged' or 'raw', got {weights!r}")
-    model = build_model(run.config, networks)
+    _require_weights(weights)
+    config = run.config
+    model = build_model(config, networks)
     # Buffers, such as the running statistics of a batch norm, have no average: they come from the raw weights.
     model.load_state_dict(_named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]))
+    results = run.results if run.results_path.is_file() else {}
+    scored = results.get("steps") == saved.state["step"]  # else it went on after it was scored
+    return _ready(model, Origin(config, weights, results if scored else {}), device)
+
+
+def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Networks | None) -> Model:
+    _require_weights(weights)
+    origin, tensors = read_pretrained(folder)
+    if origin.weights != weights:
+        raise ValueError(f"{folder} holds the {origin.weights} weights; load it with weights={origin.weights!r}")
+    model = build_model(origin.config, networks)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ValueError(f"{folder}: the weights do not fit its config.json: {' '.join(str(error).split())}") from None
+    return _ready(model, origin, device)
+
+
+def _ready(model: Model, origin: Origin, device: str) -> Model:
+    model.origin = origin
     return place(model, pick_device(device)).eval().requires_grad_(False)
+
+
+def _require_weights(weights: str) -> None:
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights must be 'averaged' or 'raw', got {weights!r}")
 
 
 def _named(saved: checkpoint.Checkpoint, prefix: str) -> dict[str, torch.Tensor]:

@@ -5,7 +5,9 @@ people use: NumPy in, NumPy out, in chunks, on whatever device the model is.
 """
 
 import copy
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,7 @@ from .latents import (
     VectorQuantizedLatent,
 )
 from .names import require_known
+from .pretrained import Origin, write_pretrained
 
 CHUNK = 256  # images a forward pass outside of training
 
@@ -70,6 +73,7 @@ class Model(nn.Module):
         self.decoder = decoder
         self.critic = critic
         self.resolution = resolution
+        self.origin: Origin | None = None  # of a trained model: where its weights come from
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
         latent = self.latent(self.encoder(images), generator)
@@ -115,6 +119,13 @@ class Model(nn.Module):
         generator = torch.Generator(self.device).manual_seed(seed)
         with torch.inference_mode():
             return self._decode(self.latent.sample(num_samples, generator))
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+        """Write ``config.json``, ``model.safetensors`` and a model card; ``qlae.load(folder)`` is this model again."""
+        if self.origin is None:
+            raise ValueError("only a model that qlae.load gave can be saved: one put together by hand has no config")
+        write_pretrained(Path(folder), self.origin, self.state_dict())
+        return Path(folder)
 
     def _decode(self, latents: Tensor) -> NDArray[np.uint8]:
         with torch.inference_mode():

@@ -11,6 +11,8 @@ from tyro.conf import subcommand
 
 from .._version import __version__
 from .data import Data
+from .explore import Explore
+from .export import Export
 from .runs import Evaluate, Report, Train
 from .score import Score
 from .study import Study
@@ -20,6 +22,8 @@ Command = (
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Study, subcommand("study")]
     | Annotated[Report, subcommand("report")]
+    | Annotated[Explore, subcommand("explore")]
+    | Annotated[Export, subcommand("export")]
     | Annotated[Score, subcommand("score")]
     | Annotated[Data, subcommand("data")]
 )
@@ -45,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(command))
 
 
-def _run(command: Train | Evaluate | Study | Report | Score | Data) -> int:
+def _run(command: Train | Evaluate | Study | Report | Explore | Export | Score | Data) -> int:
     try:
         command()
     except ValueError as error:

@@ -1,0 +1,42 @@
+"""The verb that opens a run in the browser: explore."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from .arguments import Directory
+
+
+@dataclass(frozen=True)
+class Explore:
+    """Open a page on this machine where you see what every code of a trained model means.
+
+    For example: qlae explore runs/quick
+    Needs `pip install 'qlae[explorer]'`; --export needs nothing but qlae.
+    """
+
+    run: Positional[Directory]
+    """The run directory."""
+    port: int = 8642
+    """On 127.0.0.1; where it is taken, a free one is used instead."""
+    browser: bool = True
+    """Whether to open the page in the browser."""
+    export: Annotated[Path | None, arg(metavar="DIR")] = None
+    """Write a page that needs no server to this folder instead, with some samples."""
+    export_samples: int = 12
+    """Samples on such a page."""
+    device: str = "cpu"
+    """auto, cpu, cuda, cuda:1, …; a CPU is fast enough for one picture at a time."""
+    quiet: bool = False
+    """No progress bars."""
+
+    def __call__(self) -> None:
+        from ..explorer import explore, open_run, save_page
+
+        if self.export is None:
+            explore(self.run, port=self.port, browser=self.browser, device=self.device, show=not self.quiet)
+            return
+        exploration = open_run(self.run, device=self.device, show=not self.quiet)
+        print(save_page(exploration, self.export, num_samples=self.export_samples, show=not self.quiet))

@@ -1,0 +1,16 @@
+"""The page: plain HTML, CSS and JavaScript, in the order in which they load."""
+
+from importlib.resources import files
+
+STYLE = "style.css"
+ICON = "icon.svg"
+SCRIPTS = (
+    *("pixels.js", "backend.js", "state.js", "elements.js", "slider.js", "latents.js", "stage.js", "samples.js"),
+    *("heatmap.js", "mix.js", "search.js", "naming.js", "app.js"),
+)
+
+
+def page_html(*extra_scripts: str) -> str:
+    """``index.html`` with its scripts, and others before them."""
+    tags = "\n".join(f'    <script defer src="{name}"></script>' for name in (*extra_scripts, *SCRIPTS))
+    return (files(__package__) / "index.html").read_text(encoding="utf-8").replace("    <!-- scripts -->", tags)

@@ -1,0 +1,187 @@
+"""A trained model for other programs: a folder to hand on, and encoder and decoder as ONNX.
+
+The ONNX files take and give the same arrays as ``Model.encode`` and ``Model.decode``: images (n, r, r, 3) uint8, codes
+(n, num_latents) int64, latents float32. They are checked against torch with onnxruntime before they are kept.
+"""
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .atomic import write_bytes
+from .latents import DiscreteLatent
+from .loading import load
+from .model import Model, Networks, to_uint8
+
+ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+OPSET = 18
+NUM_CHECKED = 16  # images that both run on
+MAX_LATENT_ERROR = 1e-3  # of the largest latent
+MIN_SAME_CODES = 0.98  # an entry between two values may round either way
+
+
+class OnnxCheck(NamedTuple):
+    """How far onnxruntime is from torch on the images of the check."""
+
+    latent_error: float  # the largest difference of a latent, as a share of the largest latent
+    same_codes: float  # share of the codes that agree; 1 where there are none
+    pixel_error: int  # the largest difference of a pixel, of 255
+
+
+class _Encode(nn.Module):
+    """Images (n, r, r, 3) uint8 → codes, if the model has any, and latents."""
+
+    def __init__(self, model: Model):
+        super().__init__()
+        self.encoder, self.latent = model.encoder, model.latent
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        output = self.latent(self.encoder(images.permute(0, 3, 1, 2).to(torch.float32) / 255))
+        return (output.z,) if output.codes is None else (output.codes, output.z)
+
+
+class _Decode(nn.Module):
+    """Codes, or latents of a model without codes → images (n, r, r, 3) uint8."""
+
+    def __init__(self, model: Model):
+        super().__init__()
+        self.latent, self.decoder = model.latent, model.decoder
+
+    def forward(self, code: Tensor) -> Tensor:
+        z = self.latent.to_values(code) if isinstance(self.latent, DiscreteLatent) else code
+        return to_uint8(self.decoder(z))
+
+
+def export_run(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    onnx: bool = False,
+    weights: str = "averaged",
+    networks: Networks | None = None,
+) -> list[Path]:
+    """Write the model of a run to a folder, as ``Model.save_pretrained`` does, and as ONNX if wanted; the files.
+
+    Args:
+        path: the run directory.
+        out: the folder.
+        onnx: also write ``encoder.onnx`` and ``decoder.onnx``.
+        weights: ``"averaged"`` or ``"raw"``.
+        networks: the encoder and the decoder, where the run was trained with networks of your own.
+    """
+    if onnx:
+        require_onnx()
+    model = load(path, weights=weights, networks=networks)
+    folder = model.save_pretrained(out)
+    if onnx:
+        export_onnx(model, folder)
+    return sorted(folder.iterdir())
+
+
+def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:
+    """Write ``encoder.onnx`` and ``decoder.onnx`` to a folder, checked; the number of images stays free."""
+    require_onnx()
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    model = model.cpu().eval()
+    discrete = isinstance(model.latent, DiscreteLatent)
+    images = _checked_images(model.resolution)
+    code = model.encode(images) if discrete else model.latents(images)
+    form = "codes" if discrete else "latents"
+    encoder = _to_onnx(_Encode(model), torch.from_numpy(images), "images", ["codes"] * discrete + ["latents"])
+    decoder = _to_onnx(_Decode(model), torch.from_numpy(code), form, ["images"])
+    check = check_onnx(model, encoder, decoder, images)
+    write_bytes(place / ENCODER, encoder)
+    write_bytes(place / DECODER, decoder)
+    return check
+
+
+def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[np.uint8]) -> OnnxCheck:
+    """Run both on images and compare with torch; an error if they differ by more than rounding."""
+    discrete = isinstance(model.latent, DiscreteLatent)
+    *codes, latents = _run(encoder, images=images)
+    expected = model.latents(images)
+    agree = (codes[0] == model.encode(images)).mean() if discrete else 1.0
+    # Where a code fell to the other side of a tie its latent follows; those entries are counted once, as codes.
+    kept = latents == latents
+    if discrete:
+        width = model.latent.num_outputs // model.latent.num_latents
+        kept = np.repeat(codes[0] == model.encode(images), width, axis=1)
+    error = float((np.abs(latents - expected) * kept).max() / max(np.abs(expected).max(), 1e-12))
+    code = model.encode(images) if discrete else expected
+    (decoded,) = _run(decoder, **{"codes" if discrete else "latents": code})
+    away = int(np.abs(decoded.astype(int) - model.decode(code).astype(int)).max())
+    check = OnnxCheck(error, float(agree), away)
+    if error > MAX_LATENT_ERROR or agree < MIN_SAME_CODES or away > 1:
+        raise RuntimeError(f"onnxruntime and torch disagree: {check}; nothing was written")
+    return check
+
+
+def require_onnx() -> None:
+    """An error that says what to install where a part of ONNX is missing."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise ValueError(f"--onnx needs {error.name}: pip install 'qlae[onnx]'") from None
+
+
+def _checked_images(side: int) -> NDArray[np.uint8]:
+    """Images that have both smooth parts and noise, since a check on noise alone says little about pictures."""
+    rng = np.random.default_rng(0)
+    corners = torch.from_numpy(rng.random((NUM_CHECKED, 3, 4, 4), np.float32))
+    smooth = nn.functional.interpolate(corners, size=(side, side), mode="bilinear").permute(0, 2, 3, 1).numpy()
+    noise = rng.normal(0, 0.05, smooth.shape)
+    return ((smooth + noise).clip(0, 1) * 255).astype(np.uint8)
+
+
+def _to_onnx(module: nn.Module, example: Tensor, name: str, outputs: list[str]) -> bytes:
+    with torch.no_grad(), _quietly():
+        program = torch.onnx.export(
+            module.eval(),
+            (example,),
+            input_names=[name],
+            output_names=outputs,
+            dynamic_shapes=({0: torch.export.Dim("n", min=1)},),
+            opset_version=OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+        assert program is not None
+        proto = program.model_proto
+    for entry in (*proto.graph.node, *proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        del entry.metadata_props[:]  # traces of the code, with the paths of this machine
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+def _run(model: bytes, **inputs: NDArray[Any]) -> list[NDArray[Any]]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return list(session.run(None, inputs))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """The exporter talks much, on several channels, about its own inner workings."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

@@ -1,0 +1,188 @@
+"""A folder to hand on: ``config.json``, ``model.safetensors`` and a model card, as users of model hubs know it.
+
+Unlike a run directory it holds one set of weights and nothing that only training needs. No pickle, no code: loading one
+executes nothing of it.
+"""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from ._version import __version__
+from .atomic import write_bytes, write_json
+from .config import RunConfig
+
+WEIGHTS_FILE = "model.safetensors"
+CARD = "README.md"
+LOCAL = ("path", "source_file")  # of a recipe: where files lie on one machine
+CARD_SCORES = (
+    *(("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"), ("D", "d"), ("I", "i"), ("C", "c")),
+    *(("active latents", "active"), ("PSNR (dB)", "psnr")),
+)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model's weights come from.
+
+    Attributes:
+        config: of the run.
+        weights: ``"averaged"`` or ``"raw"``.
+        results: of the run, as in ``results.json``; empty where it was not scored.
+    """
+
+    config: RunConfig
+    weights: str
+    results: dict[str, Any]
+
+
+def is_pretrained(folder: Path) -> bool:
+    """Whether a folder is one of these, rather than a run directory."""
+    return (folder / WEIGHTS_FILE).is_file() and not (folder / "checkpoint.json").exists()
+
+
+def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor]) -> None:
+    """Write the folder; the weights come last, so that a folder that has them is whole."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, not a folder; choose another")
+    if (folder / "checkpoint.json").exists():
+        raise ValueError(f"{folder} is a run directory; choose a folder of its own for the model")
+    folder.mkdir(parents=True, exist_ok=True)
+    origin = _without_places(origin)
+    write_json(folder / "config.json", origin.config.to_dict())
+    if origin.results:
+        write_json(folder / "results.json", origin.results)
+    write_bytes(folder / CARD, model_card(origin).encode())
+    metadata = {"format": "pt", "weights": origin.weights, "qlae": __version__}
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(held, metadata))
+
+
+def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
+    """What ``write_pretrained`` wrote; an error says which file is missing or damaged."""
+    path = folder / WEIGHTS_FILE
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            weights = (file.metadata() or {}).get("weights", "averaged")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); copy it again from where it came") from None
+    config = RunConfig.from_dict(_object(folder / "config.json"))
+    results = _object(folder / "results.json") if (folder / "results.json").is_file() else {}
+    return Origin(config, weights, results), tensors
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} is missing or no JSON object ({error}); copy it again from where it came") from None
+
+
+def _without_places(origin: Origin) -> Origin:
+    """The origin without the paths of the machine that it was trained on, which are nobody else's business."""
+    data, recipe = origin.config.data, origin.config.data.recipe
+    if recipe is not None and any(key in recipe for key in LOCAL):
+        data = dataclasses.replace(data, recipe=None)
+    results = dict(origin.results)
+    if "data" in results:
+        results["data"] = {key: value for key, value in results["data"].items() if key not in ("files", "skipped")}
+    return Origin(dataclasses.replace(origin.config, data=data), origin.weights, results)
+
+
+def model_card(origin: Origin) -> str:
+    """A model card: what the model is, its scores, and how to use it."""
+    config, results = origin.config, origin.results
+    data, latent = config.data, config.latent
+    scores = results.get(origin.weights, {})
+    found = [(label, key, scores[key]) for label, key in CARD_SCORES if key in scores]
+    lines = [
+        *_front_matter(origin, found),
+        f"# {config.model} on {data.name}",
+        "",
+        f"A `{config.model}` trained with [qlae](https://arxiv.org/abs/2305.18378) on {data.name} ({data.origin}, "
+        f"{data.resolution}×{data.resolution}, {data.num_images:,} images). It turns an image into "
+        f"{latent.num_latents} latents ({_latent_words(config)}) and back.",
+        "",
+        *_score_lines(origin, found),
+        "## Use",
+        "",
+        "```python",
+        "import qlae",
+        "",
+        *_use_lines(origin),
+        "```",
+        "",
+        "## Training",
+        "",
+        f"{results.get('steps', config.steps):,} updates of {config.batch_size} images, weight decay "
+        f"{config.optimizer.weight_decay:g}, seed {config.seed}, {config.network.size} networks of the "
+        f"{config.network.form} form; {origin.weights} weights. Everything else is in `config.json`.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _front_matter(origin: Origin, found: list[tuple[str, str, float]]) -> list[str]:
+    """YAML that hubs read; every value is JSON, which is YAML too."""
+    config = origin.config
+    lines = ["---", "library_name: qlae", 'tags: ["disentanglement", "representation-learning", "latent-quantization"]']
+    if found:
+        name = json.dumps(f"{config.model} on {config.data.name}")
+        metrics = [{"type": key, "name": label, "value": round(value, 4)} for label, key, value in found]
+        task = {"type": "feature-extraction"}
+        entry = {"task": task, "dataset": {"name": config.data.name, "type": config.data.name}, "metrics": metrics}
+        lines += ["model-index:", f"- name: {name}", f"  results: {json.dumps([entry], ensure_ascii=False)}"]
+    return [*lines, "---", ""]
+
+
+def _score_lines(origin: Origin, found: list[tuple[str, str, float]]) -> list[str]:
+    if not found:
+        return ["## Scores", "", "It was not scored.", ""]
+    told = f"{origin.results['num_samples']:,} samples"
+    if any(key == "infom" for _, key, _ in found):
+        told += f", InfoMEC protocol {origin.results['protocol']}"
+    return [
+        *("## Scores", ""),
+        "| " + " | ".join(label for label, _, _ in found) + " |",
+        "|" + "---|" * len(found),
+        "| " + " | ".join(_shown(key, value) for _, key, value in found) + " |",
+        *("", f"On {told}.", ""),
+    ]
+
+
+def _shown(key: str, value: float) -> str:
+    return f"{value:.0f}" if key == "active" else f"{value:.1f}" if key == "psnr" else f"{value:.3f}"
+
+
+def _latent_words(config: RunConfig) -> str:
+    latent = config.latent
+    if latent.kind in ("quantized", "finite-scalar"):
+        sizes = sorted(set(latent.values_each))
+        return f"each one of {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''} values"
+    if latent.kind == "vector-quantized":
+        return f"each one of {latent.num_values} vectors of {latent.vector_size} numbers"
+    return "continuous"
+
+
+def _use_lines(origin: Origin) -> list[str]:
+    config = origin.config
+    own = ", networks=(encoder, decoder)" if config.network.own else ""
+    raw = ', weights="raw"' if origin.weights == "raw" else ""
+    loaded = f'model = qlae.load("path/to/this/folder"{raw}{own})'
+    side, size = config.data.resolution, config.latent.num_latents
+    shape = f"images (n, {side}, {side}, 3) uint8"
+    if config.latent.kind in ("quantized", "finite-scalar", "vector-quantized"):
+        encoded = f"codes = model.encode(images)  # {shape} → (n, {size}) integers"
+        return [loaded, encoded, "images = model.decode(codes)"]
+    return [
+        loaded,
+        f"latents = model.latents(images)  # {shape} → (n, {size}) floats",
+        "images = model.decode(latents)",
+    ]

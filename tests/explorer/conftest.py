@@ -1,0 +1,150 @@
+"""Runs to explore, small enough to train here; an API to ask; a browser where there is one."""
+
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+from starlette.testclient import TestClient
+
+from qlae.explorer import Exploration, open_run
+from qlae.explorer.server import build_app
+from qlae.explorer.serving import bind
+from qlae.training import train
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
+
+
+@pytest.fixture(scope="session")
+def run_path(tmp_path_factory, tiny_data):
+    """A `qlae` on 40 images of 16×16, trained for long enough to use its codes."""
+    path = tmp_path_factory.mktemp("explorer") / "run"
+    train("qlae", tiny_data, out=path, steps=300, num_values=5, **OPTIONS)
+    return path
+
+
+@pytest.fixture
+def run_copy(run_path, tmp_path):
+    """The same run, to write names into."""
+    return shutil.copytree(run_path, tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def folder_path(tmp_path_factory):
+    """A run on a folder of one's own pictures, without sources."""
+    place = tmp_path_factory.mktemp("own")
+    rng = np.random.default_rng(0)
+    (place / "pictures").mkdir()
+    for i in range(24):
+        pixels = np.full((20, 20, 3), rng.integers(0, 256, 3), np.uint8)
+        Image.fromarray(pixels).save(place / "pictures" / f"{i:02d}.png")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QLAE_CACHE", str(place / "cache"))
+        from qlae.data import load_data
+
+        data = load_data(place / "pictures", resolution=16)
+        train("ae", data, out=place / "run", steps=20, num_latents=4, **OPTIONS)
+    return place / "run"
+
+
+@pytest.fixture(scope="session")
+def exploration(run_path) -> Exploration:
+    return open_run(run_path, show=False)
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A client of an exploration, which asks as the page would."""
+
+    def of(exploration: Exploration) -> TestClient:
+        return TestClient(build_app(exploration), base_url="http://127.0.0.1:8642", raise_server_exceptions=False)
+
+    return of
+
+
+@pytest.fixture(scope="session")
+def api(exploration, client) -> TestClient:
+    return client(exploration)
+
+
+class Served:
+    """A real server of a run, in a thread."""
+
+    def __init__(self, exploration: Exploration):
+        import uvicorn
+
+        bound = bind(0)
+        self.address = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+        self.server = uvicorn.Server(uvicorn.Config(build_app(exploration), log_level="warning"))
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [bound]}, daemon=True)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join()
+
+
+@pytest.fixture(scope="session")
+def serve():
+    """Serve explorations until all tests are over; each has one server."""
+    running = {}
+
+    def start(exploration: Exploration) -> str:
+        if exploration not in running:
+            running[exploration] = Served(exploration)
+        return running[exploration].address
+
+    yield start
+    for served in running.values():
+        served.stop()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="browser tests left out: pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("browser tests left out: no Chromium here (apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open an address; console errors, page errors and requests elsewhere fail the test when it ends."""
+    contexts, wrong = [], []
+
+    def opened(address: str, **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda message: wrong.append(message.text) if _wrong(message) else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: None if _own(request.url, address) else wrong.append(request.url))
+        page.goto(address)
+        page.wait_for_selector("html[data-ready]")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def _wrong(message) -> bool:
+    ours = message.text.startswith("Canvas2D: Multiple readback")  # these tests read pixels, the page does not
+    return message.type in ("error", "warning") and not ours
+
+
+def _own(url: str, address: str) -> bool:
+    return url.startswith((address.rpartition("/")[0], "data:", "blob:"))

@@ -1,0 +1,205 @@
+"""What the page is told about a run: controls, names, search, and the page that is saved."""
+
+import json
+
+import numpy as np
+import pytest
+
+from qlae.explorer import open_run, save_page
+from qlae.explorer.controls import active_latents, build_controls, meanings
+from qlae.explorer.naming import Names, clean
+from qlae.explorer.saved import sheet
+from qlae.explorer.search import nearest, sharing
+from qlae.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
+from qlae.presets import MODELS
+from qlae.training import train
+
+
+def test_ticks_stand_at_the_values_of_the_codebook():
+    latent = QuantizedLatent(2, 3)
+    latent.values.data[0] = latent.values.data.new_tensor([0.4, -0.1, 0.2])
+    codes = np.array([[0, 1], [0, 1], [2, 1]])
+    first, second = build_controls(latent, codes, {})
+    assert first.kind == "values"
+    assert first.values == pytest.approx([0.4, -0.1, 0.2])
+    assert first.order == [1, 2, 0]  # by position, since values may cross as they are learned
+    assert first.counts == [0, 1, 2]
+    assert (first.num_used, first.num_values) == (2, 3)
+    assert (first.low, first.high) == pytest.approx((-0.1, 0.4))
+    assert first.active
+    assert not second.active
+
+
+def test_the_grid_and_the_vectors_have_controls_too():
+    (grid,) = build_controls(FiniteScalarLatent(1, 5), np.array([[0], [4]]), {})
+    assert grid.values == [-0.5, -0.25, 0.0, 0.25, 0.5]
+    (vectors,) = build_controls(VectorQuantizedLatent(1, 50, 4), np.array([[7], [7], [3]]), {})
+    assert (vectors.kind, vectors.order, vectors.counts, vectors.steps) == ("vectors", [7, 3], [2, 1], [7, 3])
+    assert vectors.num_values == 50
+
+
+def test_a_slider_covers_the_range_of_a_continuous_latent():
+    form = np.array([[-2.0, 0.0], [0.0, 0.01], [4.0, 0.0]], np.float32)
+    first, second = build_controls(ContinuousLatent(2), form, {})
+    assert (first.kind, first.low, first.high) == ("range", -2.0, 4.0)
+    assert sum(first.counts) == 3
+    assert first.steps[0] == -2.0
+    assert first.steps[-1] == 4.0
+    assert first.active
+    assert not second.active
+
+
+def test_a_constant_continuous_latent_still_has_a_slider():
+    (only,) = build_controls(ContinuousLatent(1), np.full((3, 1), 2.0, np.float32), {})
+    assert (only.low, only.high, only.active) == (1.5, 2.5, False)
+
+
+def test_latents_are_named_after_the_source_they_tell_most_about():
+    scores = {"nmi": [[0.1, 0.0], [0.7, 0.0]], "informative_latents": [True, False]}
+    assert meanings(scores, 2) == [(1, 0.7), (None, None)]
+    assert meanings({}, 2) == [(None, None), (None, None)]
+
+
+def test_the_run_says_which_latents_are_active():
+    assert active_latents(np.zeros((3, 2), int), {"active_latents": [True, False]}).tolist() == [True, False]
+
+
+def test_sharing_finds_every_row_with_the_value():
+    form = np.array([[0, 1], [1, 1], [1, 0], [1, 2]])
+    assert sharing(form, 0, 1, 10).rows == [1, 2, 3]
+    few = sharing(form, 0, 1, 2)
+    assert (few.rows, few.total) == ([1, 3], 3)
+    assert sharing(form, 1, 9, 5).rows == []
+    assert sharing(np.array([[0.0], [3.0], [2.0]]), 0, 2.2, 2).rows == [2, 1]
+
+
+def test_nearest_counts_latents_that_differ_and_then_how_far():
+    latent = QuantizedLatent(2, 3)
+    form = np.array([[0, 0], [0, 2], [0, 1], [2, 2]])
+    controls = build_controls(latent, form, {})
+    found = nearest(form, np.array([0, 0]), controls, 4)
+    assert found.rows == [0, 2, 1, 3]
+    assert found.distances == [0, 1, 1, 2]
+
+
+def test_nearest_measures_continuous_latents_in_their_deviations():
+    form = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 0.1], [-10.0, -0.1]], np.float32)
+    found = nearest(form, form[0], build_controls(ContinuousLatent(2), form, {"active_latents": [True, True]}), 3)
+    assert found.rows[0] == 0
+    assert found.distances[1] == pytest.approx(found.distances[2], abs=0.01)
+
+
+def test_names_are_kept_whole_and_can_be_taken_back(tmp_path):
+    names = Names(tmp_path / "names.json", [4, 0])
+    assert names.read() == {"latents": {}, "values": {}}
+    names.rename(0, None, "  wall\n hue ")
+    names.rename(0, 3, "réd 🟥")
+    assert json.loads((tmp_path / "names.json").read_text()) == {
+        "latents": {"0": "wall hue"},
+        "values": {"0": {"3": "réd 🟥"}},
+    }
+    names.rename(0, 3, "")
+    assert Names(tmp_path / "names.json", [4, 0]).read() == {"latents": {"0": "wall hue"}, "values": {}}
+    assert [path.name for path in tmp_path.iterdir()] == ["names.json"]
+
+
+@pytest.mark.parametrize(
+    ("latent", "value", "told"), [(2, None, "latents run from 0 to 1"), (0, 4, "run from 0 to 3"), (1, 0, "continuous")]
+)
+def test_names_of_nothing_are_refused(tmp_path, latent, value, told):
+    with pytest.raises(ValueError, match=told):
+        Names(tmp_path / "names.json", [4, 0]).rename(latent, value, "x")
+    assert not (tmp_path / "names.json").exists()
+
+
+def test_long_names_are_refused():
+    with pytest.raises(ValueError, match="at most 60 characters, got 61"):
+        clean("x" * 61)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"latents": [], "values": {}}', '{"latents": {"x": "y"}, "values": {}}']
+)
+def test_a_damaged_file_of_names_is_told_of(run_copy, content):
+    (run_copy / "names.json").write_text(content)
+    with pytest.raises(ValueError, match=r"names.json is not a file of names .* mend it or move it away"):
+        open_run(run_copy, show=False)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_can_be_explored(tmp_path, tiny_data, model):
+    path = tmp_path / "run"
+    train(model, tiny_data, out=path, size="small", steps=2, batch_size=8, device="cpu", show=False, evaluate=False)
+    explored = open_run(path, show=False)  # never scored: it is scored now
+    described = explored.describe()
+    json.dumps(described, allow_nan=False)
+    assert len(described["latents"]) == explored.num_latents
+    code = explored.to_code(explored.sample(3)["code"])
+    assert explored.decode(code[None]).shape == (1, 16, 16, 3)
+    np.testing.assert_array_equal(explored.pictures([5, 2]), tiny_data.images[explored.indices[[5, 2]]])
+    assert explored.find_nearest(code, 3).rows[0] == 3 or explored.find_nearest(code, 3).distances[0] == 0
+    for control in explored.controls:
+        for step in control.steps:
+            explored.require_value(control.index, step)
+
+
+def test_a_run_that_went_on_is_scored_again(run_copy, tiny_data):
+    results = json.loads((run_copy / "results.json").read_text())
+    (run_copy / "results.json").write_text(json.dumps(results | {"steps": 1}))
+    assert open_run(run_copy, show=False).results["steps"] == 300
+
+
+def test_without_its_images_reconstructions_stand_in(run_copy):
+    config = json.loads((run_copy / "config.json").read_text())
+    config["data"]["recipe"] = None
+    (run_copy / "config.json").write_text(json.dumps(config))
+    with pytest.warns(UserWarning, match="reconstructions stand in"):
+        explored = open_run(run_copy, show=False)
+    assert not explored.describe()["has_images"]
+    np.testing.assert_array_equal(explored.pictures([1]), explored.decode(explored.form[[1]]))
+
+
+def test_a_folder_without_sources(folder_path):
+    explored = open_run(folder_path, show=False)
+    described = explored.describe()
+    assert described["nmi"] is None
+    assert described["source_names"] == []
+    assert explored.sample(0)["sources"] == []
+
+
+def test_an_untrained_folder_is_no_run(tmp_path):
+    with pytest.raises(ValueError, match="is not a run directory"):
+        open_run(tmp_path)
+
+
+def test_tiles_of_a_sheet_are_in_order(rng):
+    import io
+
+    from PIL import Image
+
+    tiles = rng.integers(0, 256, (19, 4, 4, 3)).astype(np.uint8)
+    pixels = np.asarray(Image.open(io.BytesIO(sheet(tiles))))
+    assert pixels.shape == (8, 64, 3)
+    np.testing.assert_array_equal(pixels[:4, 8:12], tiles[2])
+    np.testing.assert_array_equal(pixels[4:, :4], tiles[16])
+
+
+def test_a_saved_page_never_lands_among_other_files(exploration, tmp_path):
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(ValueError, match=r"holds other files \(thesis.tex, …\)"):
+        save_page(exploration, tmp_path, show=False)
+    with pytest.raises(ValueError, match="is a file, not a folder"):
+        save_page(exploration, tmp_path / "thesis.tex", show=False)
+    with pytest.raises(ValueError, match="1 to 500 samples, got 0"):
+        save_page(exploration, tmp_path / "page", num_samples=0, show=False)
+
+
+def test_a_saved_page_is_whole_and_can_be_written_again(exploration, tmp_path):
+    first = save_page(exploration, tmp_path / "page", num_samples=2, show=False)
+    text = (tmp_path / "page" / "saved.js").read_text()
+    assert save_page(exploration, tmp_path / "page", num_samples=2, show=False) == first
+    assert (tmp_path / "page" / "saved.js").read_text() == text
+    content = json.loads(text.removeprefix("window.qlaeSaved = ").removesuffix(";\n"))
+    assert len(content["samples"]) == 2
+    assert str(tmp_path) not in text  # nothing of this machine
+    assert 'src="saved.js"' in first.read_text()

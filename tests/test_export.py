@@ -1,0 +1,214 @@
+"""A model handed on: a folder that loads again, its card, and ONNX that agrees with torch."""
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from torch import nn
+
+import qlae
+from qlae.cli import main
+from qlae.presets import MODELS
+from qlae.pretrained import Origin, model_card
+from qlae.training import train
+
+OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, tiny_data):
+    return train("qlae", tiny_data, out=tmp_path_factory.mktemp("export") / "run", steps=40, **OPTIONS).path
+
+
+def test_a_folder_is_the_model_again(run, tmp_path, tiny_data):
+    model = qlae.load(run)
+    assert model.save_pretrained(tmp_path / "model") == tmp_path / "model"
+    again = qlae.load(tmp_path / "model")
+    codes = model.encode(tiny_data.images)
+    np.testing.assert_array_equal(again.encode(tiny_data.images), codes)
+    np.testing.assert_array_equal(again.decode(codes), model.decode(codes))
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert names == {"config.json", "model.safetensors", "README.md", "results.json"}
+
+
+def test_a_folder_saved_twice_is_the_same(run, tmp_path):
+    qlae.load(run).save_pretrained(tmp_path / "first")
+    qlae.load(tmp_path / "first").save_pretrained(tmp_path / "second")
+    for name in ("config.json", "results.json", "README.md"):
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_has_a_folder(tmp_path, tiny_data, model):
+    train(model, tiny_data, out=tmp_path / "run", steps=1, evaluate=False, **OPTIONS)
+    first = qlae.load(tmp_path / "run")
+    again = qlae.load(first.save_pretrained(tmp_path / "model"))
+    for name, tensor in first.state_dict().items():
+        assert torch.equal(again.state_dict()[name], tensor), name
+    assert "It was not scored" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_raw_weights_are_told_apart(run, tmp_path):
+    qlae.load(run, weights="raw").save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="holds the raw weights; load it with weights='raw'"):
+        qlae.load(tmp_path)
+    raw = qlae.load(run, weights="raw").state_dict()
+    assert all(
+        torch.equal(tensor, raw[name]) for name, tensor in qlae.load(tmp_path, weights="raw").state_dict().items()
+    )
+    with pytest.raises(ValueError, match="weights must be 'averaged' or 'raw', got 'best'"):
+        qlae.load(tmp_path, weights="best")
+    assert 'weights="raw"' in (tmp_path / "README.md").read_text()
+
+
+def test_the_card_has_the_scores(run, tmp_path):
+    qlae.load(run).save_pretrained(tmp_path)
+    card = (tmp_path / "README.md").read_text()
+    scores = json.loads((run / "results.json").read_text())["averaged"]
+    front = card.split("---\n")[1]
+    assert "library_name: qlae" in front
+    metrics = json.loads(front.split("results: ")[1])[0]["metrics"]
+    assert {"type": "infom", "name": "InfoM", "value": round(scores["infom"], 4)} in metrics
+    assert f"| {scores['infom']:.3f} | {scores['infoe']:.3f} | {scores['infoc']:.3f} |" in card
+    assert "rendered, 16×16, 40 images" in card
+    assert "4 latents (each one of 4 values)" in card
+
+
+def test_scores_of_an_earlier_step_are_not_told(run, tmp_path, tiny_data):
+    results = json.loads((run / "results.json").read_text())
+    model = qlae.load(run)
+    assert model.origin.results == results
+    card = model_card(Origin(model.origin.config, "averaged", {}))
+    assert "It was not scored" in card
+
+
+def test_paths_of_this_machine_stay_here(tmp_path, tiny_data):
+    np.savez(tmp_path / "mine.npz", images=np.asarray(tiny_data.images))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QLAE_CACHE", str(tmp_path / "cache"))
+        data = qlae.load_data(tmp_path / "mine.npz", resolution=16)
+        train("ae", data, out=tmp_path / "run", steps=1, num_latents=3, **OPTIONS)
+    qlae.load(tmp_path / "run").save_pretrained(tmp_path / "model")
+    for path in (tmp_path / "model").glob("*.[jm]*"):
+        assert str(tmp_path).encode() not in path.read_bytes()
+
+
+def test_networks_of_ones_own(tmp_path, tiny_data):
+    networks = (
+        nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 4)),
+        nn.Sequential(nn.Linear(4, 3 * 16 * 16), nn.Unflatten(1, (3, 16, 16))),
+    )
+    options = {key: value for key, value in OPTIONS.items() if key != "size"}
+    train("qlae", tiny_data, out=tmp_path / "run", networks=networks, steps=2, evaluate=False, **options)
+    model = qlae.load(tmp_path / "run", networks=networks)
+    model.save_pretrained(tmp_path / "model")
+    again = qlae.load(tmp_path / "model", networks=networks)
+    np.testing.assert_array_equal(again.encode(tiny_data.images), model.encode(tiny_data.images))
+    with pytest.raises(ValueError, match=r"give them: networks=\(encoder, decoder\)"):
+        qlae.load(tmp_path / "model")
+    assert "networks=(encoder, decoder)" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_only_trained_models_are_saved(run, tmp_path):
+    model = qlae.load(run)
+    model.origin = None
+    with pytest.raises(ValueError, match=r"only a model that qlae.load gave can be saved"):
+        model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="is a run directory; choose a folder of its own"):
+        qlae.load(run).save_pretrained(run)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match="is a file, not a folder"):
+        qlae.load(run).save_pretrained(tmp_path / "file")
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 100, b"\x80\x04K\x01.", None])
+def test_damaged_weights_are_told_of(run, tmp_path, damage):
+    qlae.load(run).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-10] if damage is None else damage)
+    with pytest.raises(ValueError, match=r"model.safetensors cannot be read .* copy it again"):
+        qlae.load(tmp_path)
+
+
+def test_a_folder_that_does_not_fit_together_is_told_of(run, tmp_path):
+    qlae.load(run).save_pretrained(tmp_path)
+    tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
+    tensors.pop("encoder.head.bias")
+    safetensors.torch.save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"do not fit its config.json.*encoder.head.bias"):
+        qlae.load(tmp_path)
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ValueError, match=r"config.json is missing"):
+        qlae.load(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def exported(run, tmp_path_factory, tiny_data):
+    pytest.importorskip("onnxscript", reason="ONNX tests left out: pip install 'qlae[onnx]'")
+    from qlae.export import export_onnx
+
+    out = tmp_path_factory.mktemp("onnx")
+    return qlae.load(run), out, export_onnx(qlae.load(run), out)
+
+
+def test_onnx_gives_what_torch_gives(exported, tiny_data):
+    import onnxruntime
+
+    model, out, check = exported
+    assert check.same_codes > 0.99
+    assert check.pixel_error <= 1
+    encoder = onnxruntime.InferenceSession(out / "encoder.onnx")
+    decoder = onnxruntime.InferenceSession(out / "decoder.onnx")
+    for images in (tiny_data.images[:1], tiny_data.images):  # any number of them
+        codes, latents = encoder.run(None, {"images": images})
+        np.testing.assert_array_equal(codes, model.encode(images))
+        np.testing.assert_allclose(latents, model.latents(images), atol=1e-6)
+        (decoded,) = decoder.run(None, {"codes": codes})
+        assert decoded.dtype == np.uint8
+        assert np.abs(decoded.astype(int) - model.decode(codes)).max() <= 1
+
+
+def test_onnx_holds_no_paths(exported):
+    _, out, _ = exported
+    for path in out.iterdir():
+        assert b"/qlae/" not in path.read_bytes()
+        assert b".py" not in path.read_bytes()
+
+
+def test_onnx_that_disagrees_is_not_kept(exported, tiny_data):
+    from qlae.export import check_onnx
+
+    model, out, _ = exported
+    other = qlae.load(model.save_pretrained(out / "other"))
+    for parameter in other.decoder.parameters():
+        parameter.mul_(0.5)
+    with pytest.raises(RuntimeError, match="onnxruntime and torch disagree"):
+        check_onnx(other, *((out / f"{part}.onnx").read_bytes() for part in ("encoder", "decoder")), tiny_data.images)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_as_onnx(tmp_path, tiny_data, model):
+    from qlae.export import export_onnx
+
+    train(model, tiny_data, out=tmp_path / "run", steps=5, evaluate=False, **OPTIONS)
+    assert export_onnx(qlae.load(tmp_path / "run"), tmp_path).pixel_error <= 1
+
+
+def test_the_command(run, tmp_path, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(run), "--out", str(tmp_path / "model")])
+    assert stop.value.code == 0
+    assert str(tmp_path / "model" / "model.safetensors") in capsys.readouterr().out
+    assert qlae.load(tmp_path / "model").origin.weights == "averaged"
+
+
+def test_missing_parts_are_named(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnxscript", None)
+    with pytest.raises(SystemExit) as stop:
+        main(["export", str(run), "--onnx", "--out", str(tmp_path / "model")])
+    assert stop.value.code == 2
+    assert "--onnx needs onnxscript: pip install 'qlae[onnx]'" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
