@@ -138,6 +138,7 @@ def test_rank_correlations(folder):
     assert by_name["InfoE and I"].rho is None  # I is constant here
     ours = {(found.what, found.where): found for found in with_published(summarise(folder))}
     assert ours["InfoM, ours and published", "shapes3d"].rho == pytest.approx(1.0)
+    assert ours["InfoM, ours and published", "shapes3d"].p == pytest.approx(2 / 6)  # of the orders of three
     assert ours["InfoM, ours and published", "all data sets"].num_points == 6
     assert spearman("x", "y", [(1.0, 2.0)]).rho is None
 

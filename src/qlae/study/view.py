@@ -21,23 +21,28 @@ MAX_ERRORS = 5
 
 
 def status_table(index: Index, *, title: str) -> Table:
-    """One row a data set and model: how many of its runs are in each state, of each stage."""
+    """One row a data set and model: runs done of each stage, the value selected, and what is running or failed."""
     table = Table(title=title, title_justify="left")
-    for name in ("data", "model", "stage"):
+    for name in ("data", "model"):
         table.add_column(name)
-    for state in STATES:
-        table.add_column(state, justify="right")
-    table.add_column("selected", justify="right")
-    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for name in ("tuned", "value", "rerun", "running", "failed"):
+        table.add_column(name, justify="right")
+    groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in index.runs.values():
-        groups.setdefault((entry.data, entry.model, entry.stage), []).append(entry)
-    for (data, model, stage), entries in sorted(groups.items()):
-        counts = [sum(entry.state == state for entry in entries) for state in STATES]
-        chosen = [c for c in index.selected.get(f"{data}/{model}", []) if c["selected"]]
-        value = f"{chosen[0]['value']:g}" if chosen and stage == "tune" else ""
-        cells = [str(count) if count else "·" for count in counts]
-        table.add_row(data, model, stage, *cells, value, style="red" if counts[2] else None)
+        groups.setdefault((entry.data, entry.model), []).append(entry)
+    data_sets = list(dict.fromkeys(data for data, _ in groups))
+    for (data, model), entries in sorted(groups.items(), key=lambda item: data_sets.index(item[0][0])):
+        chosen = [c["value"] for c in index.selected.get(f"{data}/{model}", []) if c["selected"]]
+        value = f"{chosen[0]:g}" if chosen else "·"
+        counts = [sum(entry.state == state for entry in entries) for state in ("running", "failed")]
+        cells = [_done(entries, "tune"), value, _done(entries, "rerun"), *(str(count or "·") for count in counts)]
+        table.add_row(data, model, *cells, style="red" if counts[1] else None)
     return table
+
+
+def _done(entries: list[Entry], stage: str) -> str:
+    of_stage = [entry.state == "done" for entry in entries if entry.stage == stage]
+    return f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·"
 
 
 def summary(index: Index, num_workers: int, plan: Plan) -> Text:
@@ -70,7 +75,7 @@ def shown(folder: StudyFolder, plan: Plan, engine: Engine, *, show: bool = True)
     with Live(console=Console(stderr=True), refresh_per_second=2) as live:
 
         def draw(index: Index) -> None:
-            live.update(Group(status_table(index, title=title), summary(index, engine.num_workers, plan)))
+            live.update(Group(summary(index, engine.num_workers, plan), status_table(index, title=title)))
 
         yield draw
 
