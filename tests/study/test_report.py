@@ -150,6 +150,9 @@ def test_vignettes_move_as_they_must(rng):
     assert bins["infom"][2] < bins["infom"][1]  # many bins make every latent tell of every source
     k = by_neighbours(sources, latents, (3,))
     assert k["infom"] == [pytest.approx(infomec(sources, latents).infom)]
+    assert (
+        by_depth(sources + 0.1 * rng.normal(size=sources.shape), latents, (8,))["i"][0] > 0.8
+    )  # R² of continuous ones
     depth = by_depth(sources, latents, (1, 8))
     assert depth["i"][0] < 0.7 < depth["i"][1]
     assert depth["d"][1] > 0.5

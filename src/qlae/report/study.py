@@ -70,6 +70,7 @@ def notes(summary: Summary) -> list[str]:
     steps = sorted({result["steps"] for group in summary.groups.values() for result in group.results})
     updates = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     told = [f"Data: {'; '.join(summary.origins())}. {updates} updates a run; the paper made 200,000 at 64×64."]
+    told[0] += f" Scored on up to {summary.plan.num_samples:,} samples by the protocol {summary.plan.protocol}."
     told += [NOT_THE_SAME] if "rendered" in used else []
     return [*told, CELLS, INFORMATIVE]
 

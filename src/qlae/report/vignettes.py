@@ -18,7 +18,7 @@ from ..metrics.dci import specificity
 from ..metrics.forest import forest_by_depth
 from ..metrics.infomec import concentration
 from ..metrics.information import nmi
-from ..metrics.inputs import check_latents
+from ..metrics.inputs import check_latents, check_sources
 from ..metrics.protocols import find_protocol
 from ..presets import MODELS
 from .aggregate import Group, Summary
@@ -76,34 +76,35 @@ def by_neighbours(sources: NDArray[Any], latents: NDArray[Any], points: Sequence
 
 def _by_nmi(sources: NDArray[Any], latents: NDArray[Any], matrices: Iterable[NDArray[np.float64]]) -> Curves:
     active = find_protocol("paper").active(check_latents(latents))
-    varying = np.ptp(sources, axis=0) > 0
+    varying = check_sources(sources).varying
     kept = [matrix[np.ix_(varying, active)] for matrix in matrices]
     return {"infom": [concentration(m.T) for m in kept], "infoc": [concentration(m) for m in kept]}
 
 
 def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
     """D, I and C where all forests are cut off at one depth, split and seeded as `qlae.metrics.dci` does."""
+    checked = check_sources(sources)
     order = np.random.default_rng(0).permutation(len(sources))
     cut = min(int(np.ceil(0.9 * len(order))), len(order) - 1)
     train, test = order[:cut], order[cut:]
-    forests = [
-        forest_by_depth(
+    forests = []
+    for i in np.flatnonzero(checked.varying).tolist():
+        column: NDArray[Any] = checked.labels[:, i] if checked.discrete[i] else checked.values[:, i]
+        forest = forest_by_depth(
             latents[train],
             column[train],
             latents[test],
             column[test],
             depths=points,
-            classify=True,
+            classify=checked.discrete[i],
             num_trees=NUM_TREES,
             max_features="sqrt",
             seed=0,
             n_jobs=None,
         )
-        for column in sources.T
-        if np.ptp(column) > 0
-    ]
+        forests.append(forest)
     importance = np.stack([forest.importances for forest in forests])  # (n_s, depths, n_z)
-    accuracy = np.stack([forest.scores for forest in forests]).mean(0)
+    accuracy = np.maximum([forest.scores for forest in forests], 0.0).mean(0)
     at = range(len(points))
     return {
         "d": [specificity(importance[:, n].T) for n in at],

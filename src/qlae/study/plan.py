@@ -5,6 +5,7 @@ value with the best InfoM among those whose PSNR is near the best, *rerun* train
 plain data: reading one executes nothing and loads no torch.
 """
 
+import inspect
 import json
 import math
 import re
@@ -18,10 +19,13 @@ from typing import Any
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
 from ..names import require_known
-from ..presets import MODELS, SIZES
+from ..presets import MODELS, SIZES, resolve
 
-#: What a model may be told beside its grid, for all models at the top of a plan or for one under its name.
+PLACED = ("model", "data", "num_sources", "own_networks", "seed")  # what the study itself says to `presets.resolve`
+#: What a model may be told beside its grid, for all models at the top of a plan or for one under its name: whatever
+#: `presets.resolve` takes.
 MODEL_OPTIONS = {
+    **{name: object for name in inspect.signature(resolve).parameters if name not in PLACED},
     **{"form": str, "size": str, "steps": int, "batch_size": int, "learning_rate": float, "weight_decay": float},
     **{"weights": dict, "warm_up": int, "num_latents": int, "num_values": (int, list), "fixed_values": bool},
 }
@@ -185,7 +189,7 @@ def _check(said: Mapping[str, Any], allowed: Mapping[str, Any], where: str) -> N
     for key, value in said.items():
         kind = allowed[require_known(key, allowed, f"entry of {where}")]
         kinds = kind if isinstance(kind, tuple) else (kind, int) if kind is float else (kind,)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & set(kinds)):
             names = " or ".join(_KINDS[k] for k in kinds if not (k is int and float in kinds))
             raise ValueError(f"{where}: {key} must be {names}, got {value!r}")
 

@@ -30,6 +30,7 @@ COLLECTED = (
     *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz"),
     *("checkpoint.safetensors", "checkpoint.json"),
 )
+SPARE = ("previous.safetensors", "previous.json")  # of no use to a finished run, and half of its size
 
 _kept: dict[str, "SourceDataset"] = {}  # the data of the last job
 
@@ -64,6 +65,8 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
             metrics=job.metrics,
             show=False,
         )
+        for name in SPARE:
+            (run.path / name).unlink(missing_ok=True)
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         return {
