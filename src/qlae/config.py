@@ -10,6 +10,8 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+PRECISIONS = ("float32", "bfloat16")
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -81,6 +83,7 @@ class RunConfig:
     batch_size: int = 128
     steps: int = 200_000
     seed: int = 0
+    precision: str = "float32"  # of the networks' weights and activations: float32, bfloat16
     average_decay: float = 0.9995  # of the exponential average of the weights
     log_every: int = 100
 
@@ -110,6 +113,10 @@ class RunConfig:
                 raise ValueError(f"{name} must not be negative, got {size}")
         if not 0 < self.optimizer.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be above 0, got {self.optimizer.learning_rate}")
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
+        if self.precision != "float32" and self.objective == "adversarial":
+            raise ValueError("a GAN's gradient penalty is differentiated twice and needs precision float32")
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"average_decay must lie in [0, 1), got {self.average_decay}")
 

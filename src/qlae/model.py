@@ -76,8 +76,14 @@ class Model(nn.Module):
         self.origin: Origin | None = None  # of a trained model: where its weights come from
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
-        latent = self.latent(self.encoder(images), generator)
-        return ModelOutput(self.decoder(latent.z), latent)
+        """Images (b, 3, r, r) in [0, 1]; networks run in the precision of their weights, latents in that of images."""
+        latent = self.latent(self._in_its_precision(self.encoder, images), generator)
+        return ModelOutput(self._in_its_precision(self.decoder, latent.z), latent)
+
+    @staticmethod
+    def _in_its_precision(network: nn.Module, inputs: Tensor) -> Tensor:
+        outputs: Tensor = network(inputs.to(next(network.parameters(), inputs).dtype))
+        return outputs.to(inputs.dtype)
 
     @property
     def device(self) -> torch.device:

@@ -172,6 +172,7 @@ def resolve(
     num_values: int | Sequence[int] | None = None,
     fixed_values: bool = False,
     own_networks: bool = False,
+    precision: str = "float32",
     seed: int = 0,
 ) -> RunConfig:
     """The whole config behind a model's name; what is not given is the paper's.
@@ -188,6 +189,8 @@ def resolve(
         num_values: values a codebook, one number or one a latent.
         fixed_values: keep the codebooks where they start instead of learning them.
         own_networks: whether the caller brings encoder and decoder.
+        precision: of the networks' weights and activations, ``"float32"`` or ``"bfloat16"``; everything else, the
+            weights that the optimizer moves included, is in float32.
     """
     preset = MODELS[require_known(model, MODELS, "model")]
     require_known(form, FORMS, "form")
@@ -227,6 +230,7 @@ def resolve(
         batch_size=trained.batch_size if batch_size is None else batch_size,
         steps=trained.steps if steps is None else steps,
         seed=seed,
+        precision=precision,
     )
 
 

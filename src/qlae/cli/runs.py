@@ -47,6 +47,8 @@ class Train:
     """Values a codebook, one number or one a latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
     fixed_values: bool = False
     """Keep the values of the codebooks where they start, instead of learning them."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of the networks' weights and activations; the rest is in float32. GANs take float32."""
     seed: int = 0
     """Of the weights and the batches."""
     out: OptionalPath = None
@@ -68,7 +70,7 @@ class Train:
 
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
         passed_on = (
-            "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values seed "
+            "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values precision seed "
             "device threads checkpoint_seconds evaluate"
         )
         chosen = {name: getattr(self, name) for name in passed_on.split()}

@@ -5,7 +5,7 @@ parameter (gradients, moments, averages) is a buffer of the same layout. What wo
 tensors (optimizer, average, clipping) is then a few operations on large ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,21 @@ class FlatParameters:
 
     Args:
         groups: lists of parameters, none twice; all on one device and of one type.
+        reduced: those among them that become copies in ``precision`` of their stretch, instead of views of it.
 
     Attributes:
-        values: the buffer (num_entries,); writing to it is writing to the parameters.
+        values: the buffer (num_entries,); writing to it is writing to the parameters, once ``refresh`` is called where
+            some are copies.
         stretches: the slice of each group.
     """
 
-    def __init__(self, groups: Sequence[Sequence[nn.Parameter]]):
+    def __init__(
+        self,
+        groups: Sequence[Sequence[nn.Parameter]],
+        *,
+        reduced: Collection[nn.Parameter] = (),
+        precision: torch.dtype = torch.bfloat16,
+    ):
         self.parameters = [parameter for group in groups for parameter in group]
         self._starts: list[int] = []
         self.stretches: list[slice] = []
@@ -39,7 +47,16 @@ class FlatParameters:
         self.values = torch.zeros(end, dtype=first.dtype, device=first.device)
         for parameter, view in zip(self.parameters, self.views(self.values), strict=True):
             view.copy_(parameter.detach())
-            parameter.data = view
+        self._copies = self.values.to(precision) if reduced else self.values
+        exact, copied, chosen = self.views(self.values), self.views(self._copies), set(reduced)
+        for i, parameter in enumerate(self.parameters):
+            parameter.data = (copied if parameter in chosen else exact)[i]
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Bring the copies up to date with the buffer."""
+        if self._copies is not self.values:
+            self._copies.copy_(self.values)
 
     def zeros(self) -> Tensor:
         """Another buffer of the same layout."""

@@ -62,7 +62,7 @@ def train(
         checkpoint_seconds: between checkpoints.
         options: whatever else ``qlae.presets.resolve`` takes: ``steps``, ``size``, ``seed``, ``form``,
             ``learning_rate``, ``batch_size``, ``weight_decay``, ``weights``, ``warm_up``, ``num_latents``,
-            ``num_values``, ``fixed_values``.
+            ``num_values``, ``fixed_values``, ``precision``.
 
     Returns:
         The run, with ``.results`` if it was evaluated.

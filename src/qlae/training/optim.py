@@ -40,6 +40,7 @@ class AdamW:
 
     def __init__(self, flat: FlatParameters, config: OptimizerConfig):
         self.config = config
+        self.flat = flat
         self.gradients, self.first, self.second = flat.zeros(), flat.zeros(), flat.zeros()
         self.moves = torch.zeros((), device=flat.values.device)
         decayed, undecayed = flat.stretches
@@ -73,3 +74,4 @@ class AdamW:
                 amsgrad=False,
                 maximize=False,
             )
+        self.flat.refresh()

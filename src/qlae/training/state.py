@@ -40,6 +40,8 @@ class TrainingState:
         with torch.no_grad():
             for name, tensor in self._tensors().items():
                 _copy(tensor, tensors, name)
+        for turn in self.update.turns:
+            turn.flat.refresh()
         self.update.batches.generator.set_state(_tensor(tensors, "sampler"))
         self.update.noise.set_state(_tensor(tensors, "noise"))
         for turn in self.update.turns:
@@ -51,6 +53,8 @@ class TrainingState:
     def _tensors(self) -> dict[str, Tensor]:
         """What is saved and restored as it stands, by name; the tensors are those in use."""
         tensors = {f"weights.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for turn in self.update.turns:  # what the optimizer moves, of which the model may hold a copy
+            tensors |= self._named(turn, turn.flat.values, "weights.{}")
         for turn, average in zip(self.update.turns, self.update.average.values, strict=True):
             player, optimizer = turn.player.name, turn.optimizer
             tensors |= self._named(turn, average, "average.{}")

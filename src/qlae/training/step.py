@@ -7,7 +7,7 @@ log points.
 import torch
 from torch import Tensor
 
-from ..config import OptimizerConfig, RunConfig
+from ..config import RunConfig
 from ..data.batches import Batches
 from ..model import to_float
 from ..objectives import Player
@@ -34,13 +34,22 @@ class Window:
 
 
 class Turn:
-    """A player with what it moves by: its parameters, its optimizer and its window."""
+    """A player with what it moves by: its parameters, its optimizer and its window.
 
-    def __init__(self, player: Player, config: OptimizerConfig, log_every: int, device: torch.device):
+    In reduced precision it is the networks that hold rounded copies of their weights. What the optimizer moves, and the
+    codebook, gradients, moments and averages, stay in float32.
+    """
+
+    def __init__(self, player: Player, config: RunConfig, device: torch.device):
         self.player = player
-        self.flat = FlatParameters(decay_groups(player, config))
-        self.optimizer = AdamW(self.flat, config)
-        self.window = Window(player.terms, log_every, device)
+        networks = [parameter for module in player.decayed for parameter in module.parameters()]
+        self.flat = FlatParameters(
+            decay_groups(player, config.optimizer),
+            reduced=networks if config.precision == "bfloat16" else (),
+            precision=torch.bfloat16,
+        )
+        self.optimizer = AdamW(self.flat, config.optimizer)
+        self.window = Window(player.terms, config.log_every, device)
         self._gradients = self.flat.views(self.optimizer.gradients)
 
     def take(self, images: Tensor, noise: torch.Generator, number: Tensor) -> None:
@@ -57,7 +66,7 @@ class EagerStep:
 
     def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
         self.batches = batches
-        self.turns = [Turn(player, config.optimizer, config.log_every, batches.device) for player in players]
+        self.turns = [Turn(player, config, batches.device) for player in players]
         self.average = WeightAverage([turn.flat.values for turn in self.turns], config.average_decay)
         self.noise = torch.Generator(batches.device).manual_seed(config.seed + 1)
         self.number = torch.zeros((), device=batches.device)
