@@ -4,11 +4,13 @@ import csv
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.atomic import write_json, write_npz
@@ -193,3 +195,22 @@ def test_without_reruns_the_tuning_runs_of_the_selected_value_count(tmp_path):
     (group,) = summarise(StudyFolder(tmp_path / "x")).groups.values()
     assert [run.config.optimizer.weight_decay for run in group.runs] == [chosen]
     assert report_study(StudyFolder(tmp_path / "x"), show=False).is_file()
+
+
+@pytest.mark.slow
+def test_the_page_opens_and_prints_in_a_browser(folder, tmp_path):
+    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if browser is None:
+        pytest.skip("there is no Chromium to open the page in")
+    page = report_study(folder, show=False).resolve().as_uri()
+    headless = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    shot, paper = tmp_path / "page.png", tmp_path / "page.pdf"
+    for wanted in (f"--screenshot={shot}", f"--print-to-pdf={paper}"):
+        subprocess.run(
+            [*headless, "--window-size=1280,4000", wanted, page], check=True, capture_output=True, timeout=120
+        )
+    pixels = np.asarray(Image.open(shot).convert("RGB"))
+    assert pixels.shape == (4000, 1280, 3)
+    inked = (pixels != 255).any(axis=(1, 2))
+    assert inked.mean() > 0.7  # lines with something on them, from top to bottom
+    assert paper.read_bytes()[:4] == b"%PDF"
