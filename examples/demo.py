@@ -18,23 +18,26 @@ from qlae.report import results_table
 from qlae.run import Run
 
 MODELS = ("qlae", "ae")
-RESOLUTION = 32
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="of weights and batches (default: 0)")
+    parser.add_argument("--resolution", type=int, default=32, help="pixels a side (default: 32)")
+    steps = SIZES["small"]["autoencoding"].steps
+    parser.add_argument("--steps", type=int, default=steps, help=f"updates of each model (default: {steps:,})")
     parser.add_argument("--out", type=Path, help="folder for the two runs (default: runs/demo, runs/demo-seed1, …)")
     arguments = parser.parse_args()
     out = arguments.out or Path("runs") / ("demo" if arguments.seed == 0 else f"demo-seed{arguments.seed}")
 
     started = time.monotonic()
     console = Console()
-    console.print(f"A small QLAE and a small AE learn rendered Shapes3D at {RESOLUTION}×{RESOLUTION}, side by side")
+    size = f"{arguments.resolution}×{arguments.resolution}"
+    console.print(f"A small QLAE and a small AE learn rendered Shapes3D at {size}, side by side")
     runs = [Run(out / model) for model in MODELS]
-    trainings = [start(model, run, arguments.seed) for model, run in zip(MODELS, runs, strict=True)]
+    trainings = [start(model, run, arguments) for model, run in zip(MODELS, runs, strict=True)]
     try:
-        follow(runs, trainings)
+        follow(runs, trainings, arguments.steps)
     except KeyboardInterrupt:
         for training in trainings:
             training.wait()
@@ -51,16 +54,18 @@ def main() -> int:
     return 0
 
 
-def start(model: str, run: Run, seed: int) -> "subprocess.Popen[bytes]":
+def start(model: str, run: Run, arguments: argparse.Namespace) -> "subprocess.Popen[bytes]":
     """Begin to train a model in a process of its own."""
-    command = [sys.executable, "-m", "qlae.cli", "train", model, "--size", "small", "--resolution", str(RESOLUTION)]
-    command += ["--seed", str(seed), "--out", str(run.path), "--threads", "1", "--device", "cpu", "--quiet"]
+    command = [sys.executable, "-m", "qlae.cli", "train", model, "--size", "small", "--out", str(run.path)]
+    for name in ("resolution", "steps", "seed"):
+        command += [f"--{name}", str(getattr(arguments, name))]
+    command += ["--threads", "1", "--device", "cpu", "--quiet"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
-def follow(runs: list[Run], trainings: list["subprocess.Popen[bytes]"]) -> None:
+def follow(runs: list[Run], trainings: list["subprocess.Popen[bytes]"], steps: int) -> None:
     """Show how far the trainings are, from their logs, until they end."""
-    with progress_bar("training", SIZES["small"].steps * len(runs)) as report:
+    with progress_bar("training", steps * len(runs)) as report:
         while any(training.poll() is None for training in trainings):
             rows = [(log or [{"step": 0, "loss": float("nan")}])[-1] for log in (run.log() for run in runs)]
             notes = [f"{model} loss {row['loss']:.3f}" for model, row in zip(MODELS, rows, strict=True) if row["step"]]
