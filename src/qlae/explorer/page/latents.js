@@ -21,8 +21,9 @@
       this.element = make(
         "article",
         { class: "card latent", "data-latent": j, tabindex: "-1" },
-        make("header", {}, this.title, this.told, make("span", { class: "gap" }), this.value, ...this.#buttons()),
-        this.#control(), this.strip, make("p", { class: "usage" }, this.#usage()),
+        make("header", {}, this.title, this.told, make("span", { class: "gap" }), ...this.#buttons()),
+        this.#control(), this.strip,
+        make("footer", {}, make("p", { class: "usage" }, this.#usage()), this.value),
       );
       if (!this.latent.active) this.element.classList.add("inactive");
       if (this.latent.source !== null) this.element.classList.add(`source-${this.latent.source % 10}`);
@@ -93,9 +94,8 @@
       const { source, nmi } = this.latent;
       const name = state.latentName(this.j);
       this.title.replaceChildren(make("b", {}, `z${this.j}`), name ? ` ${name}` : "");
-      const own = state.run.names.latents[this.j];
-      const tells = nmi === null ? "" : `${own && own !== state.run.source_names[source] ? `${state.run.source_names[source]}, ` : ""}NMI ${nmi.toFixed(2)}`;
-      this.told.textContent = this.latent.active ? tells : "inactive";
+      this.told.textContent = !this.latent.active ? "inactive" : nmi === null ? "" : `NMI ${nmi.toFixed(2)}`;
+      this.told.title = nmi === null ? "" : `z${this.j} tells ${nmi.toFixed(2)} of ${state.run.source_names[source]}`;
       this.strip.setAttribute("aria-label", `z${this.j} ${name}, through its values`);
       if (this.slider) this.slider.element.setAttribute("aria-label", `z${this.j} ${name}`.trim());
       if (this.select) this.#options();

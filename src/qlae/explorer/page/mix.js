@@ -34,7 +34,7 @@
 
   function row(j) {
     const side = (letter, from) =>
-      tile({ class: "side", "aria-pressed": "false", onclick: () => from() && state.move(j, from().code[j]) });
+      tile({ class: "choice", "aria-pressed": "false", onclick: () => from() && state.move(j, from().code[j]) });
     const a = side("A", () => state.sample);
     const b = side("B", () => state.other);
     const name = make("span", { class: "mix-name" });
