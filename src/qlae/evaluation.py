@@ -66,6 +66,8 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
+    if bootstrap < 0:
+        raise ValueError(f"bootstrap must not be negative, got {bootstrap}")
     run = run if isinstance(run, Run) else Run.open(run)
     config = run.config
     saved = checkpoint.load(run.path)

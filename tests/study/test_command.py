@@ -62,6 +62,8 @@ def test_bootstrap_gives_intervals_and_a_curve(tmp_path, capsys):
     assert curve["scores"]["infom"][-1] == [pytest.approx(scores["infom"])]
     assert (out / "sample-size.png").is_file()
     assert "95% intervals, 8 half samples" in capsys.readouterr().out
+    assert run("evaluate", str(out), "--bootstrap", "-1", "--quiet") == 2
+    assert "bootstrap must not be negative, got -1" in capsys.readouterr().err
 
 
 def test_a_curve_ends_in_the_whole_and_is_seeded(rng):
