@@ -6,7 +6,7 @@ READY  := $(VENV)/.installed
 SEED   ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow bench-metrics bench-rendering lint types format clean
+.PHONY: help install demo test test-slow bench-metrics bench-cpu bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -29,6 +29,10 @@ test-slow: install  ## The slower checks: full data sets
 
 bench-metrics: install  ## The metrics beside the published procedure, in turns
 	$(BIN)/python benchmarks/metrics.py
+
+bench-cpu: install  ## Training on a CPU: the demo beside its first version, full size beside plain PyTorch
+	$(BIN)/python benchmarks/training.py demo
+	$(BIN)/python benchmarks/training.py full
 
 bench-rendering: install  ## Images a second of the rendered scenes
 	for scene in shapes3d mpi3d falcor3d isaac3d; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done

@@ -34,7 +34,11 @@ from .pretrained import Origin, write_pretrained
 
 CHUNK = 256  # images a forward pass outside of training
 
-SIZES = {"full": networks.FULL, "small": networks.SMALL}
+#: objective → size → the networks.
+SIZES = {
+    "autoencoding": {"full": networks.FULL, "small": networks.SMALL},
+    "adversarial": {"full": networks.FULL, "small": networks.SMALL_GAN},
+}
 FORMS = {"paper": networks.PAPER, "official": networks.OFFICIAL}
 
 Networks = tuple[nn.Module, nn.Module]  # an encoder and a decoder of the caller's
@@ -225,9 +229,10 @@ def _one_size(config: LatentConfig) -> int:
     return config.num_values
 
 
-def build_networks(config: NetworkConfig, resolution: int, latent: LatentSpace) -> Networks:
-    """The encoder and the decoder that a config names, for a resolution and a latent space."""
-    size, form = SIZES[config.size], FORMS[config.form]
+def build_networks(config: RunConfig, latent: LatentSpace) -> Networks:
+    """The encoder and the decoder that a config names, for a latent space."""
+    resolution = config.data.resolution
+    size, form = SIZES[config.objective][config.network.size], FORMS[config.network.form]
     encoder = networks.ConvEncoder(resolution, latent.num_inputs, size=size, form=form)
     decoder = networks.StyleDecoder(resolution, latent.num_outputs, size=size, form=form)
     return encoder, decoder
@@ -244,7 +249,7 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
     latent = build_latent(config.latent, config.data.num_images)
     resolution = config.data.resolution
     if own is None:
-        encoder, decoder = build_networks(config.network, resolution, latent)
+        encoder, decoder = build_networks(config, latent)
     else:
         encoder, decoder = (copy.deepcopy(module).cpu() for module in own)
         _require_fit(encoder, decoder, latent, resolution)

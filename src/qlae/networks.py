@@ -55,6 +55,8 @@ class NetworkSize:
 
 FULL = NetworkSize(first_width=32, last_width=256, encoder_same=2, decoder_same=2, dense_width=256)
 SMALL = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128, patch=4)
+# A critic sees the seams between patches at once, and a generator of patches never closes them.
+SMALL_GAN = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128)
 
 
 def num_blocks(resolution: int, patch: int = 1) -> int:
