@@ -331,6 +331,10 @@ def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):
     control = max(vector_run.controls, key=lambda c: c.num_used)
     select = page.locator(f".latent[data-latent='{control.index}'] select")
     assert select.locator("option").count() == control.num_used
+    page.keyboard.press("j")
+    first = page.evaluate("qlae.latents.focused()")
+    page.keyboard.press("j")  # from one list to the next
+    assert page.evaluate("qlae.latents.focused()") != first
     select.select_option(str(control.order[-1]))
     assert state(page, "code")[control.index] == control.order[-1]
     shows_code(page, vector_run)

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -46,6 +47,17 @@ def test_the_command_serves_until_it_is_stopped(run_path):
             errors = process.communicate(timeout=20)[1]
     assert process.returncode == 130
     assert "Traceback" not in errors
+
+
+def test_whoever_leaves_in_the_middle_is_not_missed(exploration, serve, capfd):
+    host, _, port = serve(exploration).removeprefix("http://").strip("/").partition(":")
+    request = f"POST /api/encode HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5000\r\n\r\nabc"
+    with socket.create_connection((host, int(port))) as caller:
+        caller.sendall(request.encode())
+    with urllib.request.urlopen(f"http://{host}:{port}/api/run") as answer:
+        assert answer.status == 200
+    time.sleep(0.2)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_the_command_saves_a_page(run_path, tmp_path, capsys):

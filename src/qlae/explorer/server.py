@@ -14,7 +14,7 @@ from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -47,7 +47,12 @@ def build_app(exploration: Exploration) -> Starlette:
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard)],
-        exception_handlers={ValueError: _bad_request, OSError: _cannot_write, HTTPException: _http_error},
+        exception_handlers={
+            ValueError: _bad_request,
+            OSError: _file_error,
+            HTTPException: _http_error,
+            ClientDisconnect: _gone,
+        },
     )
 
 
@@ -124,9 +129,13 @@ async def _bad_request(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 400)
 
 
-async def _cannot_write(request: Request, error: Exception) -> Response:
+async def _file_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
-    return JSONResponse({"error": f"cannot write {error.filename}: {error.strerror}"}, 500)
+    return JSONResponse({"error": f"{error.filename}: {error.strerror}"}, 500)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # nobody is there to read it
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -89,7 +89,7 @@
       "?": () => find("keys").showModal(),
     };
     addEventListener("keydown", (event) => {
-      const typing = event.target.closest?.("input:not([type=radio]), textarea, select, dialog");
+      const typing = event.target.closest?.("input:not([type=radio]), textarea, select:not(.picker select), dialog");
       if (typing || document.querySelector("dialog[open]") || event.altKey) return;
       const key = event.key.toLowerCase();
       if (event.ctrlKey || event.metaKey) {

@@ -46,7 +46,7 @@
     const heads = latents.map((latent, j) =>
       make("th", { scope: "col", "data-column": j, class: latent.active ? "" : "inactive" }, dense ? String(j) : `z${j}`));
     const body = source_names.map((name, i) =>
-      make("tr", {}, make("th", { scope: "row", "data-row": i, class: `source-${i % 10}` }, make("i"), name), ...latents.map((_, j) => cell(i, j))));
+      make("tr", {}, make("th", { scope: "row", "data-row": i, class: `source-${i % 10}`, title: name }, make("i"), name), ...latents.map((_, j) => cell(i, j))));
     const table = make("table", { "aria-label": "NMI of latents and sources" },
       make("thead", {}, make("tr", {}, make("td"), ...heads)), make("tbody", {}, ...body));
     table.classList.toggle("dense", dense);

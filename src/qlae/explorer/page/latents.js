@@ -70,7 +70,7 @@
       if (!active) return num_used === 1 ? "inactive: the same value for every image" : "inactive: it hardly varies";
       const dead = kind === "values" && num_used < num_values ? `, ${num_values - num_used} dead` : "";
       const worth = perplexity === null ? "" : ` · perplexity ${perplexity.toFixed(1)}`;
-      return `${num_used} of ${num_values} ${kind === "vectors" ? "vectors" : "values"} used${dead}${worth}`;
+      return `${num_used} of ${num_values} ${kind === "vectors" ? "vectors " : ""}used${dead}${worth}`;
     }
 
     #makeTiles() {
@@ -96,6 +96,7 @@
       this.title.replaceChildren(make("b", {}, `z${this.j}`), name ? ` ${name}` : "");
       this.told.textContent = !this.latent.active ? "inactive" : nmi === null ? "" : `NMI ${nmi.toFixed(2)}`;
       this.told.title = nmi === null ? "" : `z${this.j} tells ${nmi.toFixed(2)} of ${state.run.source_names[source]}`;
+      this.title.title = name;
       this.strip.setAttribute("aria-label", `z${this.j} ${name}, through its values`);
       if (this.slider) this.slider.element.setAttribute("aria-label", `z${this.j} ${name}`.trim());
       if (this.select) this.#options();
