@@ -13,8 +13,8 @@ from .arguments import Directory
 class Explore:
     """Open a page on this machine where you see what every code of a trained model means.
 
+    The server needs `pip install 'qlae[explorer]'`; --export needs nothing but qlae.
     For example: qlae explore runs/quick
-    Needs `pip install 'qlae[explorer]'`; --export needs nothing but qlae.
     """
 
     run: Positional[Directory]
