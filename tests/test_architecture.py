@@ -63,8 +63,8 @@ def test_metrics_import_nothing_else_of_qlae():
 
 
 ORDER = [
-    *("atomic", "names", "config", "data", "metrics", "presets", "run", "progress", "device"),
-    *("divergences", "latents", "networks", "pretrained", "model", "objectives", "training", "loading"),
+    *("atomic", "names", "config", "data", "metrics", "presets", "run", "progress", "device", "memory"),
+    *("divergences", "latents", "norms", "networks", "pretrained", "model", "objectives", "training", "loading"),
     *("resampling", "evaluation", "study", "report", "export", "explorer", "cli"),
 ]
 

@@ -147,9 +147,8 @@ def test_a_damaged_checkpoint_costs_time_but_no_exactness(tmp_path, tiny_data):
     )
 
 
-def test_going_on_in_channels_last_memory(tiny_data, monkeypatch):
-    """A GPU keeps weights channels last, a checkpoint is contiguous: moments must follow the weights."""
-    monkeypatch.setattr("qlae.model.memory_format", lambda device: torch.channels_last)
+def test_going_on_in_channels_last_memory(tiny_data):
+    """Weights are channels last, a checkpoint is contiguous: moments must follow the weights."""
     config = small(tiny_data)
     states = [build_state(config, tiny_data, CPU) for _ in range(2)]
     for step in range(1, 4):

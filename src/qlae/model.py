@@ -176,13 +176,8 @@ class Model(nn.Module):
 
 
 def to_float(images: Tensor) -> Tensor:
-    """uint8 (b, r, r, 3) → float32 (b, 3, r, r) in [0, 1], in the memory format that is fastest on the device."""
-    return images.permute(0, 3, 1, 2).to(torch.float32, memory_format=memory_format(images.device)).div_(255)
-
-
-def memory_format(device: torch.device) -> torch.memory_format:
-    """Channels last on a GPU, where convolutions want it; contiguous on a CPU, where it measured a third faster."""
-    return torch.channels_last if device.type == "cuda" else torch.contiguous_format
+    """uint8 (b, r, r, 3) → float32 (b, 3, r, r) in [0, 1], channels last."""
+    return images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.channels_last).div_(255)
 
 
 def to_uint8(logits: Tensor) -> Tensor:
@@ -191,8 +186,8 @@ def to_uint8(logits: Tensor) -> Tensor:
 
 
 def place(model: Model, device: torch.device) -> Model:
-    """The model on a device, its weights in the memory format that is fastest there."""
-    model.to(device, memory_format=memory_format(device))  # type: ignore[call-overload]
+    """The model on a device, its weights channels last, where convolutions are fastest."""
+    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
 
 

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .norms import leaky_norm
+
 START_RESOLUTION = 4  # where the encoder ends and the decoder starts
 
 
@@ -54,7 +56,7 @@ class NetworkSize:
 
 
 FULL = NetworkSize(first_width=32, last_width=256, encoder_same=2, decoder_same=2, dense_width=256)
-SMALL = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128, patch=4)
+SMALL = NetworkSize(first_width=32, last_width=32, encoder_same=0, decoder_same=1, dense_width=128, patch=4)
 # A critic sees the seams between patches at once, and a generator of patches never closes them.
 SMALL_GAN = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128)
 
@@ -70,14 +72,17 @@ def num_blocks(resolution: int, patch: int = 1) -> int:
     return (resolution // (START_RESOLUTION * patch)).bit_length() - 1
 
 
-class InstanceNorm(nn.GroupNorm):
-    """Zero mean and unit variance over the pixels of each channel of each image.
+class Affine(nn.Module):
+    """A scale and a shift a channel, the same for all images."""
 
-    One group a channel makes a group norm an instance norm; unlike torch's own it keeps channels-last memory.
-    """
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
 
-    def __init__(self, width: int, *, affine: bool):
-        super().__init__(width, width, affine=affine)
+    def forward(self, num_images: int) -> tuple[Tensor, Tensor]:
+        """Both (num_images, width)."""
+        return self.weight.expand(num_images, -1), self.bias.expand(num_images, -1)
 
 
 class EncoderLayer(nn.Module):
@@ -88,14 +93,13 @@ class EncoderLayer(nn.Module):
         self.form = form
         padding = (kernel - stride + 1) // 2
         self.conv = nn.Conv2d(in_width, width, kernel, stride, padding, bias=not form.norm_first)
-        self.norm = InstanceNorm(width, affine=form.norm_first)
+        self.norm = Affine(width) if form.norm_first else None
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.conv(x)
-        if self.form.norm_first:
-            return F.leaky_relu(self.norm(x), self.form.slope)
-        normed: Tensor = self.norm(F.leaky_relu(x, self.form.slope))
-        return normed
+        if self.norm is None:
+            return leaky_norm(x, self.form.slope)
+        return F.leaky_relu(leaky_norm(x, 1.0, *self.norm(len(x))), self.form.slope)
 
 
 class ConvEncoder(nn.Module):
@@ -146,19 +150,16 @@ class StyleLayer(nn.Module):
         self.form = form
         kernel = 4 if stride == 2 else 3
         self.conv = nn.ConvTranspose2d(in_width, width, kernel, stride, padding=1)
-        self.norm = InstanceNorm(width, affine=False)
         self.style = nn.Linear(style_width, 2 * width)
         nn.init.ones_(self.style.bias[:width])  # start from the plain instance norm
         nn.init.zeros_(self.style.bias[width:])
 
     def forward(self, x: Tensor, w: Tensor) -> Tensor:
         """x (b or 1, in_width, h, h), w (b, style_width) → (b, width, h·stride, h·stride)."""
-        x = self.norm(F.leaky_relu(self.conv(x), self.form.slope))
         style = self.style(w)
         if self.form.positive_style:
             style = F.relu(style)
-        scale, shift = style[:, :, None, None].chunk(2, dim=1)
-        return torch.addcmul(shift, x, scale)
+        return leaky_norm(self.conv(x), self.form.slope, *style.chunk(2, dim=1))
 
 
 class StyleDecoder(nn.Module):
@@ -185,8 +186,8 @@ class StyleDecoder(nn.Module):
                 in_width = width
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
+        self.patch = patch
         self.output = nn.Conv2d(in_width, 3 * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
-        self.patches = nn.PixelShuffle(patch)
 
     def forward(self, z: Tensor) -> Tensor:
         if z.shape[1:] != (self.num_inputs,):
@@ -195,5 +196,14 @@ class StyleDecoder(nn.Module):
         x = self.start
         for layer in self.layers:
             x = layer(x, w)
-        logits: Tensor = self.patches(self.output(x))
-        return logits
+        return unfolded(self.output(x), self.patch)
+
+
+def unfolded(patches: Tensor, side: int) -> Tensor:
+    """Patches (b, side · side · 3, h, w), in rows, columns and colours → the image (b, 3, h · side, w · side)."""
+    if side == 1:
+        return patches
+    num_images, _, height, width = patches.shape
+    pixels = patches.permute(0, 2, 3, 1).reshape(num_images, height, width, side, side, 3)
+    image = pixels.permute(0, 1, 3, 2, 4, 5).reshape(num_images, height * side, width * side, 3)
+    return image.permute(0, 3, 1, 2)

@@ -8,10 +8,10 @@ Terms in nats an image (KL and its parts) are divided by the number of image ent
 from collections.abc import Mapping
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from ..model import Model
+from .cross_entropy import cross_entropy
 from .player import Player
 from .weighting import Terms, Weighting
 
@@ -50,7 +50,7 @@ class Autoencoding:
     def terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
         """images (b, 3, r, r) in [0, 1] → the terms, unweighted."""
         output = self.model(images, generator)
-        terms = {"reconstruct": F.binary_cross_entropy_with_logits(output.logits, images), **output.latent.losses}
+        terms = {"reconstruct": cross_entropy(output.logits, images), **output.latent.losses}
         for name in self.model.latent.nats:
             if name in terms:
                 terms[name] = terms[name] / images[0].numel()

@@ -17,6 +17,7 @@ from ..data import RenderedImages, SourceDataset, keep_on_disk, load_data
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..device import pick_device
 from ..latents.space import positive_count
+from ..memory import keep_freed_memory
 from ..model import Networks, build_model, place, require_buildable
 from ..names import require_known
 from ..objectives import build_players
@@ -104,6 +105,8 @@ def train_run(
     """Train what ``config`` says in the directory of ``run``, from its last checkpoint if it has one."""
     require_buildable(config, networks)
     place_on = pick_device(device)
+    if place_on.type == "cpu":
+        keep_freed_memory()
     run.require_free(config)
     with run.locked():
         run.write_config(config)
