@@ -3,18 +3,25 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.installed
+TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow bench-metrics bench-cpu bench-rendering lint types format clean
+.PHONY: help install dev demo test test-slow bench-metrics bench-cpu bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 install: $(READY)  ## Make .venv and install qlae into it
 
+dev: $(TOOLS)  ## The same with what the tests need
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[explorer]'
+	@touch $@
+
+$(TOOLS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
@@ -24,7 +31,7 @@ demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score 
 test: lint types  ## Everything that CI runs: lint, types, tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
-test-slow: install  ## The slower checks: full data sets
+test-slow: dev  ## The slower checks: full data sets
 	$(BIN)/python -m pytest -m slow
 
 bench-metrics: install  ## The metrics beside the published procedure, in turns
@@ -37,14 +44,14 @@ bench-cpu: install  ## Training on a CPU: the demo beside its first version, ful
 bench-rendering: install  ## Images a second of the rendered scenes
 	for scene in shapes3d mpi3d falcor3d isaac3d; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done
 
-lint: install  ## Style and common mistakes
+lint: dev  ## Style and common mistakes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: install  ## Static types
+types: dev  ## Static types
 	$(BIN)/mypy
 
-format: install  ## Rewrite the code in the house style
+format: dev  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -51,7 +51,14 @@ def main() -> int:
         pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
         console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)
     console.print(f"{time.monotonic() - started:.0f} seconds in all")
+    qlae = Path(sys.executable).with_name("qlae")
+    console.print(f"To see what every code means, in the browser: [bold]{short(qlae)} explore {runs[0].path}[/bold]")
     return 0
+
+
+def short(path: Path) -> Path:
+    """The path as seen from here, where it lies below."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def start(model: str, run: Run, arguments: argparse.Namespace) -> "subprocess.Popen[bytes]":

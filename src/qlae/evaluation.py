@@ -21,7 +21,7 @@ from .data import SourceDataset, load_again
 from .device import pick_device
 from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
-from .metrics import psnr, score
+from .metrics import METRICS, psnr, score
 from .model import CHUNK, Model, Networks, to_float
 from .progress import progress_bar
 from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
@@ -57,7 +57,8 @@ def evaluate_run(
         device: where the model runs.
         num_samples: images to score on, drawn without replacement.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``.
-        metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while).
+        metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or
+            ``"all"``.
         bootstrap: half samples from which the averaged weights get a 95% interval for each score, and beside them a
             curve of the scores against the sample size; 200 are plenty.
         jobs: processes for these, -1 for all cores.
@@ -154,8 +155,7 @@ def score_sample(
     """The scores of a sample: codes where there are any, else the continuous latents; none without sources."""
     if not sources.shape[1]:
         return {}
-    names = dict.fromkeys(("infomec", *metrics))
-    scored = score(sources, scored_form(found), metrics=list(names), protocol=protocol)
+    scored = score(sources, scored_form(found), metrics=metric_names(metrics), protocol=protocol)
     result = scored.results["infomec"]
     return {
         **scored.values,
@@ -165,6 +165,11 @@ def score_sample(
         "informative_latents": result.informative.tolist(),
         "nmi": np.round(result.nmi, 6).tolist(),
     }
+
+
+def metric_names(metrics: Sequence[str]) -> list[str]:
+    """What is computed: InfoMEC, which the pictures and tables need, and what is asked for beside it."""
+    return list(METRICS) if "all" in metrics else list(dict.fromkeys(("infomec", *metrics)))
 
 
 def resample(
@@ -182,7 +187,7 @@ def resample(
     intervals = {"psnr": mean_interval(decibels, bootstrap)}
     if not sources.shape[1]:
         return {"bootstrap": bootstrap, "intervals": intervals}
-    names = list(dict.fromkeys(("infomec", *metrics)))
+    names = metric_names(metrics)
     latents = scored_form(found)
     parts = iter(range(len(names) + bootstrap + 1))
     with progress_bar("resampling", len(names) + bootstrap, show=show) as report:

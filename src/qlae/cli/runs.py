@@ -65,7 +65,7 @@ class Train:
     """No progress bars."""
 
     def __call__(self) -> None:
-        from ..report import draw_pictures, results_table
+        from ..report import results_table
         from ..training import train
 
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
@@ -80,7 +80,6 @@ class Train:
         data = load(self.data, self.images, show=not self.quiet)
         run = train(self.model, data, out=out, show=not self.quiet, **chosen)
         if self.evaluate:
-            draw_pictures(run)
             Console().print(results_table([run], weights=("averaged", "raw")))
         print(f"{run.path}: trained{', scored and pictured' if self.evaluate else ''}")
 

@@ -19,6 +19,7 @@ DPI = 150
 GAP = 2  # pixels of the image between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
+DECADE = 10
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
 SHORT = (("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"))
 
@@ -140,7 +141,10 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
         if min(values) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter("{x:g}")
+            if max(values) < DECADE * min(values):  # else the ticks between the powers of ten are too many to name
+                axes.yaxis.set_minor_formatter("{x:g}")
+            else:
+                axes.yaxis.set_minor_formatter("")
         axes.tick_params(which="both", labelsize=8)
         axes.set_xlabel("updates")
         axes.set_title(term.replace("_", " "), fontsize=10)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from ..run import Run
@@ -14,22 +15,22 @@ COLUMNS = (
     ("I", "i", "{:.3f}"),
     ("C", "c", "{:.3f}"),
     ("active", "active", "{:d}"),
-    ("PSNR (dB)", "psnr", "{:.1f}"),
+    ("PSNR", "psnr", "{:.1f}"),
 )
 
 
 def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> Table:
     """One row a run and set of weights."""
-    table = Table(title=_title(runs), title_justify="left")
-    table.add_column("model")
+    table = Table(title=_title(runs), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    table.add_column("model", overflow="fold")
     if len(weights) > 1:
-        table.add_column("weights")
+        table.add_column("weights", no_wrap=True)
     scored = [run.results[kind] for run in runs for kind in weights]
     columns = [column for column in COLUMNS if any(column[1] in scores for scores in scored)]
     for name, _, _ in columns:
-        table.add_column(name, justify="right")
-    table.add_column("updates", justify="right")
-    table.add_column("seconds", justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("updates", justify="right", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
     for run in runs:
         results = run.results
         for kind in weights:

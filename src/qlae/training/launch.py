@@ -87,8 +87,10 @@ def train(
     train_run(run, config, data, networks=networks, device=device, show=show, checkpoint_seconds=checkpoint_seconds)
     if evaluate:
         from ..evaluation import evaluate_run
+        from ..report import draw_pictures
 
         evaluate_run(run, data=data, networks=networks, device=device, show=show)
+        draw_pictures(run)
     return run
 
 
