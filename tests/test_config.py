@@ -40,7 +40,7 @@ def test_tuned_loss_weights_follow_the_data():
 def test_small_is_a_cpu_s_share():
     config = resolve("qlae", DataConfig("shapes3d"), 6, size="small")
     assert (config.latent.num_values, config.optimizer.weight_decay) == (4, pytest.approx(0.3))
-    assert (config.batch_size, config.steps, config.optimizer.learning_rate) == (64, 8_000, 2e-3)
+    assert (config.batch_size, config.steps, config.optimizer.learning_rate) == (64, 7_000, 2e-3)
     assert resolve("qlae", DataConfig("shapes3d"), 6, size="small", num_values=10).latent.num_values == 10
 
 
