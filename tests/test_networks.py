@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from qlae.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecoder, num_blocks
+from qlae.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecoder, num_blocks, unfolded
 
 
 @pytest.mark.parametrize("form", [PAPER, OFFICIAL])
@@ -30,10 +30,17 @@ def test_other_resolutions_are_told(resolution):
 
 def test_small_networks_work_on_patches():
     encoder, decoder = ConvEncoder(32, 12, size=SMALL), StyleDecoder(32, 12, size=SMALL)
-    assert [tuple(layer.conv.weight.shape) for layer in encoder.layers] == [(32, 3, 4, 4), (64, 32, 4, 4)]
+    assert [tuple(layer.conv.weight.shape) for layer in encoder.layers] == [(32, 3, 4, 4), (32, 32, 4, 4)]
     shapes = [(layer.conv.out_channels, layer.conv.stride[0]) for layer in decoder.layers]
-    assert shapes == [(64, 1), (64, 2), (32, 1)]
+    assert shapes == [(32, 1), (32, 2), (32, 1)]
     assert decoder.output.out_channels == 3 * 4 * 4
+
+
+def test_patches_are_put_where_they_belong():
+    image = torch.arange(2 * 3 * 8 * 8.0).view(2, 3, 8, 8)
+    cut = image.view(2, 3, 2, 4, 2, 4).permute(0, 3, 5, 1, 2, 4).reshape(2, 48, 2, 2)  # rows, columns, colours
+    assert torch.equal(unfolded(cut, 4), image)
+    assert unfolded(image, 1) is image
 
 
 def test_wrong_image_shape_is_told():
@@ -60,7 +67,7 @@ def test_full_size_is_the_paper_s_appendix():
 def test_official_form_drops_biases_and_keeps_styles_positive():
     encoder, decoder = ConvEncoder(16, 4, size=SMALL, form=OFFICIAL), StyleDecoder(16, 4, size=SMALL, form=OFFICIAL)
     assert all(layer.conv.bias is None for layer in encoder.layers)
-    assert all(layer.norm.affine for layer in encoder.layers)
+    assert all(layer.norm is not None for layer in encoder.layers)
     assert decoder.output.bias is None
     assert decoder.output.kernel_size == (3, 3)
     layer = decoder.layers[0]

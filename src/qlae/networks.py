@@ -99,7 +99,7 @@ class EncoderLayer(nn.Module):
         x = self.conv(x)
         if self.norm is None:
             return leaky_norm(x, self.form.slope)
-        return F.leaky_relu(leaky_norm(x, 1.0, *self.norm(len(x))), self.form.slope)
+        return F.leaky_relu(leaky_norm(x, 1.0, *self.norm(x.shape[0])), self.form.slope)
 
 
 class ConvEncoder(nn.Module):

@@ -20,7 +20,7 @@ EPSILON = 1e-5
 
 def leaky_norm(x: Tensor, slope: float, scale: Tensor | None = None, shift: Tensor | None = None) -> Tensor:
     """x (b, c, h, w), slope of the leaky ReLU (1 for none), scale and shift (b, c) → (b, c, h, w), channels last."""
-    if scale is not None and shift is not None and len(x) != len(scale):  # one map for all images
+    if scale is not None and shift is not None and x.shape[0] != scale.shape[0]:  # one map for all images
         normed = _rows(leaky_norm(x, slope))
         return _maps(torch.addcmul(shift[:, None], normed, scale[:, None]), x)
     out: Tensor = _LeakyNorm.apply(x, scale, shift, slope)  # type: ignore[no-untyped-call]
@@ -90,4 +90,5 @@ def _rows(x: Tensor) -> Tensor:
 
 def _maps(rows: Tensor, like: Tensor) -> Tensor:
     """(b, h·w, c) → (b, c, h, w), channels last."""
-    return rows.view(len(rows), *like.shape[2:], -1).permute(0, 3, 1, 2)
+    num_images, _, num_channels = rows.shape
+    return rows.view(num_images, *like.shape[2:], num_channels).permute(0, 3, 1, 2)
