@@ -12,9 +12,9 @@ from torch import nn
 
 import qlae
 from qlae.data import SourceDataset
-from qlae.evaluation import draw_sample, evaluate_run, intervention_steps, make_pictures, scored_form
+from qlae.evaluation import draw_sample, evaluate_run, intervention_steps, make_pictures, metric_names, scored_form
 from qlae.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
-from qlae.metrics import infomec
+from qlae.metrics import METRICS, infomec
 from qlae.model import Model
 from qlae.report import draw_pictures, results_table
 from qlae.report.pictures import tile
@@ -192,3 +192,9 @@ def test_model_says_what_it_wants(run, tiny_data):
         with pytest.raises(ValueError, match="decode floats, not integers"):
             model.decode(np.zeros((1, 4), int))
     assert model.decode(np.zeros((0, 4))).shape == (0, 16, 16, 3)
+
+
+def test_infomec_is_always_computed_and_all_means_all():
+    assert metric_names(["dci"]) == ["infomec", "dci"]
+    assert metric_names(["infomec"]) == ["infomec"]
+    assert metric_names(["all"]) == list(METRICS)
