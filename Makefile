@@ -7,7 +7,7 @@ TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow bench-metrics bench-cpu bench-rendering lint types format clean
+.PHONY: help install dev demo test test-slow chromium bench-metrics bench-cpu bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,6 +33,9 @@ test: lint types  ## Everything that CI runs: lint, types, tests
 
 test-slow: dev  ## The slower checks: full data sets
 	$(BIN)/python -m pytest -m slow
+
+chromium:  ## Debian's Chromium, for the tests of the explorer
+	apt-get install --yes --no-install-recommends chromium
 
 bench-metrics: install  ## The metrics beside the published procedure, in turns
 	$(BIN)/python benchmarks/metrics.py
