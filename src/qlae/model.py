@@ -254,8 +254,6 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
 
 def require_buildable(config: RunConfig, own: Networks | None = None) -> None:
     """An error if no model can be built for a config, before anything is made or written."""
-    if own is None:
-        networks.num_blocks(config.data.resolution)
     with torch.random.fork_rng(devices=[]):
         build_model(config, own)
 

@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from .metrics import score
+from .metrics.scoring import half_sample_interval
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, beside the whole of it
 NUM_DRAWS = 5
@@ -62,8 +63,7 @@ def mean_interval(values: NDArray[np.float64], num_draws: int, *, seed: int = 0)
     random = np.random.default_rng(seed)
     half = max(1, len(values) // 2)
     means = [values[random.permutation(len(values))[:half]].mean() for _ in range(num_draws)]
-    ends = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) - np.mean(means)
-    return [float(end) for end in values.mean() + ends]
+    return list(half_sample_interval(float(values.mean()), means, CONFIDENCE))
 
 
 def _part(

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from .space import (
     DiscreteLatent,
     LatentOutput,
-    quantization_losses,
+    quantized,
     require_reduction,
-    straight_through,
     values_per_latent,
 )
 
@@ -82,9 +81,7 @@ class QuantizedLatent(DiscreteLatent):
         return self.values.expand(self.num_latents, -1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
-        codes = self.to_codes(x)
-        z = self.to_values(codes)
-        return LatentOutput(straight_through(x, z), codes, quantization_losses(x, z, self.reduction))
+        return quantized(self, x, self.reduction)
 
     def to_codes(self, x: Tensor) -> Tensor:
         """The index of the nearest value in each dimension: (..., num_latents) floats → int64."""
@@ -95,8 +92,7 @@ class QuantizedLatent(DiscreteLatent):
 
     def to_values(self, codes: Tensor) -> Tensor:
         """The values behind codes: (..., num_latents) int64 → floats; differentiable in the codebook."""
-        if codes.shape[-1] != self.num_latents:
-            raise ValueError(f"expected (..., {self.num_latents}) codes, got shape {tuple(codes.shape)}")
+        self.require_codes(codes)
         return self.codebook().expand(*codes.shape, -1).gather(-1, codes.unsqueeze(-1)).squeeze(-1)
 
     def extra_repr(self) -> str:

@@ -78,6 +78,11 @@ class DiscreteLatent(LatentSpace, ABC):
     def to_values(self, codes: Tensor) -> Tensor:
         """The decoder inputs behind codes: (b, num_latents) int64 → (b, num_outputs); differentiable in a codebook."""
 
+    def require_codes(self, codes: Tensor) -> None:
+        """An error unless the last dimension is one code a latent."""
+        if codes.shape[-1] != self.num_latents:
+            raise ValueError(f"expected (..., {self.num_latents}) codes, got shape {tuple(codes.shape)}")
+
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Decoder inputs of codes drawn uniformly, each dimension by itself; differentiable in a codebook."""
         return self.to_values(self.sample_codes(num_samples, generator))
@@ -98,13 +103,19 @@ class DiscreteLatent(LatentSpace, ABC):
         return CodeUsage(counts, (counts > 0).sum(1), entropy.exp())
 
 
-def quantization_losses(x: Tensor, z: Tensor, reduction: str) -> dict[str, Tensor]:
-    """``quantize = ‖stop(x) − z‖²`` and ``commit = ‖x − stop(z)‖²`` (Equation 4), averaged over the batch."""
+def quantized(latent: DiscreteLatent, x: Tensor, reduction: str) -> LatentOutput:
+    """What a latent space with a codebook makes of encoder outputs: the values of its codes, straight through.
+
+    ``quantize = ‖stop(x) − z‖²`` and ``commit = ‖x − stop(z)‖²`` (Equation 4) are averaged over the batch.
+    """
+    codes = latent.to_codes(x)
+    z = latent.to_values(codes)
     reduce = torch.sum if reduction == "sum" else torch.mean
-    return {
+    losses = {
         "quantize": reduce((x.detach() - z).square(), dim=-1).mean(),
         "commit": reduce((x - z.detach()).square(), dim=-1).mean(),
     }
+    return LatentOutput(straight_through(x, z), codes, losses)
 
 
 def straight_through(x: Tensor, z: Tensor) -> Tensor:

@@ -10,9 +10,8 @@ from .space import (
     DiscreteLatent,
     LatentOutput,
     positive_count,
-    quantization_losses,
+    quantized,
     require_reduction,
-    straight_through,
     values_per_latent,
 )
 
@@ -50,9 +49,7 @@ class VectorQuantizedLatent(DiscreteLatent):
         self.vectors = nn.Parameter(vectors, requires_grad=learned)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
-        codes = self.to_codes(x)
-        z = self.to_values(codes)
-        return LatentOutput(straight_through(x, z), codes, quantization_losses(x, z, self.reduction))
+        return quantized(self, x, self.reduction)
 
     def to_codes(self, x: Tensor) -> Tensor:
         """The index of the vector nearest to each part: (b, num_latents · vector_size) floats → (b, num_latents)."""
@@ -66,8 +63,7 @@ class VectorQuantizedLatent(DiscreteLatent):
 
     def to_values(self, codes: Tensor) -> Tensor:
         """The vectors behind codes, side by side: (b, num_latents) int64 → (b, num_latents · vector_size)."""
-        if codes.shape[-1] != self.num_latents:
-            raise ValueError(f"expected (..., {self.num_latents}) codes, got shape {tuple(codes.shape)}")
+        self.require_codes(codes)
         return F.embedding(codes, self.vectors).flatten(-2)
 
     def extra_repr(self) -> str:

@@ -217,7 +217,13 @@ def _infomec_numbers(
 
 
 def _interval(value: float, drawn: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The value, plus the quantiles of how half samples deviate from their mean, within [0, 1]."""
+    """The interval of a score, within [0, 1]."""
+    low, high = np.clip(half_sample_interval(value, drawn, confidence), 0.0, 1.0)
+    return float(low), float(high)
+
+
+def half_sample_interval(value: float, drawn: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The value, plus the quantiles of how half samples deviate from their mean."""
     ends = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]) - np.mean(drawn)
-    low, high = np.clip(value + ends, 0.0, 1.0)
+    low, high = value + ends
     return float(low), float(high)
