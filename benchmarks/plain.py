@@ -1,4 +1,4 @@
-"""The quantized-latent autoencoder in plain PyTorch, as one would write it on a page.
+"""The quantized-latent autoencoder and GAN in plain PyTorch, as one would write them on a page.
 
 It is what the package is timed against. Library modules throughout (``InstanceNorm2d``, ``ConvTranspose2d``,
 ``torch.optim.AdamW``), float32, one operation after the other.
@@ -53,8 +53,8 @@ class PlainQLAE(nn.Module):
             nn.ReLU(),
             nn.Linear(DENSE, DENSE),
             nn.ReLU(),
-            nn.Linear(DENSE, num_latents),
         )
+        self.head = nn.Linear(DENSE, num_latents)
         self.values = nn.Parameter(torch.linspace(-0.5, 0.5, num_values).repeat(num_latents, 1))
         self.dense_layers = nn.Sequential(nn.Linear(num_latents, DENSE), nn.ReLU(), nn.Linear(DENSE, DENSE), nn.ReLU())
         self.start = nn.Parameter(torch.full((1, WIDTHS[-1], 4, 4), 0.1))
@@ -66,34 +66,100 @@ class PlainQLAE(nn.Module):
         self.style_layers = nn.ModuleList(style_layers)
         self.output = nn.Conv2d(in_width, 3, 1)
 
-    def loss(self, images: Tensor) -> Tensor:
-        x = self.encoder(images)
+    def quantize(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Straight through to the nearest values; and the two losses, summed."""
         codes = (x.detach()[:, :, None] - self.values.detach()).abs().argmin(-1)
         z = self.values.gather(1, codes.T).T
         quantize = (x.detach() - z).square().sum(1).mean()
         commit = (x - z.detach()).square().sum(1).mean()
-        w = self.dense_layers(x + (z - x).detach())
-        h = self.start.expand(len(images), -1, -1, -1)
+        return x + (z - x).detach(), quantize + commit
+
+    def decode(self, z: Tensor) -> Tensor:
+        w = self.dense_layers(z)
+        h = self.start.expand(len(z), -1, -1, -1)
         for layer in self.style_layers:
             h = layer(h, w)
-        logits = self.output(h)
-        return F.binary_cross_entropy_with_logits(logits, images) + 0.01 * quantize + 0.01 * commit
+        return self.output(h)
+
+    def loss(self, images: Tensor) -> Tensor:
+        z, distance = self.quantize(self.head(self.encoder(images)))
+        return F.binary_cross_entropy_with_logits(self.decode(z), images) + 0.01 * distance
+
+
+class PlainQLInfoWGAN(PlainQLAE):
+    """The same networks as a generator and an encoder with a critic (Wasserstein GAN with gradient penalty)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.critic = nn.Linear(DENSE, 1)
+
+    def sample(self, num_samples: int) -> tuple[Tensor, Tensor]:
+        codes = torch.randint(self.values.shape[1], (num_samples, len(self.values)), device=self.values.device)
+        z = self.values.gather(1, codes.T).T
+        return z, self.decode(z).sigmoid()
+
+    def encoder_loss(self, images: Tensor) -> Tensor:
+        with torch.no_grad():
+            z, fake = self.sample(len(images))
+        fake_features, real_features = self.encoder(fake), self.encoder(images)
+        found, distance = self.quantize(self.head(fake_features))
+        value = self.critic(fake_features).mean() - self.critic(real_features).mean()
+        share = torch.rand(len(images), 1, 1, 1, device=images.device)
+        mixed = torch.lerp(fake, images, share).requires_grad_()
+        (slope,) = torch.autograd.grad(self.critic(self.encoder(mixed)).sum(), mixed, create_graph=True)
+        penalty = (slope.flatten(1).norm(dim=1) - 1).square().mean()
+        return F.mse_loss(found, z) + value + 10 * penalty + 0.01 * distance
+
+    def generator_loss(self, num_samples: int) -> Tensor:
+        z, fake = self.sample(num_samples)
+        features = self.encoder(fake)
+        found, distance = self.quantize(self.head(features))
+        return F.mse_loss(found, z) - self.critic(features).mean() + 0.01 * distance
 
 
 class PlainStep:
     """An update of a plain model: batch from memory, AdamW, average of the weights."""
 
-    def __init__(self, model: PlainQLAE, images: Tensor, *, batch_size: int, learning_rate: float):
+    def __init__(self, model: PlainQLAE, images: Tensor, *, batch_size: int, learning_rate: float = 1e-3):
         self.model, self.images, self.batch_size = model, images, batch_size
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.99), weight_decay=0.1)
         self.average = [p.detach().clone() for p in model.parameters()]
 
     def __call__(self) -> None:
-        rows = torch.randint(len(self.images), (self.batch_size,), device=self.images.device)
-        images = self.images[rows].permute(0, 3, 1, 2).float() / 255
         self.optimizer.zero_grad()
-        self.model.loss(images).backward()
+        self.model.loss(self.draw()).backward()
         self.optimizer.step()
+        self.take_average()
+
+    def draw(self) -> Tensor:
+        rows = torch.randint(len(self.images), (self.batch_size,), device=self.images.device)
+        return self.images[rows].permute(0, 3, 1, 2).float() / 255
+
+    def take_average(self) -> None:
         with torch.no_grad():
             for average, parameter in zip(self.average, self.model.parameters(), strict=True):
                 average.lerp_(parameter, 0.0005)
+
+
+class PlainGANStep(PlainStep):
+    """Five updates of encoder and critic, then one of generator and codebook."""
+
+    def __init__(self, model: PlainQLInfoWGAN, images: Tensor, *, batch_size: int, learning_rate: float = 2e-4):
+        super().__init__(model, images, batch_size=batch_size)
+        self.gan = model
+        encoder = [*model.encoder.parameters(), *model.head.parameters(), *model.critic.parameters()]
+        held = {id(parameter) for parameter in encoder}
+        generator = [parameter for parameter in model.parameters() if id(parameter) not in held]
+        self.optimizers = [torch.optim.AdamW(group, lr=learning_rate) for group in (encoder, generator)]
+
+    def __call__(self) -> None:
+        for _ in range(5):
+            self._move(0, self.gan.encoder_loss(self.draw()))
+            self.take_average()
+        self._move(1, self.gan.generator_loss(self.batch_size))
+
+    def _move(self, player: int, loss: Tensor) -> None:
+        for optimizer in self.optimizers:
+            optimizer.zero_grad()
+        loss.backward()
+        self.optimizers[player].step()

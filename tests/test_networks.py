@@ -70,11 +70,11 @@ def test_official_form_drops_biases_and_keeps_styles_positive():
     assert all(layer.norm is not None for layer in encoder.layers)
     assert decoder.output.bias is None
     assert decoder.output.kernel_size == (3, 3)
-    layer = decoder.layers[0]
     with torch.no_grad():
-        layer.style.weight.zero_()
-        layer.style.bias.fill_(-1.0)
-    assert layer(decoder.start, torch.zeros(2, decoder.dense2.out_features)).abs().max() == 0
+        decoder.layers[0].style.bias.fill_(-1.0)
+    styles = decoder.styles(torch.zeros(2, decoder.dense2.out_features))
+    assert styles[0].abs().max() == 0
+    assert all(style.min() >= 0 for style in decoder.styles(torch.randn(2, decoder.dense2.out_features)))
 
 
 def test_paper_encoder_layer_by_hand():
@@ -92,9 +92,11 @@ def test_style_is_per_image_and_per_channel():
     assert torch.allclose(together, alone, atol=1e-5)
     layer = decoder.layers[0]
     w = torch.rand(1, decoder.dense2.out_features)
+    for style, each in zip(decoder.styles(w), decoder.layers, strict=True):
+        assert torch.allclose(style, each.style(w), atol=1e-6)
     style = layer.style(w)
     width = style.shape[1] // 2
-    features = layer(10 * torch.randn_like(decoder.start), w)
+    features = layer(10 * torch.randn_like(decoder.start), style)
     assert torch.allclose(features.mean((2, 3)), style[:, width:], atol=1e-5)
     spread = features.var((2, 3), unbiased=False).sqrt()
     assert torch.allclose(spread, style[:, :width].abs(), atol=1e-3)

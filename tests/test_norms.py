@@ -7,9 +7,12 @@ import torch.nn.functional as F
 from qlae.norms import leaky_norm, plain_leaky_norm
 
 
-def by_torch(x, slope, scale=None, shift=None):
-    y = F.group_norm(F.leaky_relu(x, slope), x.shape[1])
-    return y if scale is None else y * scale[:, :, None, None] + shift[:, :, None, None]
+def by_torch(x, slope, style=None, bias=None):
+    y = F.group_norm(F.leaky_relu(x if bias is None else x + bias[:, None, None], slope), x.shape[1])
+    if style is None:
+        return y
+    scale, shift = style[:, :, None, None].chunk(2, 1)
+    return y * scale + shift
 
 
 def inputs(shape, styled, memory_format=torch.channels_last, dtype=torch.float64, num_images=None):
@@ -17,7 +20,7 @@ def inputs(shape, styled, memory_format=torch.channels_last, dtype=torch.float64
     x = 3 + 2 * torch.randn(shape, generator=generator, dtype=dtype)
     tensors = [x.contiguous(memory_format=memory_format)]
     if styled:
-        tensors += [torch.randn(num_images or shape[0], shape[1], generator=generator, dtype=dtype) for _ in range(2)]
+        tensors.append(torch.randn(num_images or shape[0], 2 * shape[1], generator=generator, dtype=dtype))
     return [tensor.requires_grad_() for tensor in tensors]
 
 

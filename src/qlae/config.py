@@ -115,8 +115,6 @@ class RunConfig:
             raise ValueError(f"learning_rate must be above 0, got {self.optimizer.learning_rate}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
-        if self.precision != "float32" and self.objective == "adversarial":
-            raise ValueError("a GAN's gradient penalty is differentiated twice and needs precision float32")
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"average_decay must lie in [0, 1), got {self.average_decay}")
 

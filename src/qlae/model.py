@@ -81,13 +81,8 @@ class Model(nn.Module):
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
         """Images (b, 3, r, r) in [0, 1]; networks run in the precision of their weights, latents in that of images."""
-        latent = self.latent(self._in_its_precision(self.encoder, images), generator)
-        return ModelOutput(self._in_its_precision(self.decoder, latent.z), latent)
-
-    @staticmethod
-    def _in_its_precision(network: nn.Module, inputs: Tensor) -> Tensor:
-        outputs: Tensor = network(inputs.to(next(network.parameters(), inputs).dtype))
-        return outputs.to(inputs.dtype)
+        latent = self.latent(in_its_precision(self.encoder, images), generator)
+        return ModelOutput(in_its_precision(self.decoder, latent.z), latent)
 
     @property
     def device(self) -> torch.device:
@@ -173,6 +168,12 @@ class Model(nn.Module):
                 assert result is not None
                 parts.append(result.cpu().numpy())
         return np.concatenate(parts)
+
+
+def in_its_precision(network: nn.Module, inputs: Tensor) -> Tensor:
+    """A network's outputs, computed in the precision of its weights, in that of the inputs."""
+    outputs: Tensor = network(inputs.to(next(network.parameters(), inputs).dtype))
+    return outputs.to(inputs.dtype)
 
 
 def to_float(images: Tensor) -> Tensor:

@@ -4,13 +4,16 @@
 sizes of the same design.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .norms import leaky_norm
+from .operations import conv_norm, linear, pixel_conv
 
 START_RESOLUTION = 4  # where the encoder ends and the decoder starts
 
@@ -80,9 +83,9 @@ class Affine(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
 
-    def forward(self, num_images: int) -> tuple[Tensor, Tensor]:
-        """Both (num_images, width)."""
-        return self.weight.expand(num_images, -1), self.bias.expand(num_images, -1)
+    def forward(self, num_images: int) -> Tensor:
+        """Scales and shifts side by side, (num_images, 2 · width)."""
+        return torch.cat((self.weight, self.bias)).expand(num_images, -1)
 
 
 class EncoderLayer(nn.Module):
@@ -96,10 +99,16 @@ class EncoderLayer(nn.Module):
         self.norm = Affine(width) if form.norm_first else None
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.conv(x)
         if self.norm is None:
-            return leaky_norm(x, self.form.slope)
-        return F.leaky_relu(leaky_norm(x, 1.0, *self.norm(x.shape[0])), self.form.slope)
+            return conv_norm(self.conv, x, self.form.slope)
+        return F.leaky_relu(leaky_norm(self.conv(x), 1.0, self.norm(x.shape[0])), self.form.slope)
+
+
+def dense(x: Tensor, *layers: nn.Linear) -> Tensor:
+    """Dense layers, each with a ReLU."""
+    for layer in layers:
+        x = F.relu(linear(x, layer.weight, layer.bias))
+    return x
 
 
 class ConvEncoder(nn.Module):
@@ -134,16 +143,14 @@ class ConvEncoder(nn.Module):
             raise ValueError(
                 f"expected images of shape (b, 3, {self.resolution}, {self.resolution}), got {tuple(images.shape)}"
             )
-        x = self.layers(images).flatten(1)
-        return F.relu(self.dense2(F.relu(self.dense1(x))))
+        return dense(self.layers(images).flatten(1), self.dense1, self.dense2)
 
     def forward(self, images: Tensor) -> Tensor:
-        outputs: Tensor = self.head(self.features(images))
-        return outputs
+        return linear(self.features(images), self.head.weight, self.head.bias)
 
 
 class StyleLayer(nn.Module):
-    """Transposed convolution, leaky ReLU, and adaptive instance norm driven by ``w``."""
+    """Transposed convolution, leaky ReLU, and adaptive instance norm: its scales and shifts are affine in ``w``."""
 
     def __init__(self, in_width: int, width: int, style_width: int, *, stride: int, form: NetworkForm):
         super().__init__()
@@ -154,12 +161,9 @@ class StyleLayer(nn.Module):
         nn.init.ones_(self.style.bias[:width])  # start from the plain instance norm
         nn.init.zeros_(self.style.bias[width:])
 
-    def forward(self, x: Tensor, w: Tensor) -> Tensor:
-        """x (b or 1, in_width, h, h), w (b, style_width) → (b, width, h·stride, h·stride)."""
-        style = self.style(w)
-        if self.form.positive_style:
-            style = F.relu(style)
-        return leaky_norm(self.conv(x), self.form.slope, *style.chunk(2, dim=1))
+    def forward(self, x: Tensor, style: Tensor) -> Tensor:
+        """x (b or 1, in_width, h, h), style (b, 2 · width) → (b, width, h·stride, h·stride)."""
+        return conv_norm(self.conv, x, self.form.slope, style)
 
 
 class StyleDecoder(nn.Module):
@@ -174,6 +178,7 @@ class StyleDecoder(nn.Module):
         widths = size.widths(resolution)[::-1]
         patch = size.patch_at(resolution)
         blocks = num_blocks(resolution, patch)
+        self.form = form
         self.num_inputs = num_inputs
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
@@ -192,11 +197,21 @@ class StyleDecoder(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         if z.shape[1:] != (self.num_inputs,):
             raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
-        w = F.relu(self.dense2(F.relu(self.dense1(z))))
+        w = dense(z, self.dense1, self.dense2)
         x = self.start
-        for layer in self.layers:
-            x = layer(x, w)
-        return unfolded(self.output(x), self.patch)
+        for layer, style in zip(self.layers, self.styles(w), strict=True):
+            x = layer(x, style)
+        return unfolded(pixel_conv(self.output, x), self.patch)
+
+    def styles(self, w: Tensor) -> Sequence[Tensor]:
+        """The styles of all layers, (b, 2 · width) each, by one product instead of one a layer."""
+        maps = [cast(StyleLayer, layer).style for layer in self.layers]
+        weights, biases = torch.cat([affine.weight for affine in maps]), torch.cat([affine.bias for affine in maps])
+        styles = linear(w, weights, biases)
+        if self.form.positive_style:
+            styles = F.relu(styles)
+        parts: Sequence[Tensor] = styles.split([affine.out_features for affine in maps], dim=1)
+        return parts
 
 
 def unfolded(patches: Tensor, side: int) -> Tensor:

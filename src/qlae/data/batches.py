@@ -20,10 +20,12 @@ class Batches(ABC):
 
     Attributes:
         device: where batches arrive.
+        shape: of a batch.
         generator: its state is all there is to the sampler.
     """
 
     device: torch.device
+    shape: tuple[int, ...]
     generator: torch.Generator
 
     @abstractmethod
@@ -47,6 +49,7 @@ class DeviceBatches(Batches):
         self.batch_size = batch_size
         self.generator = generator
         self.device = images.device
+        self.shape = (batch_size, *images.shape[1:])
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator, device=self.device)
@@ -68,6 +71,7 @@ class HostBatches(Batches):
         self.batch_size = batch_size
         self.generator = generator
         self.device = device
+        self.shape = (batch_size, *images.shape[1:])
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator).numpy()

@@ -1,6 +1,7 @@
 """Latent quantization, the paper's contribution (Section 3, Equation 4, Algorithm 1)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,29 @@ from .space import (
     require_reduction,
     values_per_latent,
 )
+
+
+class _LookUp(torch.autograd.Function):
+    """The values (..., n_z) behind codes, from codebooks (n_z, n_v).
+
+    The gradient of a value is a sum over the places where it was used. It is taken in a fixed order; torch's own adds
+    up in whatever order a GPU comes by.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, codebook: Tensor, codes: Tensor) -> Tensor:
+        ctx.save_for_backward(codes)
+        ctx.num_values = codebook.shape[1]
+        ctx.set_materialize_grads(False)
+        return codebook.expand(*codes.shape, -1).gather(-1, codes.unsqueeze(-1)).squeeze(-1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor | None) -> tuple[Tensor | None, None]:
+        if gradient is None:
+            return None, None
+        (codes,) = ctx.saved_tensors
+        used = codes.unsqueeze(-1) == torch.arange(ctx.num_values, device=codes.device)
+        return (used * gradient.unsqueeze(-1)).flatten(0, -3).sum(0), None
 
 
 class QuantizedLatent(DiscreteLatent):
@@ -88,12 +112,15 @@ class QuantizedLatent(DiscreteLatent):
         if x.shape[-1] != self.num_latents:
             raise ValueError(f"expected (..., {self.num_latents}) latents, got shape {tuple(x.shape)}")
         distance = (x.detach().unsqueeze(-1) - self.codebook().detach()).abs()  # (..., n_z, n_v)
-        return distance.masked_fill(~self.mask, torch.inf).argmin(-1)
+        if len(set(self.num_values)) > 1:
+            distance = distance.masked_fill(~self.mask, torch.inf)
+        return distance.argmin(-1)
 
     def to_values(self, codes: Tensor) -> Tensor:
         """The values behind codes: (..., num_latents) int64 → floats; differentiable in the codebook."""
         self.require_codes(codes)
-        return self.codebook().expand(*codes.shape, -1).gather(-1, codes.unsqueeze(-1)).squeeze(-1)
+        values: Tensor = _LookUp.apply(self.codebook(), codes)  # type: ignore[no-untyped-call]
+        return values
 
     def extra_repr(self) -> str:
         sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)

@@ -6,7 +6,7 @@ objective serves every model.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -109,13 +109,36 @@ def quantized(latent: DiscreteLatent, x: Tensor, reduction: str) -> LatentOutput
     ``quantize = ‖stop(x) − z‖²`` and ``commit = ‖x − stop(z)‖²`` (Equation 4) are averaged over the batch.
     """
     codes = latent.to_codes(x)
-    z = latent.to_values(codes)
-    reduce = torch.sum if reduction == "sum" else torch.mean
-    losses = {
-        "quantize": reduce((x.detach() - z).square(), dim=-1).mean(),
-        "commit": reduce((x - z.detach()).square(), dim=-1).mean(),
-    }
-    return LatentOutput(straight_through(x, z), codes, losses)
+    values = latent.to_values(codes)
+    z, quantize, commit = _Quantized.apply(x, values, reduction)  # type: ignore[no-untyped-call]
+    return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
+
+
+class _Quantized(torch.autograd.Function):
+    """The values with the gradient of x, and twice the squared distance of the two: one moves the values, one x."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, values: Tensor, reduction: str) -> tuple[Tensor, Tensor, Tensor]:
+        difference = x - values
+        ctx.save_for_backward(difference)
+        ctx.reduction = reduction
+        ctx.set_materialize_grads(False)
+        squares = difference.square()
+        distance = squares.mean() if reduction == "mean" else squares.sum(-1).mean()
+        return values.clone(), distance, distance.clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(
+        ctx: Any, of_z: Tensor | None, of_quantize: Tensor | None, of_commit: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        (difference,) = ctx.saved_tensors
+        rows = difference.numel() if ctx.reduction == "mean" else len(difference)
+        slope = difference * (2 / rows)
+        of_x = None if of_commit is None else slope * of_commit
+        if of_z is not None:
+            of_x = of_z if of_x is None else of_x + of_z
+        return of_x, None if of_quantize is None else -slope * of_quantize, None
 
 
 def straight_through(x: Tensor, z: Tensor) -> Tensor:

@@ -15,7 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..model import Model
+from ..model import Model, in_its_precision
+from ..operations import penalised
 from .player import Player
 from .weighting import Terms, Weighting
 
@@ -37,7 +38,7 @@ class Adversarial:
         assert model.critic is not None
         self.model = model
         self.encoder: Any = model.encoder  # which has features(images) and head(features)
-        self.critic = model.critic
+        self.critic: Any = model.critic
         self.weights = dict(weights)
         self.period = period
         self.warm_up = warm_up
@@ -75,8 +76,8 @@ class Adversarial:
         with torch.no_grad():
             z, fake = self._generate(len(images), generator)
             share = torch.rand(len(images), 1, 1, 1, generator=generator, device=images.device)
-        features = self.encoder.features(torch.cat((fake, images)))
-        fake_value, real_value = self.critic(features).chunk(2)
+        features = self._features(torch.cat((fake, images)))
+        fake_value, real_value = self._value(features).chunk(2)
         terms = self._latent_terms(features[: len(images)], z, generator)
         terms["value"] = fake_value.mean() - real_value.mean()
         terms["gradient_penalty"] = self.gradient_penalty(torch.lerp(fake, images, share))
@@ -85,23 +86,33 @@ class Adversarial:
     def generator_terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
         """What generator and codebook descend, unweighted, on as many generated images as there are real ones."""
         z, fake = self._generate(len(images), generator)
-        features = self.encoder.features(fake)
+        features = self._features(fake)
         terms = self._latent_terms(features, z, generator)
-        terms["value"] = -self.critic(features).mean()
+        terms["value"] = -self._value(features).mean()
         return terms
 
     def gradient_penalty(self, images: Tensor) -> Tensor:
         """The mean of (‖∇ critic‖ − 1)², the gradient being that of the value in the image: (b, 3, r, r) → scalar."""
         images = images.detach().requires_grad_()
-        value = self.critic(self.encoder.features(images)).sum()
-        (gradient,) = torch.autograd.grad(value, images, create_graph=True)
+        with penalised():
+            value = self._value(self._features(images)).sum()
+            (gradient,) = torch.autograd.grad(value, images, create_graph=True)
         norm: Tensor = gradient.flatten(1).norm(dim=1)
         return (norm - 1).square().mean()
 
     def _generate(self, num_images: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         z = self.model.latent.sample(num_images, generator)
-        return z, self.model.decoder(z).sigmoid()
+        return z, in_its_precision(self.model.decoder, z).sigmoid()
+
+    def _features(self, images: Tensor) -> Tensor:
+        features: Tensor = self.encoder.features(images.to(self.critic.weight.dtype))
+        return features
+
+    def _value(self, features: Tensor) -> Tensor:
+        """What the critic thinks, in float32 at least: it is averaged and differentiated twice."""
+        value: Tensor = self.critic(features)
+        return value.to(torch.promote_types(value.dtype, torch.float32))
 
     def _latent_terms(self, features: Tensor, z: Tensor, generator: torch.Generator | None) -> Terms:
-        found = self.model.latent(self.encoder.head(features), generator)
+        found = self.model.latent(self.encoder.head(features).to(z.dtype), generator)
         return {"reconstruct_latent": F.mse_loss(found.z, z), **found.losses}

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .. import kernels
+
 
 class WeightAverage:
     """Keeps ``average ← decay · average + (1 − decay) · weights``.
@@ -26,6 +28,12 @@ class WeightAverage:
     @torch.no_grad()
     def update(self, number: Tensor) -> None:
         """Take in the weights after update ``number`` (from 1; a scalar tensor)."""
+        if kernels.usable(self.values[0]):
+            from ..kernels import average
+
+            for values, weights in zip(self.values, self.weights, strict=True):
+                average.update(values, weights, number, self.decay)
+            return
         share = 1 - ((1 + number) / (10 + number)).clamp(max=self.decay)
         for values, weights in zip(self.values, self.weights, strict=True):
             values.lerp_(weights, share)

@@ -5,6 +5,7 @@ parameter (gradients, moments, averages) is a buffer of the same layout. What wo
 tensors (optimizer, average, clipping) is then a few operations on large ones.
 """
 
+import itertools
 from collections.abc import Collection, Sequence
 
 import torch
@@ -23,6 +24,7 @@ class FlatParameters:
     Attributes:
         values: the buffer (num_entries,); writing to it is writing to the parameters, once ``refresh`` is called where
             some are copies.
+        copies: the same in ``precision``, of which those that are ``reduced`` are views; None if there are none.
         stretches: the slice of each group.
     """
 
@@ -47,16 +49,19 @@ class FlatParameters:
         self.values = torch.zeros(end, dtype=first.dtype, device=first.device)
         for parameter, view in zip(self.parameters, self.views(self.values), strict=True):
             view.copy_(parameter.detach())
-        self._copies = self.values.to(precision) if reduced else self.values
-        exact, copied, chosen = self.views(self.values), self.views(self._copies), set(reduced)
+        chosen = set(reduced)
+        self.copies = self.values.to(precision) if chosen else None
+        self.are_copies = [parameter in chosen for parameter in self.parameters]
+        exact = self.views(self.values)
+        copied = exact if self.copies is None else self.views(self.copies)
         for i, parameter in enumerate(self.parameters):
-            parameter.data = (copied if parameter in chosen else exact)[i]
+            parameter.data = (copied if self.are_copies[i] else exact)[i]
 
     @torch.no_grad()
     def refresh(self) -> None:
         """Bring the copies up to date with the buffer."""
-        if self._copies is not self.values:
-            self._copies.copy_(self.values)
+        if self.copies is not None:
+            self.copies.copy_(self.values)
 
     def zeros(self) -> Tensor:
         """Another buffer of the same layout."""
@@ -68,6 +73,33 @@ class FlatParameters:
             _view(buffer[start : start + parameter.numel()], parameter)
             for start, parameter in zip(self._starts, self.parameters, strict=True)
         ]
+
+
+class FlatGradients:
+    """Where the gradients of flat parameters are gathered.
+
+    Attributes:
+        values: all of them, flat.
+        rounded: the same of parameters that are copies, as they came; None where there are no copies.
+    """
+
+    def __init__(self, flat: FlatParameters):
+        self.values = flat.zeros()
+        self.rounded = None if flat.copies is None else torch.zeros_like(flat.copies)
+        self._are_rounded = flat.are_copies
+        self._exact = list(itertools.compress(flat.views(self.values), [not copy for copy in flat.are_copies]))
+        self._views = []
+        if self.rounded is not None:
+            self._views = list(itertools.compress(flat.views(self.rounded), flat.are_copies))
+
+    def gather(self, gradients: Sequence[Tensor], *, convert: slice) -> None:
+        """Take in a gradient for each parameter; the rounded ones of a stretch go into ``values`` as well."""
+        exact = [gradient for gradient, rounded in zip(gradients, self._are_rounded, strict=True) if not rounded]
+        if self.rounded is not None:
+            torch._foreach_copy_(self._views, list(itertools.compress(gradients, self._are_rounded)))
+            self.values[convert].copy_(self.rounded[convert])
+        if exact:
+            torch._foreach_copy_(self._exact, exact)
 
 
 def _view(entries: Tensor, like: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .. import kernels
 from ..config import DataConfig, RunConfig
 from ..data import RenderedImages, SourceDataset, keep_on_disk, load_data
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
@@ -26,7 +27,7 @@ from ..progress import progress_bar
 from ..run import Run
 from . import checkpoint
 from .state import TrainingState
-from .step import EagerStep
+from .step import EagerStep, GraphStep
 from .trainer import CHECKPOINT_SECONDS, run_updates
 
 # What `train` passes on to `resolve`.
@@ -42,6 +43,7 @@ def train(
     out: str | os.PathLike[str],
     networks: Networks | None = None,
     device: str = "auto",
+    compile: bool = True,
     threads: int | None = None,
     evaluate: bool = True,
     show: bool = True,
@@ -57,6 +59,8 @@ def train(
         networks: an encoder and a decoder of your own, modules of torch, instead of the paper's; see
             ``docs/models.md``. Copies of them are trained.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
+        compile: on a GPU, launch updates as CUDA graphs, with fused kernels where Triton is there; ``False`` runs one
+            operation of torch after the other.
         threads: of torch on the CPU; a run that goes on keeps the number it began with, to stay exact.
         evaluate: also score the trained model and draw its pictures.
         show: draw progress bars.
@@ -84,7 +88,16 @@ def train(
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if threads is not None:
         torch.set_num_threads(positive_count("threads", threads))
-    train_run(run, config, data, networks=networks, device=device, show=show, checkpoint_seconds=checkpoint_seconds)
+    train_run(
+        run,
+        config,
+        data,
+        networks=networks,
+        device=device,
+        compile=compile,
+        show=show,
+        checkpoint_seconds=checkpoint_seconds,
+    )
     if evaluate:
         from ..evaluation import evaluate_run
         from ..report import draw_pictures
@@ -101,6 +114,7 @@ def train_run(
     *,
     networks: Networks | None = None,
     device: str = "auto",
+    compile: bool = True,
     show: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> None:
@@ -115,7 +129,7 @@ def train_run(
         saved = checkpoint.load(run.path)
         if saved is not None and saved.state["step"] >= config.steps:
             return
-        state = build_state(config, data, place_on, networks=networks, show=show)
+        state = build_state(config, data, place_on, networks=networks, compile=compile, show=show)
         if saved is not None:
             state.from_checkpoint(saved)
         run.trim_log(state.step)
@@ -128,14 +142,20 @@ def build_state(
     device: torch.device,
     *,
     networks: Networks | None = None,
+    compile: bool = True,
     show: bool = False,
 ) -> TrainingState:
     """A run before its first update. Weights and batches follow from the seed, the weights on any device alike."""
+    on_gpu = device.type == "cuda"
+    kernels.enabled = compile
+    torch.backends.cudnn.benchmark = on_gpu and compile
+    torch.backends.cudnn.deterministic = on_gpu  # which costs nothing here, and a run can be repeated
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = place(build_model(config, networks), device)
     batches = _batches(data, config.batch_size, config.seed, device, show=show)
-    return TrainingState(model, EagerStep(build_players(config, model), batches, config))
+    step = GraphStep if on_gpu and compile else EagerStep
+    return TrainingState(model, step(build_players(config, model), batches, config))
 
 
 def data_config(data: SourceDataset) -> DataConfig:

@@ -1,11 +1,14 @@
 """AdamW with decoupled decay over flat parameters, and who is decayed: codebooks never are."""
 
-import torch
-from torch import nn
+from collections.abc import Sequence
 
+import torch
+from torch import Tensor, nn
+
+from .. import kernels
 from ..config import OptimizerConfig
 from ..objectives import Player
-from .flat import FlatParameters
+from .flat import FlatGradients, FlatParameters
 
 EPSILON = 1e-8
 
@@ -33,7 +36,7 @@ class AdamW:
         config: learning rate, betas, decay and clipping.
 
     Attributes:
-        gradients: to be filled before each step, flat.
+        gradients: to be filled before each step.
         first, second: the moments, flat.
         moves: the number of steps so far, a scalar on the device, so that nothing has to be read or sent.
     """
@@ -41,37 +44,63 @@ class AdamW:
     def __init__(self, flat: FlatParameters, config: OptimizerConfig):
         self.config = config
         self.flat = flat
-        self.gradients, self.first, self.second = flat.zeros(), flat.zeros(), flat.zeros()
+        self.gradients = FlatGradients(flat)
+        self.first, self.second = flat.zeros(), flat.zeros()
         self.moves = torch.zeros((), device=flat.values.device)
-        decayed, undecayed = flat.stretches
-        self._clipped = self.gradients[decayed]
-        self._stretches = [
-            (decay, [buffer[stretch] for buffer in (flat.values, self.gradients, self.first, self.second)])
-            for stretch, decay in ((decayed, config.weight_decay), (undecayed, 0.0))
-            if stretch.stop > stretch.start
-        ]
 
     @torch.no_grad()
-    def step(self) -> None:
-        """Descend the gradients by one step; those of decayed parameters are clipped entry by entry, if at all."""
-        config = self.config
-        if config.clip is not None:
-            self._clipped.clamp_(-config.clip, config.clip)
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """Descend gradients, one a parameter; those of decayed parameters are clipped entry by entry, if at all."""
         self.moves += 1
-        for decay, (values, gradients, first, second) in self._stretches:
-            torch._fused_adamw_(
-                [values],
-                [gradients],
-                [first],
-                [second],
-                [],
-                [self.moves],
-                lr=config.learning_rate,
-                beta1=config.beta1,
-                beta2=config.beta2,
-                weight_decay=decay,
-                eps=EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
-        self.flat.refresh()
+        decayed, undecayed = self.flat.stretches
+        if kernels.usable(self.flat.values):
+            self.gradients.gather(gradients, convert=undecayed)
+            self._step_by_kernel(decayed, self.config.weight_decay, self.config.clip, self.gradients.rounded)
+            self._step_by_kernel(undecayed, 0.0, None, None)
+        else:
+            self.gradients.gather(gradients, convert=slice(None))
+            if self.config.clip is not None:
+                self.gradients.values[decayed].clamp_(-self.config.clip, self.config.clip)
+            self._step_by_torch(decayed, self.config.weight_decay)
+            self._step_by_torch(undecayed, 0.0)
+            self.flat.refresh()
+
+    def _step_by_kernel(self, stretch: slice, weight_decay: float, clip: float | None, rounded: Tensor | None) -> None:
+        from ..kernels import adamw
+
+        if stretch.stop == stretch.start:
+            return
+        gradients = self.gradients.values if rounded is None else rounded
+        adamw.step(
+            self.flat.values[stretch],
+            gradients[stretch],
+            self.first[stretch],
+            self.second[stretch],
+            None if self.flat.copies is None else self.flat.copies[stretch],
+            self.moves,
+            learning_rate=self.config.learning_rate,
+            beta1=self.config.beta1,
+            beta2=self.config.beta2,
+            weight_decay=weight_decay,
+            epsilon=EPSILON,
+            clip=clip,
+        )
+
+    def _step_by_torch(self, stretch: slice, weight_decay: float) -> None:
+        if stretch.stop == stretch.start:
+            return
+        torch._fused_adamw_(
+            [self.flat.values[stretch]],
+            [self.gradients.values[stretch]],
+            [self.first[stretch]],
+            [self.second[stretch]],
+            [],
+            [self.moves],
+            lr=self.config.learning_rate,
+            beta1=self.config.beta1,
+            beta2=self.config.beta2,
+            weight_decay=weight_decay,
+            eps=EPSILON,
+            amsgrad=False,
+            maximize=False,
+        )

@@ -2,15 +2,23 @@
 
 Nothing is read back to the host: the loss terms are written into windows on the device, which the trainer reads at its
 log points.
+
+``EagerStep`` launches one operation after the other. On a GPU that leaves the chip waiting for the host most of the
+time, so ``GraphStep`` records a stretch of updates once and launches it as a whole.
 """
 
+import contextlib
+import warnings
+from collections.abc import Iterable, Iterator
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..config import RunConfig
-from ..data.batches import Batches
+from ..data.batches import Batches, DeviceBatches
 from ..model import to_float
 from ..objectives import Player
+from ..operations import all_at_once
 from .average import WeightAverage
 from .flat import FlatParameters
 from .optim import AdamW, decay_groups
@@ -28,6 +36,10 @@ class Window:
         torch.stack([terms[name].detach() for name in self.terms], out=self.values[self.filled])
         self.filled += 1
 
+    def extend(self, rows: Tensor) -> None:
+        self.values[self.filled : self.filled + len(rows)].copy_(rows)
+        self.filled += len(rows)
+
     def read(self) -> Tensor:
         """The rows so far, on the host."""
         return self.values[: self.filled].cpu()
@@ -40,8 +52,9 @@ class Turn:
     codebook, gradients, moments and averages, stay in float32.
     """
 
-    def __init__(self, player: Player, config: RunConfig, device: torch.device):
+    def __init__(self, player: Player, config: RunConfig, device: torch.device, *, alone: bool):
         self.player = player
+        self.alone = alone
         networks = [parameter for module in player.decayed for parameter in module.parameters()]
         self.flat = FlatParameters(
             decay_groups(player, config.optimizer),
@@ -50,15 +63,29 @@ class Turn:
         )
         self.optimizer = AdamW(self.flat, config.optimizer)
         self.window = Window(player.terms, config.log_every, device)
-        self._gradients = self.flat.views(self.optimizer.gradients)
 
     def take(self, images: Tensor, noise: torch.Generator, number: Tensor) -> None:
         """Descend the player's loss by one step; nothing of another player's is touched."""
-        terms = self.player.loss(images, noise, number)
-        gradients = torch.autograd.grad(terms["loss"], self.flat.parameters, allow_unused=True, materialize_grads=True)
-        torch._foreach_copy_(self._gradients, gradients)
-        self.optimizer.step()
+        with all_at_once(images.device) if self.alone else contextlib.nullcontext():
+            terms = self.player.loss(images, noise, number)
+            gradients = torch.autograd.grad(
+                terms["loss"], self.flat.parameters, allow_unused=True, materialize_grads=True
+            )
+        self.optimizer.step(gradients)
         self.window.add(terms)
+
+
+@contextlib.contextmanager
+def frozen(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
+    """Parameters whose gradients nobody wants for a while, so that none are computed."""
+    held = list(parameters)
+    for parameter in held:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in held:
+            parameter.requires_grad_(True)
 
 
 class EagerStep:
@@ -66,16 +93,98 @@ class EagerStep:
 
     def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
         self.batches = batches
-        self.turns = [Turn(player, config, batches.device) for player in players]
+        self.turns = [Turn(player, config, batches.device, alone=len(players) == 1) for player in players]
         self.average = WeightAverage([turn.flat.values for turn in self.turns], config.average_decay)
         self.noise = torch.Generator(batches.device).manual_seed(config.seed + 1)
         self.number = torch.zeros((), device=batches.device)
 
+    def advance(self, done: int, most: int) -> int:
+        """Make at least one and at most so many updates after ``done`` of them; how many it were."""
+        self(done + 1)
+        return 1
+
     def __call__(self, step: int) -> None:
         """Make update number ``step`` (from 1)."""
         self.number.fill_(step)
-        images = to_float(self.batches.draw())
+        self._update(self.batches.draw(), step)
+
+    def _update(self, batch: Tensor, step: int) -> None:
+        images = to_float(batch)
         for turn in self.turns:
             if step % turn.player.period == 0:
-                turn.take(images, self.noise, self.number)
+                with frozen(p for other in self.turns if other is not turn for p in other.flat.parameters):
+                    turn.take(images, self.noise, self.number)
         self.average.update(self.number)
+
+
+class GraphStep(EagerStep):
+    """The same updates, as many as ``stretch_of`` says recorded as one CUDA graph and launched at once.
+
+    The first stretch runs operation by operation, in which libraries choose their kernels, and so does whatever is left
+    between a stretch and a log point.
+    """
+
+    def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
+        super().__init__(players, batches, config)
+        self.stretch = stretch_of(config.log_every, max(player.period for player in players))
+        self._eager_ones = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._staged: list[Tensor] = []  # the loss terms of a stretch, by player
+        self._drawn: Tensor | None = None  # the batches of a stretch, where they come from the host
+
+    def advance(self, done: int, most: int) -> int:
+        if self.stretch == 1 or done % self.stretch or most < self.stretch or self._eager_ones < self.stretch:
+            self._eager_ones += 1
+            return super().advance(done, most)
+        if self._graph is None and not self._record():
+            return super().advance(done, most)
+        assert self._graph is not None
+        self.number.fill_(done)
+        if self._drawn is not None:
+            for place in self._drawn:
+                place.copy_(self.batches.draw(), non_blocking=True)
+        self._graph.replay()
+        for turn, rows in zip(self.turns, self._staged, strict=True):
+            turn.window.extend(rows)
+        return self.stretch
+
+    def _record(self) -> bool:
+        """Record a stretch, which runs nothing; False if something in it cannot be recorded."""
+        device = self.batches.device
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.noise)
+        on_device = isinstance(self.batches, DeviceBatches)
+        if on_device:
+            graph.register_generator_state(self.batches.generator)
+        else:
+            self._drawn = torch.empty(self.stretch, *self.batches.shape, dtype=torch.uint8, device=device)
+        windows = [turn.window for turn in self.turns]
+        for turn in self.turns:
+            turn.window = Window(turn.player.terms, self.stretch // turn.player.period, device)
+        try:
+            with torch.cuda.graph(graph):
+                for i in range(self.stretch):
+                    self.number += 1
+                    self._update(self.batches.draw() if self._drawn is None else self._drawn[i], i + 1)
+        except RuntimeError as error:
+            warnings.warn(f"an update cannot be recorded as a CUDA graph, so training is slower: {error}", stacklevel=2)
+            self.stretch = 1
+            return False
+        finally:
+            self._staged = [turn.window.values for turn in self.turns]
+            for turn, window in zip(self.turns, windows, strict=True):
+                turn.window = window
+        self._graph = graph
+        return True
+
+
+LONGEST = 25  # updates a stretch
+
+
+def stretch_of(log_every: int, period: int) -> int:
+    """The updates of a stretch: all players have their turns in it, and log points fall between two of them.
+
+    >>> stretch_of(100, 1), stretch_of(100, 5), stretch_of(7, 1), stretch_of(7, 5)
+    (25, 25, 7, 1)
+    """
+    return max((n for n in range(1, LONGEST + 1) if log_every % n == 0 and n % period == 0), default=1)

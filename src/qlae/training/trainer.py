@@ -49,16 +49,17 @@ def run_updates(
     with _signals() as stop, progress_bar("training", config.steps, start=first, show=show) as report:
         note = ""
         while state.step < config.steps:
-            state.update(state.step + 1)
-            state.step += 1
+            to_log = config.log_every - state.step % config.log_every
+            state.step += state.update.advance(state.step, min(to_log, config.steps - state.step))
 
-            now = time.monotonic()
             done = state.step == config.steps
             if state.step % config.log_every == 0 or done:
-                state.seconds = seconds_before + now - started
-                row = _log_row(run, state)
+                windows = _require_finite(run, state)
+                state.seconds = seconds_before + time.monotonic() - started
+                row = _log_row(state, windows)
                 run.append_log(row)
                 note = f"loss {row['loss']:.4f}"
+            now = time.monotonic()
             if now - shown >= SHOW_SECONDS or done:
                 rate = (state.step - first) / max(now - started, 1e-9)
                 report(state.step, note=f"{note}  {rate:.1f} updates/s")
@@ -74,10 +75,10 @@ def run_updates(
                 )
 
 
-def _log_row(run: Run, state: TrainingState) -> dict[str, float]:
+def _log_row(state: TrainingState, windows: list[torch.Tensor]) -> dict[str, float]:
     """The means of the loss terms since the last row; a player after the first puts its name before its terms."""
     row: dict[str, float] = {"step": state.step, "seconds": round(state.seconds, 3)}
-    for turn, values in zip(state.update.turns, _require_finite(run, state), strict=True):
+    for turn, values in zip(state.update.turns, windows, strict=True):
         prefix = "" if turn is state.update.turns[0] else f"{turn.player.name}_"
         if len(values):
             means = values.double().mean(0).tolist()

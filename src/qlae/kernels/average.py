@@ -1,0 +1,23 @@
+"""The average of the weights of ``training/average.py`` in one pass, its share computed on the way."""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+ENTRIES = 1024  # of a program
+
+
+@triton.jit
+def _average_update(values_ptr, weights_ptr, number_ptr, num_entries, decay, ENTRIES: tl.constexpr):
+    places = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
+    here = places < num_entries
+    number = tl.load(number_ptr)
+    share = 1 - tl.minimum((1 + number) / (10 + number), decay)
+    values = tl.load(values_ptr + places, mask=here, other=0.0)
+    weights = tl.load(weights_ptr + places, mask=here, other=0.0)
+    tl.store(values_ptr + places, values + share * (weights - values), mask=here)
+
+
+def update(values: Tensor, weights: Tensor, number: Tensor, decay: float) -> None:
+    """Take in the weights after update ``number``; values and weights are (entries,)."""
+    _average_update[(triton.cdiv(len(values), ENTRIES),)](values, weights, number, len(values), decay, ENTRIES=ENTRIES)

@@ -1,0 +1,43 @@
+"""The cross entropy of ``objectives/cross_entropy.py``: one pass over logits and images forward, and one backward."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+ENTRIES = 4096  # of a program
+
+
+@triton.jit
+def _cross_entropy_forward(logits_ptr, targets_ptr, part_ptr, num_entries, ENTRIES: tl.constexpr):
+    places = tl.program_id(0).to(tl.int64) * ENTRIES + tl.arange(0, ENTRIES)
+    here = places < num_entries
+    logits = tl.load(logits_ptr + places, mask=here, other=0.0).to(tl.float32)
+    targets = tl.load(targets_ptr + places, mask=here, other=0.0).to(tl.float32)
+    softplus = tl.maximum(logits, 0.0) + tl.log(1 + tl.exp(-tl.abs(logits)))
+    tl.store(part_ptr + tl.program_id(0), tl.sum(tl.where(here, softplus - logits * targets, 0.0), 0))
+
+
+@triton.jit
+def _cross_entropy_backward(logits_ptr, targets_ptr, gradient_ptr, found_ptr, num_entries, ENTRIES: tl.constexpr):
+    places = tl.program_id(0).to(tl.int64) * ENTRIES + tl.arange(0, ENTRIES)
+    here = places < num_entries
+    logits = tl.load(logits_ptr + places, mask=here, other=0.0).to(tl.float32)
+    targets = tl.load(targets_ptr + places, mask=here, other=0.0).to(tl.float32)
+    found = (tl.sigmoid(logits) - targets) * (tl.load(gradient_ptr) / num_entries)
+    tl.store(found_ptr + places, found.to(found_ptr.dtype.element_ty), mask=here)
+
+
+def forward(logits: Tensor, targets: Tensor) -> Tensor:
+    """Logits and targets, of one shape and contiguous → the mean, a scalar."""
+    parts = torch.empty(triton.cdiv(logits.numel(), ENTRIES), device=logits.device)
+    _cross_entropy_forward[(len(parts),)](logits, targets, parts, logits.numel(), ENTRIES=ENTRIES, num_warps=8)
+    return parts.sum() / logits.numel()
+
+
+def backward(gradient: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
+    """The gradient of the logits, for that of the mean, a scalar."""
+    found = torch.empty_like(logits)
+    grid = (triton.cdiv(logits.numel(), ENTRIES),)
+    _cross_entropy_backward[grid](logits, targets, gradient, found, logits.numel(), ENTRIES=ENTRIES, num_warps=8)
+    return found

@@ -1,0 +1,347 @@
+"""The norms of ``norms.py`` as one kernel forward, one backward and one for the backward pass of the latter.
+
+As separate operations they read and write the feature maps a dozen times. Here x is read and out is written, and in the
+backward pass the gradient and x are read and one gradient is written; what is kept in between is x, μ and 1 / σ.
+
+A program takes one image and a few channels, and goes over the pixels twice. What fits in its registers is read once;
+the rest comes from the cache the second time. Statistics and sums are in float32. Memory is channels last.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .sums import channels_last
+
+
+@triton.jit
+def _activated(x, bias, slope):
+    y = x.to(tl.float32) + bias
+    return tl.where(y > 0, y, y * slope)
+
+
+@triton.jit
+def _places(start, first, channels, num_channels, PIXELS: tl.constexpr):
+    return first + (start + tl.arange(0, PIXELS))[:, None] * num_channels + channels[None, :]
+
+
+@triton.jit
+def _bias(bias_ptr, channels, BIASED: tl.constexpr):
+    if BIASED:
+        return tl.load(bias_ptr + channels).to(tl.float32)[None, :]
+    else:
+        return tl.zeros((1, 1), tl.float32)
+
+
+@triton.jit
+def _norm_forward(
+    x_ptr,
+    bias_ptr,
+    style_ptr,
+    out_ptr,
+    mean_ptr,
+    inverse_ptr,  # 1 / σ
+    style_stride,
+    num_channels,
+    slope,
+    epsilon,
+    NUM_PIXELS: tl.constexpr,
+    BIASED: tl.constexpr,
+    STYLED: tl.constexpr,
+    PIXELS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
+    image = tl.program_id(1)
+    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    first = image.to(tl.int64) * NUM_PIXELS * num_channels
+    bias = _bias(bias_ptr, channels, BIASED)
+
+    if PIXELS == NUM_PIXELS:  # all at once: read once
+        places = _places(0, first, channels, num_channels, PIXELS)
+        y = _activated(tl.load(x_ptr + places), bias, slope)
+        mean = tl.sum(y, 0) / NUM_PIXELS
+        centred = y - mean[None, :]
+        squares = tl.sum(centred * centred, 0)
+    else:
+        # Each place of the tile has its own running mean and sum of squares (Welford 1962), and they are merged in the
+        # end (Chan et al. 1979): stable, and no chunk waits for a sum over the one before.
+        means = tl.zeros((PIXELS, CHANNELS), tl.float32)
+        spreads = tl.zeros((PIXELS, CHANNELS), tl.float32)
+        for start in range(0, NUM_PIXELS, PIXELS):
+            y = _activated(tl.load(x_ptr + _places(start, first, channels, num_channels, PIXELS)), bias, slope)
+            difference = y - means
+            means += difference * (PIXELS / (start + PIXELS))
+            spreads += difference * (y - means)
+        mean = tl.sum(means, 0) / PIXELS
+        centred = means - mean[None, :]
+        squares = tl.sum(spreads, 0) + tl.sum(centred * centred, 0) * (NUM_PIXELS // PIXELS)
+    inverse = 1 / tl.sqrt(squares / NUM_PIXELS + epsilon)
+    factor = inverse
+    offset = -mean * inverse
+    if STYLED:
+        styles = style_ptr + image * style_stride + channels
+        factor = inverse * tl.load(styles).to(tl.float32)
+        offset = tl.load(styles + num_channels).to(tl.float32) - mean * factor
+    tl.store(mean_ptr + image * num_channels + channels, mean)
+    tl.store(inverse_ptr + image * num_channels + channels, inverse)
+
+    if PIXELS == NUM_PIXELS:
+        tl.store(out_ptr + places, (y * factor[None, :] + offset[None, :]).to(out_ptr.dtype.element_ty))
+    else:
+        for start in range(0, NUM_PIXELS, PIXELS):
+            places = _places(start, first, channels, num_channels, PIXELS)
+            out = _activated(tl.load(x_ptr + places), bias, slope) * factor[None, :] + offset[None, :]
+            tl.store(out_ptr + places, out.to(out_ptr.dtype.element_ty))
+
+
+@triton.jit
+def _norm_backward(
+    gradient_ptr,
+    x_ptr,
+    bias_ptr,
+    style_ptr,
+    mean_ptr,
+    inverse_ptr,
+    x_gradient_ptr,
+    total_ptr,  # (b, c): Σ of the gradient of x over pixels
+    style_gradient_ptr,  # (b, 2c): Σ g · n and Σ g
+    style_stride,
+    num_channels,
+    slope,
+    NUM_PIXELS: tl.constexpr,
+    BIASED: tl.constexpr,
+    STYLED: tl.constexpr,
+    PIXELS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
+    image = tl.program_id(1)
+    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    first = image.to(tl.int64) * NUM_PIXELS * num_channels
+    bias = _bias(bias_ptr, channels, BIASED)
+    row = image * num_channels + channels
+    mean = tl.load(mean_ptr + row)[None, :]
+    inverse = tl.load(inverse_ptr + row)[None, :]
+
+    if PIXELS == NUM_PIXELS:
+        places = _places(0, first, channels, num_channels, PIXELS)
+        y = _activated(tl.load(x_ptr + places), bias, slope)
+        gradient = tl.load(gradient_ptr + places).to(tl.float32)
+        plain = tl.sum(gradient, 0)
+        along = tl.sum(gradient * (y - mean) * inverse, 0)
+    else:
+        plains = tl.zeros((PIXELS, CHANNELS), tl.float32)
+        alongs = tl.zeros((PIXELS, CHANNELS), tl.float32)
+        for start in range(0, NUM_PIXELS, PIXELS):
+            places = _places(start, first, channels, num_channels, PIXELS)
+            y = _activated(tl.load(x_ptr + places), bias, slope)
+            gradient = tl.load(gradient_ptr + places).to(tl.float32)
+            plains += gradient
+            alongs += gradient * (y - mean)
+        plain = tl.sum(plains, 0)
+        along = tl.sum(alongs * inverse, 0)
+    factor = inverse
+    if STYLED:
+        style_gradients = style_gradient_ptr + 2 * image * num_channels + channels
+        tl.store(style_gradients, along.to(style_gradient_ptr.dtype.element_ty))
+        tl.store(style_gradients + num_channels, plain.to(style_gradient_ptr.dtype.element_ty))
+        factor = inverse * tl.load(style_ptr + image * style_stride + channels).to(tl.float32)[None, :]
+    plain = plain[None, :] / NUM_PIXELS
+    along = along[None, :] / NUM_PIXELS * inverse
+
+    if PIXELS == NUM_PIXELS:
+        found = factor * (gradient - plain - (y - mean) * along)
+        found = tl.where(y > 0, found, found * slope)
+        total = tl.sum(found, 0)
+        tl.store(
+            x_gradient_ptr + _places(0, first, channels, num_channels, PIXELS),
+            found.to(x_gradient_ptr.dtype.element_ty),
+        )
+    else:
+        totals = tl.zeros((PIXELS, CHANNELS), tl.float32)
+        for start in range(0, NUM_PIXELS, PIXELS):
+            places = _places(start, first, channels, num_channels, PIXELS)
+            y = _activated(tl.load(x_ptr + places), bias, slope)
+            gradient = tl.load(gradient_ptr + places).to(tl.float32)
+            found = factor * (gradient - plain - (y - mean) * along)
+            found = tl.where(y > 0, found, found * slope)
+            totals += found
+            tl.store(x_gradient_ptr + places, found.to(x_gradient_ptr.dtype.element_ty))
+        total = tl.sum(totals, 0)
+    if BIASED:
+        tl.store(total_ptr + row, total)
+
+
+@triton.jit
+def _norm_backward_again(
+    cotangent_ptr,
+    gradient_ptr,
+    x_ptr,
+    bias_ptr,
+    mean_ptr,
+    inverse_ptr,
+    found_ptr,  # the cotangent of the gradient
+    x_found_ptr,  # … and of x
+    total_ptr,  # (b, c): the sum of the latter over pixels
+    num_channels,
+    slope,
+    NUM_PIXELS: tl.constexpr,
+    BIASED: tl.constexpr,
+    PIXELS: tl.constexpr,
+    CHANNELS: tl.constexpr,
+):
+    image = tl.program_id(1)
+    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    first = image.to(tl.int64) * NUM_PIXELS * num_channels
+    bias = _bias(bias_ptr, channels, BIASED)
+    row = image * num_channels + channels
+    mean = tl.load(mean_ptr + row)[None, :]
+    inverse = tl.load(inverse_ptr + row)[None, :]
+
+    g_sum = tl.zeros((PIXELS, CHANNELS), tl.float32)
+    w_sum = tl.zeros((PIXELS, CHANNELS), tl.float32)
+    gn_sum = tl.zeros((PIXELS, CHANNELS), tl.float32)
+    wn_sum = tl.zeros((PIXELS, CHANNELS), tl.float32)
+    wg_sum = tl.zeros((PIXELS, CHANNELS), tl.float32)
+    for start in range(0, NUM_PIXELS, PIXELS):
+        places = _places(start, first, channels, num_channels, PIXELS)
+        y = _activated(tl.load(x_ptr + places), bias, slope)
+        n = (y - mean) * inverse
+        g = tl.load(gradient_ptr + places).to(tl.float32)
+        w = tl.load(cotangent_ptr + places).to(tl.float32)
+        w = tl.where(y > 0, w, w * slope)
+        g_sum += g
+        w_sum += w
+        gn_sum += g * n
+        wn_sum += w * n
+        wg_sum += w * g
+    g_mean = tl.sum(g_sum, 0)[None, :] / NUM_PIXELS
+    w_mean = tl.sum(w_sum, 0)[None, :] / NUM_PIXELS
+    a = tl.sum(wn_sum, 0)[None, :] / NUM_PIXELS
+    b = tl.sum(gn_sum, 0)[None, :] / NUM_PIXELS
+    c = tl.sum(wg_sum, 0)[None, :] / NUM_PIXELS - w_mean * g_mean
+
+    totals = tl.zeros((PIXELS, CHANNELS), tl.float32)
+    for start in range(0, NUM_PIXELS, PIXELS):
+        places = _places(start, first, channels, num_channels, PIXELS)
+        y = _activated(tl.load(x_ptr + places), bias, slope)
+        n = (y - mean) * inverse
+        g = tl.load(gradient_ptr + places).to(tl.float32) - g_mean
+        w = tl.load(cotangent_ptr + places).to(tl.float32)
+        w = tl.where(y > 0, w, w * slope) - w_mean
+        tl.store(found_ptr + places, ((w - n * a) * inverse).to(found_ptr.dtype.element_ty))
+        x_found = (n * (3 * a * b - c) - a * g - b * w) * inverse * inverse
+        x_found = tl.where(y > 0, x_found, x_found * slope)
+        totals += x_found
+        tl.store(x_found_ptr + places, x_found.to(x_found_ptr.dtype.element_ty))
+    if BIASED:
+        tl.store(total_ptr + row, tl.sum(totals, 0))
+
+
+def forward(
+    x: Tensor, bias: Tensor | None, style: Tensor | None, slope: float, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """out (b, c, h, w), μ and 1 / σ (b, c), for x (b, c, h, w), bias (c,) and style (b, 2c)."""
+    x = channels_last(x)
+    num_images, num_channels = x.shape[:2]
+    out = torch.empty_like(x)
+    mean, inverse = (x.new_empty(num_images, num_channels, dtype=torch.float32) for _ in range(2))
+    grid, sizes = _launch(x, deep=1024)
+    _norm_forward[grid](
+        x,
+        bias,
+        style,
+        out,
+        mean,
+        inverse,
+        0 if style is None else _rows_apart(style),
+        num_channels,
+        slope,
+        epsilon,
+        BIASED=bias is not None,
+        STYLED=style is not None,
+        **sizes,
+    )
+    return out, mean, inverse
+
+
+def backward(
+    gradient: Tensor,
+    x: Tensor,
+    bias: Tensor | None,
+    style: Tensor | None,
+    mean: Tensor,
+    inverse: Tensor,
+    slope: float,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The gradient of x, with a bias its sums over pixels (b, c), and the gradient of the style."""
+    x, gradient = channels_last(x), channels_last(gradient)
+    x_gradient, total = torch.empty_like(x), torch.empty_like(mean)
+    style_gradient = None if style is None else torch.empty(style.shape, dtype=style.dtype, device=style.device)
+    grid, sizes = _launch(x, deep=512)
+    _norm_backward[grid](
+        gradient,
+        x,
+        bias,
+        style,
+        mean,
+        inverse,
+        x_gradient,
+        total,
+        style_gradient,
+        0 if style is None else _rows_apart(style),
+        x.shape[1],
+        slope,
+        BIASED=bias is not None,
+        STYLED=style is not None,
+        **sizes,
+    )
+    return x_gradient, total, style_gradient
+
+
+def backward_again(
+    cotangent: Tensor, gradient: Tensor, x: Tensor, bias: Tensor | None, mean: Tensor, inverse: Tensor, slope: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The cotangents of the gradient and of x for one of x's gradient, without a style; and the sums of the latter."""
+    cotangent, gradient, x = (channels_last(t) for t in (cotangent, gradient, x))
+    found, x_found, total = torch.empty_like(x), torch.empty_like(x), torch.empty_like(mean)
+    grid, sizes = _launch(x, deep=256)
+    _norm_backward_again[grid](
+        cotangent,
+        gradient,
+        x,
+        bias,
+        mean,
+        inverse,
+        found,
+        x_found,
+        total,
+        x.shape[1],
+        slope,
+        BIASED=bias is not None,
+        **sizes,
+    )
+    return found, x_found, total
+
+
+def _launch(x: Tensor, *, deep: int) -> tuple[tuple[int, int], dict[str, int]]:
+    """The programs, and what each takes; of large maps tiles of so many pixels."""
+    num_images, num_channels, height, width = x.shape
+    sizes = tiles(height * width, num_channels, deep)
+    return (num_channels // sizes["CHANNELS"], num_images), {"NUM_PIXELS": height * width, **sizes}
+
+
+def tiles(num_pixels: int, num_channels: int, deep: int) -> dict[str, int]:
+    """Pixels and channels of a tile, and the warps that work on it, as they were fastest on an H200."""
+    wide = 64 if num_pixels <= 16 else 32 if num_pixels <= deep else 16
+    channels = min(wide, num_channels & -num_channels)
+    pixels = min(num_pixels & -num_pixels, deep)
+    warps = {16: 8, 32: 4 if num_pixels > 64 else 1, 64: 1}[wide]
+    return {"PIXELS": pixels, "CHANNELS": channels, "num_warps": warps}
+
+
+def _rows_apart(style: Tensor) -> int:
+    """Entries from one image's style to the next; a row lies in one piece."""
+    if style.stride(1) != 1:
+        raise ValueError(f"the entries of a style must lie side by side, got strides {style.stride()}")
+    return style.stride(0)

@@ -1,0 +1,28 @@
+"""Sums of many short rows, and the memory format that all kernels work in."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+
+@triton.jit
+def _sum_rows(parts_ptr, out_ptr, num_rows, num_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    rows = tl.arange(0, ROWS)
+    here = (rows < num_rows)[:, None] & (columns < num_columns)[None, :]
+    parts = tl.load(parts_ptr + rows[:, None] * num_columns + columns[None, :], mask=here, other=0.0)
+    tl.store(out_ptr + columns, tl.sum(parts, 0).to(out_ptr.dtype.element_ty), mask=columns < num_columns)
+
+
+def sum_rows(parts: Tensor, dtype: torch.dtype) -> Tensor:
+    """(n, …) in float32 → (…) of another type, in a fixed order."""
+    num_rows, num_columns = len(parts), parts[0].numel()
+    out = torch.empty(parts.shape[1:], dtype=dtype, device=parts.device)
+    grid = (triton.cdiv(num_columns, 16),)
+    _sum_rows[grid](parts, out, num_rows, num_columns, ROWS=triton.next_power_of_2(num_rows), COLUMNS=16, num_warps=4)
+    return out
+
+
+def channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last)

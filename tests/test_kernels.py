@@ -1,0 +1,236 @@
+"""The Triton kernels against their plain forms: on a GPU where there is one, else by Triton's interpreter."""
+
+import os
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from qlae import kernels
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # before Triton is first imported
+triton = pytest.importorskip("triton")
+
+from qlae.config import OptimizerConfig  # noqa: E402
+from qlae.kernels import image_conv, leaky_norm, pixel_conv  # noqa: E402
+from qlae.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
+from qlae.objectives.cross_entropy import cross_entropy  # noqa: E402
+from qlae.operations import Arrangement, _Conv, _ConvNorm, _Linear, _PixelConv, penalised  # noqa: E402
+from qlae.training.flat import FlatParameters  # noqa: E402
+from qlae.training.optim import AdamW  # noqa: E402
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+# The interpreter takes the bits of bfloat16 for whole numbers in products of matrices.
+FACTORS = [torch.float32, torch.bfloat16] if torch.cuda.is_available() else [torch.float32]
+
+
+@pytest.fixture(autouse=True)
+def _kernels(monkeypatch):
+    monkeypatch.setattr(kernels, "usable", lambda x: True)
+
+
+def inputs(shape, biased, styled, dtype=torch.float32):
+    generator = torch.Generator().manual_seed(0)
+    num_images, num_channels = shape[:2]
+    x = (3 + 2 * torch.randn(shape, generator=generator)).contiguous(memory_format=torch.channels_last)
+    bias = torch.randn(num_channels, generator=generator) if biased else None
+    style = torch.randn(num_images, 2 * num_channels, generator=generator) if styled else None
+    return [None if t is None else t.to(DEVICE, dtype).requires_grad_() for t in (x, bias, style)]
+
+
+def random(*shape, seed=0, dtype=torch.float32):
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(DEVICE, dtype)
+    return values.contiguous(memory_format=torch.channels_last) if len(shape) == 4 else values
+
+
+def exactly(*tensors):
+    return [None if t is None else t.detach().double().requires_grad_(t.requires_grad) for t in tensors]
+
+
+def close(found, expected, tolerance):
+    error = (found.float() - expected.float()).norm() / expected.float().norm()
+    return bool(error <= tolerance)
+
+
+SHAPES = [(2, 32, 8, 8), (3, 64, 4, 4), (2, 48, 16, 16), (2, 3, 8, 8), (1, 16, 64, 64)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("styled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_leaky_norm(shape, biased, styled, dtype):
+    x, bias, style = inputs(shape, biased, styled, dtype)
+    given = [t for t in (x, bias, style) if t is not None]
+    found = _LeakyNorm.apply(x, bias, style, 0.3)
+    exact = [None if t is None else t.detach().double().requires_grad_() for t in (x, bias, style)]
+    expected = plain_leaky_norm(exact[0], 0.3, exact[2], exact[1])
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-2
+    assert found.dtype == dtype
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert close(found, expected, tolerance)
+    gradient = torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(DEVICE, dtype)
+    derivatives = torch.autograd.grad(found, given, gradient)
+    wanted = torch.autograd.grad(expected, [t for t in exact if t is not None], gradient.double())
+    assert all(close(ours, theirs, 3 * tolerance) for ours, theirs in zip(derivatives, wanted, strict=True))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("biased", [False, True])
+def test_leaky_norm_differentiated_twice(shape, biased):
+    derivatives = []
+    for exact in (False, True):
+        x, bias, _ = inputs(shape, biased, False)
+        if exact:
+            x, bias = (None if t is None else t.detach().double().requires_grad_() for t in (x, bias))
+            out = plain_leaky_norm(x, 0.3, None, bias)
+        else:
+            out = _LeakyNorm.apply(x, bias, None, 0.3)
+        given = [t for t in (x, bias) if t is not None]
+        gradients = torch.autograd.grad(out.sin().sum(), given, create_graph=True)
+        derivatives.append(torch.autograd.grad(sum(g.norm() for g in gradients), given))
+    assert all(close(ours, theirs, 1e-4) for ours, theirs in zip(*derivatives, strict=True))
+
+
+def test_large_means_do_not_spoil_the_deviation():
+    x = (1000 + torch.randn(1, 16, 64, 64, generator=torch.Generator().manual_seed(0))).to(DEVICE)
+    _, _, inverse = leaky_norm.forward(x, None, None, 0.3, EPSILON)
+    assert torch.allclose(inverse, (x.double().var((2, 3), unbiased=False) + EPSILON).rsqrt().float(), rtol=1e-3)
+
+
+def test_a_style_whose_entries_lie_apart_is_refused():
+    x, _, style = inputs((2, 16, 4, 4), False, True)
+    with pytest.raises(ValueError, match="must lie side by side"):
+        leaky_norm.forward(x, None, style.repeat(1, 2)[:, ::2], 0.3, EPSILON)
+
+
+@pytest.mark.parametrize("dtype", FACTORS)
+@pytest.mark.parametrize("shape", [(2, 3, 16, 16), (3, 3, 8, 8), (1, 3, 5, 7)])
+def test_convolution_of_images(shape, dtype):
+    x, weight = random(*shape, dtype=dtype), random(16, 3, 3, 3, seed=1, dtype=dtype)
+    assert image_conv.takes(weight, (1, 1), (1, 1), False)
+    tolerance = 2e-3 if dtype == torch.float32 else 1e-2
+    exact_x, exact_weight = x.double().requires_grad_(), weight.double().requires_grad_()
+    expected = F.conv2d(exact_x, exact_weight, padding=1)
+    found = image_conv.forward(x, weight)
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    assert close(found, expected, tolerance)
+    gradient = random(*expected.shape, seed=2, dtype=dtype)
+    of_x, of_weight = torch.autograd.grad(expected, (exact_x, exact_weight), gradient.double())
+    assert close(image_conv.weight_gradient(gradient, x, weight), of_weight, tolerance)
+    assert close(image_conv.input_gradient(gradient, weight), of_x, tolerance)
+
+
+def test_which_convolutions_are_of_images():
+    weight = random(16, 3, 3, 3)
+    assert not image_conv.takes(weight, (2, 2), (1, 1), False)
+    assert not image_conv.takes(random(24, 3, 3, 3), (1, 1), (1, 1), False)
+    assert not image_conv.takes(random(3, 16, 3, 3), (1, 1), (1, 1), True)
+
+
+@pytest.mark.parametrize("dtype", FACTORS)
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("side", [3, 16])
+def test_convolution_over_pixels(side, biased, dtype):
+    x = random(2, 32, side, side, dtype=dtype).requires_grad_()
+    weight = random(3, 32, 1, 1, seed=1, dtype=dtype).requires_grad_()
+    bias = random(3, seed=2, dtype=dtype).requires_grad_() if biased else None
+    assert pixel_conv.takes(weight)
+    found = _PixelConv.apply(x, weight, bias)
+    exact = exactly(x, weight, bias)
+    expected = F.conv2d(*exact)
+    tolerance = 2e-3 if dtype == torch.float32 else 1e-2
+    assert found.dtype == torch.float32
+    assert close(found, expected, tolerance)
+    gradient = random(*expected.shape, seed=3)
+    given = [t for t in (x, weight, bias) if t is not None]
+    wanted = torch.autograd.grad(expected, [t for t in exact if t is not None], gradient.double())
+    for ours, theirs in zip(torch.autograd.grad(found, given, gradient), wanted, strict=True):
+        assert close(ours, theirs, tolerance)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("styled", [False, True])
+@pytest.mark.parametrize("num_inputs", [3, 16])
+def test_convolution_and_norm_together(num_inputs, styled, transposed):
+    x = random(2, num_inputs, 8, 8).requires_grad_(num_inputs != 3)
+    shape = (num_inputs, 16, 3, 3) if transposed else (16, num_inputs, 3, 3)
+    weight, bias = random(*shape, seed=1).requires_grad_(), random(16, seed=2).requires_grad_()
+    style = random(2, 32, seed=3).requires_grad_() if styled else None
+    found = _ConvNorm.apply(x, weight, bias, style, Arrangement((1, 1), (1, 1), transposed), 0.3)
+    exact = exactly(x, weight, bias, style)
+    convolve = F.conv_transpose2d if transposed else F.conv2d
+    expected = plain_leaky_norm(convolve(exact[0], exact[1], exact[2], padding=1), 0.3, exact[3])
+    assert close(found, expected, 2e-3)
+    gradient = random(*expected.shape, seed=4)
+    given = [t for t in (x, weight, bias, style) if t is not None and t.requires_grad]
+    wanted = torch.autograd.grad(expected, [t for t in exact if t is not None and t.requires_grad], gradient.double())
+    for ours, theirs in zip(torch.autograd.grad(found, given, gradient), wanted, strict=True):
+        assert close(ours, theirs, 5e-3)
+
+
+@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("reduced", [False, True])
+def test_adamw(monkeypatch, reduced, clip):
+    """The same gradients by the kernel and by torch's own fused step."""
+    config = OptimizerConfig(learning_rate=0.01, beta1=0.8, beta2=0.95, weight_decay=0.5, clip=clip)
+    found = []
+    for by_kernel in (False, True):
+        monkeypatch.setattr(kernels, "usable", lambda x, by_kernel=by_kernel: by_kernel)
+        parameters = [nn.Parameter(random(*shape, seed=i)) for i, shape in enumerate([(4, 3, 2, 2), (1500,), (5, 6)])]
+        flat = FlatParameters([parameters[:2], parameters[2:]], reduced=parameters[:2] if reduced else ())
+        optimizer = AdamW(flat, config)
+        for number in range(5):
+            optimizer.step([random(*p.shape, seed=10 * number + i).to(p.dtype) for i, p in enumerate(parameters)])
+        found.append((flat, optimizer))
+    (plain, by_torch), (fused, by_kernel) = found
+    for ours, theirs in (
+        (fused.values, plain.values),
+        (by_kernel.first, by_torch.first),
+        (by_kernel.second, by_torch.second),
+    ):
+        assert torch.allclose(ours, theirs, atol=1e-6)
+    if reduced:
+        used = torch.cat([parameter.detach().flatten() for parameter in fused.parameters[:2]])
+        kept = torch.cat([view.flatten() for view in fused.views(fused.values)[:2]])
+        assert torch.allclose(used.float(), kept, rtol=2**-7)  # the interpreter cuts off where a GPU rounds
+
+
+@pytest.mark.parametrize("side", [4, 40])
+def test_cross_entropy(side):
+    logits, images = (3 * random(2, 3, side, side)).requires_grad_(), random(2, 3, side, side, seed=1).sigmoid()
+    found = cross_entropy(logits, images)
+    (exact,) = exactly(logits)
+    expected = F.binary_cross_entropy_with_logits(exact, images.double())
+    assert torch.allclose(found.double(), expected, rtol=1e-5)
+    (ours,), (theirs,) = torch.autograd.grad(2 * found, logits), torch.autograd.grad(2 * expected, exact)
+    assert close(ours, theirs, 1e-5)
+
+
+def test_linear():
+    x, weight, bias = random(5, 7).requires_grad_(), random(3, 7, seed=1).requires_grad_(), random(3).requires_grad_()
+    found, expected = _Linear.apply(x, weight, bias), F.linear(x, weight, bias)
+    gradient = random(5, 3, seed=2)
+    for ours, theirs in zip(
+        torch.autograd.grad(found, (x, weight, bias), gradient),
+        torch.autograd.grad(expected, (x, weight, bias), gradient),
+        strict=True,
+    ):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("num_inputs", [3, 4])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_penalty_on_the_gradient_of_a_convolution(num_inputs, stride):
+    """Differentiated twice by our own rules, and by torch's."""
+    arrangement = Arrangement((stride, stride), (1, 1), False)
+    derivatives = []
+    for ours in (True, False):
+        x, weight = random(2, num_inputs, 8, 8).requires_grad_(), random(16, num_inputs, 3, 3, seed=1).requires_grad_()
+        with penalised():
+            out = _Conv.apply(x, weight, arrangement) if ours else F.conv2d(x, weight, None, stride, 1)
+            (gradient,) = torch.autograd.grad(out.sin().sum(), x, create_graph=True)
+        derivatives.append(torch.autograd.grad((gradient.norm() - 1).square(), (x, weight)))
+    assert all(close(found, wanted, 5e-3) for found, wanted in zip(*derivatives, strict=True))
