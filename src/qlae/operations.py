@@ -23,21 +23,26 @@ T = TypeVar("T")
 
 
 class Beside:
-    """A second stream for work that nothing waits for until ``join``."""
+    """Streams for work that nothing waits for until ``join``, taken in turns."""
 
-    def __init__(self, device: torch.device):
-        self.stream = torch.cuda.Stream(device)
+    def __init__(self, device: torch.device, num_streams: int = 1):
+        self._streams = [torch.cuda.Stream(device) for _ in range(num_streams)]
         self._held: list[Tensor] = []
+        self._started = 0
 
     def run(self, work: Callable[[], T], *used: Tensor) -> T:
         """Start work on tensors that are ready on the current stream; they are kept until it is done."""
-        self.stream.wait_stream(torch.cuda.current_stream())
+        stream = self._streams[self._started % len(self._streams)]
+        self._started += 1
+        stream.wait_stream(torch.cuda.current_stream())
         self._held += used
-        with torch.cuda.stream(self.stream):
+        with torch.cuda.stream(stream):
             return work()
 
     def join(self) -> None:
-        torch.cuda.current_stream().wait_stream(self.stream)
+        """Let the current stream wait for all of it."""
+        for stream in self._streams:
+            torch.cuda.current_stream().wait_stream(stream)
         self._held.clear()
 
 
@@ -89,7 +94,7 @@ def conv_norm(conv: nn.Conv2d | nn.ConvTranspose2d, x: Tensor, slope: float, sty
         return leaky_norm(conv(x), slope, style)
     stride, padding = (conv.stride[0], conv.stride[1]), (int(conv.padding[0]), int(conv.padding[1]))
     arrangement = Arrangement(stride, padding, isinstance(conv, nn.ConvTranspose2d))
-    if _beside is not None and (style is None or len(style) == len(x)):
+    if _beside is not None:
         out: Tensor = _ConvNorm.apply(x, conv.weight, conv.bias, style, arrangement, slope)  # type: ignore[no-untyped-call]
         return out
     maps = _Conv.apply(x, conv.weight, arrangement)  # type: ignore[no-untyped-call]
@@ -129,6 +134,8 @@ class _ConvNorm(torch.autograd.Function):
         from .kernels import leaky_norm
 
         maps = _convolution(x, weight, arrangement)
+        if style is not None and len(style) != len(maps):  # one map for all images
+            maps = maps.expand(len(style), -1, -1, -1).contiguous(memory_format=torch.channels_last)
         out, mean, inverse = leaky_norm.forward(maps, bias, style, slope, EPSILON)
         ctx.save_for_backward(x, weight, bias, style, maps, mean, inverse)
         ctx.arrangement, ctx.slope = arrangement, slope
@@ -142,6 +149,8 @@ class _ConvNorm(torch.autograd.Function):
 
         x, weight, bias, style, maps, mean, inverse = ctx.saved_tensors
         found, total, of_style = leaky_norm.backward(gradient, maps, bias, style, mean, inverse, ctx.slope)
+        if len(found) != len(x):
+            found = found.sum(0, keepdim=True)
 
         def of_weights() -> tuple[Tensor, Tensor | None]:
             of_weight = _weight_gradient(found, x, weight, ctx.arrangement)
@@ -231,36 +240,31 @@ class _PixelConv(torch.autograd.Function):
         return of_x, of_weight, of_bias if ctx.biased else None
 
 
-def _of_images(x: Tensor, weight: Tensor, arrangement: Arrangement) -> bool:
-    if not kernels.usable(x):
-        return False
-    from .kernels import image_conv
-
-    return image_conv.takes(weight, *arrangement)
-
-
 def _convolution(x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
-    if _of_images(x, weight, arrangement):
+    if kernels.usable(x):
         from .kernels import image_conv
 
-        return image_conv.forward(x, weight)
+        if image_conv.takes(weight, *arrangement):
+            return image_conv.forward(x, weight)
     convolve = F.conv_transpose2d if arrangement.transposed else F.conv2d
     return convolve(x, weight, None, arrangement.stride, arrangement.padding)
 
 
 def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
-    if _of_images(x, weight, arrangement):
+    if kernels.usable(x):
         from .kernels import image_conv
 
-        return image_conv.weight_gradient(gradient, x, weight)
+        if image_conv.takes(weight, *arrangement):
+            return image_conv.weight_gradient(gradient, x, weight)
     return _convolution_backward(gradient, x, weight, arrangement, [False, True, False])[1]
 
 
 def _input_gradient(gradient: Tensor, x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
-    if _of_images(x, weight, arrangement):
+    if kernels.usable(x):
         from .kernels import image_conv
 
-        return image_conv.input_gradient(gradient, weight)
+        if image_conv.takes(weight, *arrangement):
+            return image_conv.input_gradient(gradient, weight)
     return _convolution_backward(gradient, x, weight, arrangement, [True, False, False])[0]
 
 

@@ -47,8 +47,10 @@ class Train:
     """Values a codebook, one number or one a latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
     fixed_values: bool = False
     """Keep the values of the codebooks where they start, instead of learning them."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Of the networks' weights and activations; the rest is in float32. GANs take float32."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the networks' weights and activations: bfloat16 on a GPU that has it, else float32. The rest is in float32."""
+    compile: bool = True
+    """On a GPU: launch updates as CUDA graphs, with fused kernels. --no-compile runs one operation after the other."""
     seed: int = 0
     """Of the weights and the batches."""
     out: OptionalPath = None
@@ -71,7 +73,7 @@ class Train:
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
         passed_on = (
             "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values precision seed "
-            "device threads checkpoint_seconds evaluate"
+            "device compile threads checkpoint_seconds evaluate"
         )
         chosen = {name: getattr(self, name) for name in passed_on.split()}
         chosen["weights"] = dict(weight(pair) for pair in self.weights)

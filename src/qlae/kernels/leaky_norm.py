@@ -246,7 +246,7 @@ def forward(
     num_images, num_channels = x.shape[:2]
     out = torch.empty_like(x)
     mean, inverse = (x.new_empty(num_images, num_channels, dtype=torch.float32) for _ in range(2))
-    grid, sizes = _launch(x, deep=1024)
+    grid, sizes = _launch(x, FORWARD_TILES)
     _norm_forward[grid](
         x,
         bias,
@@ -278,7 +278,7 @@ def backward(
     x, gradient = channels_last(x), channels_last(gradient)
     x_gradient, total = torch.empty_like(x), torch.empty_like(mean)
     style_gradient = None if style is None else torch.empty(style.shape, dtype=style.dtype, device=style.device)
-    grid, sizes = _launch(x, deep=512)
+    grid, sizes = _launch(x, BACKWARD_TILES)
     _norm_backward[grid](
         gradient,
         x,
@@ -305,7 +305,7 @@ def backward_again(
     """The cotangents of the gradient and of x for one of x's gradient, without a style; and the sums of the latter."""
     cotangent, gradient, x = (channels_last(t) for t in (cotangent, gradient, x))
     found, x_found, total = torch.empty_like(x), torch.empty_like(x), torch.empty_like(mean)
-    grid, sizes = _launch(x, deep=256)
+    grid, sizes = _launch(x, AGAIN_TILES)
     _norm_backward_again[grid](
         cotangent,
         gradient,
@@ -324,20 +324,21 @@ def backward_again(
     return found, x_found, total
 
 
-def _launch(x: Tensor, *, deep: int) -> tuple[tuple[int, int], dict[str, int]]:
-    """The programs, and what each takes; of large maps tiles of so many pixels."""
+# (pixels of a map, at least) → pixels and channels of a tile, and the warps that work on it, as they were fastest on an
+# H200. A tile of all pixels is read once, smaller ones twice.
+FORWARD_TILES = {4096: (1024, 16, 16), 1024: (1024, 16, 8), 256: (256, 32, 4), 64: (64, 32, 1), 0: (16, 64, 1)}
+BACKWARD_TILES = {4096: (512, 16, 16), 1024: (256, 32, 4), 256: (256, 32, 4), 64: (64, 32, 1), 0: (16, 64, 1)}
+AGAIN_TILES = {256: (256, 16, 8), 64: (64, 32, 1), 0: (16, 64, 1)}
+
+
+def _launch(x: Tensor, tiles: dict[int, tuple[int, int, int]]) -> tuple[tuple[int, int], dict[str, int]]:
+    """The programs, and what each takes."""
     num_images, num_channels, height, width = x.shape
-    sizes = tiles(height * width, num_channels, deep)
-    return (num_channels // sizes["CHANNELS"], num_images), {"NUM_PIXELS": height * width, **sizes}
-
-
-def tiles(num_pixels: int, num_channels: int, deep: int) -> dict[str, int]:
-    """Pixels and channels of a tile, and the warps that work on it, as they were fastest on an H200."""
-    wide = 64 if num_pixels <= 16 else 32 if num_pixels <= deep else 16
-    channels = min(wide, num_channels & -num_channels)
-    pixels = min(num_pixels & -num_pixels, deep)
-    warps = {16: 8, 32: 4 if num_pixels > 64 else 1, 64: 1}[wide]
-    return {"PIXELS": pixels, "CHANNELS": channels, "num_warps": warps}
+    num_pixels = height * width
+    pixels, channels, warps = next(tile for least, tile in tiles.items() if num_pixels >= least)
+    channels, pixels = min(channels, num_channels & -num_channels), min(pixels, num_pixels & -num_pixels)
+    sizes = {"NUM_PIXELS": num_pixels, "PIXELS": pixels, "CHANNELS": channels, "num_warps": warps}
+    return (num_channels // channels, num_images), sizes
 
 
 def _rows_apart(style: Tensor) -> int:

@@ -123,7 +123,8 @@ def is_finished(job: Job, run: Run) -> bool:
 
 def _require_same(job: Job, run: Run) -> None:
     config = run.config
-    wanted = resolve(job.model_name, config.data, len(config.data.source_names), **job.options)
+    options = {"precision": config.precision} | job.options  # which the device decides, unless the plan does
+    wanted = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differing = config.difference(wanted)
     held = {"resolution": config.data.resolution, **(config.data.recipe or {})}
     asked = {"resolution": job.resolution, **job.recipe}

@@ -31,7 +31,9 @@ from .step import EagerStep, GraphStep
 from .trainer import CHECKPOINT_SECONDS, run_updates
 
 # What `train` passes on to `resolve`.
-OPTIONS = tuple(name for name in tuple(inspect.signature(resolve).parameters)[3:] if name != "own_networks")
+OPTIONS = tuple(
+    name for name in tuple(inspect.signature(resolve).parameters)[3:] if name not in ("own_networks", "precision")
+)
 # Scenes that take a CPU minutes to render are rendered once and kept on disk; Shapes3D takes seconds.
 SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d")
 
@@ -43,6 +45,7 @@ def train(
     out: str | os.PathLike[str],
     networks: Networks | None = None,
     device: str = "auto",
+    precision: str = "auto",
     compile: bool = True,
     threads: int | None = None,
     evaluate: bool = True,
@@ -59,6 +62,8 @@ def train(
         networks: an encoder and a decoder of your own, modules of torch, instead of the paper's; see
             ``docs/models.md``. Copies of them are trained.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
+        precision: of the networks' weights and activations: ``"float32"``, ``"bfloat16"``, or ``"auto"``, which is
+            bfloat16 on a GPU that has it; everything else is in float32. A run that goes on keeps what it began with.
         compile: on a GPU, launch updates as CUDA graphs, with fused kernels where Triton is there; ``False`` runs one
             operation of torch after the other.
         threads: of torch on the CPU; a run that goes on keeps the number it began with, to stay exact.
@@ -67,7 +72,7 @@ def train(
         checkpoint_seconds: between checkpoints.
         options: whatever else ``qlae.presets.resolve`` takes: ``steps``, ``size``, ``seed``, ``form``,
             ``learning_rate``, ``batch_size``, ``weight_decay``, ``weights``, ``warm_up``, ``num_latents``,
-            ``num_values``, ``fixed_values``, ``precision``.
+            ``num_values``, ``fixed_values``.
 
     Returns:
         The run, with ``.results`` if it was evaluated.
@@ -81,9 +86,9 @@ def train(
         )
     for name in options:
         require_known(name, OPTIONS, "option of train")
-    own = networks is not None
-    config = resolve(model, data_config(data), len(data.source_names), own_networks=own, **options)
     run = Run(out)
+    options |= {"own_networks": networks is not None, "precision": _precision(precision, run, device)}
+    config = resolve(model, data_config(data), len(data.source_names), **options)
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if threads is not None:
@@ -156,6 +161,16 @@ def build_state(
     batches = _batches(data, config.batch_size, config.seed, device, show=show)
     step = GraphStep if on_gpu and compile else EagerStep
     return TrainingState(model, step(build_players(config, model), batches, config))
+
+
+def _precision(name: str, run: Run, device: str) -> str:
+    """What ``auto`` means for a run on a device."""
+    if name != "auto":
+        return name
+    if run.config_path.is_file():
+        return run.config.precision
+    reduced = pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if reduced else "float32"
 
 
 def data_config(data: SourceDataset) -> DataConfig:

@@ -91,6 +91,8 @@ def frozen(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
 class EagerStep:
     """Updates run operation by operation: the reference that every faster way is measured against."""
 
+    preparing = ""  # what the first updates are slow for
+
     def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
         self.batches = batches
         self.turns = [Turn(player, config, batches.device, alone=len(players) == 1) for player in players]
@@ -123,6 +125,8 @@ class GraphStep(EagerStep):
     The first stretch runs operation by operation, in which libraries choose their kernels, and so does whatever is left
     between a stretch and a log point.
     """
+
+    preparing = "compiling kernels"
 
     def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
         super().__init__(players, batches, config)

@@ -47,7 +47,8 @@ def run_updates(
     started = saved = shown = time.monotonic()
     seconds_before, first = state.seconds, state.step
     with _signals() as stop, progress_bar("training", config.steps, start=first, show=show) as report:
-        note = ""
+        note = state.update.preparing
+        report(first, note=note)
         while state.step < config.steps:
             to_log = config.log_every - state.step % config.log_every
             state.step += state.update.advance(state.step, min(to_log, config.steps - state.step))
