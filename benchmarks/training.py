@@ -2,12 +2,19 @@
 
     python benchmarks/training.py demo            # the training of `make demo`, beside that of its first version
     python benchmarks/training.py full            # a full-size update, beside plain PyTorch on the same device
+    python benchmarks/training.py gpu             # full-size updates of several models on a GPU, four ways
 
 `demo` takes the first version from the repository's history (`git worktree`), trains the same few hundred updates with
 both from the command line, one thread each, and reads the time from their logs.
+
+`gpu` times the defaults (bfloat16, CUDA graphs and fused kernels), the same in float32, float32 operation by operation,
+and plain PyTorch, also in float32. Of a GAN it times cycles, five updates of the encoder and one of the generator. It
+also says how long the start takes, from building the state to the launch of the first recorded stretch; the first of
+these bears the start of CUDA and the compilation of kernels, which later ones find done.
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -17,34 +24,44 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
-from plain import PlainQLAE, PlainStep
+from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
+from timing import Switches, Updates, machine, milliseconds, told, up_to_multiple
 
-from qlae.data import load_data
+from qlae.atomic import write_json
+from qlae.data import SourceDataset, load_data
 from qlae.presets import resolve
 from qlae.training.launch import build_state, data_config
 
 ROOT = Path(__file__).parents[1]
 FIRST = "c9751f7"  # the demo as it first was
 
+GPU_MODELS = ("qlae", "ae", "vq-vae", "beta-vae", "beta-tcvae", "qlinfowgan-gp")
+# Ways to train: name → precision, compile.
+WAYS = {"default": ("bfloat16", True), "float32": ("float32", True), "eager": ("float32", False)}
+PLAIN = {"qlae": (PlainQLAE, PlainStep), "qlinfowgan-gp": (PlainQLInfoWGAN, PlainGANStep)}
+EAGER_SHARE = 5  # what is launched operation by operation makes this many times fewer updates a turn
+TORCH_DEFAULTS = Switches.now()
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("demo", "full"))
+    parser.add_argument("what", choices=("demo", "full", "gpu"))
     parser.add_argument("--turns", type=int, default=4)
-    parser.add_argument("--updates", type=int, default=300, help="a turn of `demo`")
+    parser.add_argument("--updates", type=int, help="a turn of `demo` (300) or of `gpu` (50)")
     parser.add_argument("--first", default=FIRST, help="the revision that `demo` is compared to")
-    parser.add_argument("--model", default="qlae")
-    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--model", default="qlae", help="of `demo` and `full`")
+    parser.add_argument("--models", nargs="+", default=GPU_MODELS, help="of `gpu`")
+    parser.add_argument("--batch-size", type=int, help="the paper's by default: 128, of a GAN 64")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", help="cpu for `full`, cuda for `gpu`")
+    parser.add_argument("--out", type=Path, help="a JSON file for what `gpu` finds")
     options = parser.parse_args()
-    if options.what == "demo":
-        demo(options)
-    else:
-        full(options)
+    {"demo": demo, "full": full, "gpu": gpu}[options.what](options)
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -53,7 +70,7 @@ def demo(options: argparse.Namespace) -> None:
         times: dict[str, list[float]] = {name: [] for name in sources}
         for _ in range(options.turns):
             for name, source in sources.items():
-                times[name].append(trained(source, options.model, options.updates))
+                times[name].append(trained(source, options.model, options.updates or 300))
     report(times)
 
 
@@ -81,13 +98,13 @@ def trained(source: Path, model: str, updates: int) -> float:
 
 
 def full(options: argparse.Namespace) -> None:
-    device = torch.device(options.device)
+    device = torch.device(options.device or "cpu")
     torch.set_num_threads(options.threads)
-    data = load_data("shapes3d", resolution=64, sources=["floor hue", "wall hue", "shape"]).in_memory()
+    data = rendered()
     config = resolve(options.model, data_config(data), 6, batch_size=options.batch_size)
     state = build_state(config, data, device)
     images = torch.from_numpy(data.images).to(device)
-    plain = PlainStep(PlainQLAE().to(device), images, batch_size=options.batch_size, learning_rate=1e-3)
+    plain = PlainStep(PlainQLAE().to(device), images, batch_size=config.batch_size, learning_rate=1e-3)
     times: dict[str, list[float]] = {"now": [], "plain PyTorch": []}
     for number in range(1, options.turns + 2):
         ours = milliseconds(lambda number=number: state.update(number), device)
@@ -98,12 +115,8 @@ def full(options: argparse.Namespace) -> None:
     report(times)
 
 
-def milliseconds(work: Callable[[], None], device: torch.device) -> float:
-    start = time.perf_counter()
-    work()
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return 1000 * (time.perf_counter() - start)
+def rendered() -> SourceDataset:
+    return load_data("shapes3d", resolution=64, sources=["floor hue", "wall hue", "shape"]).in_memory()
 
 
 def report(times: dict[str, list[float]]) -> None:
@@ -114,6 +127,89 @@ def report(times: dict[str, list[float]]) -> None:
     now, other = best.values()
     medians = [statistics.median(values) for values in times.values()]
     print(f"{other / now:.2f} times faster by the best, {medians[1] / medians[0]:.2f} by the median")
+
+
+def gpu(options: argparse.Namespace) -> None:
+    device = torch.device(options.device or "cuda")
+    torch.set_num_threads(options.threads)
+    data = rendered()
+    found: dict[str, Any] = {}
+    print(HEADER, flush=True)
+    for model in options.models:
+        found[model] = four_ways(model, data, device, options)
+        print(row(model, found[model]), flush=True)
+        gc.collect()  # graphs and the memory they hold
+    where = machine(device)
+    print(told(where))
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        write_json(options.out, where | {"models": found})
+
+
+def four_ways(model: str, data: SourceDataset, device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
+    """The times of a model's updates by each way, in turns."""
+    work: dict[str, tuple[Callable[[int], None], int]] = {}  # what makes updates, and how many a turn
+    start_up, updates = {}, options.updates or 50
+    for name, (precision, compile) in WAYS.items():
+        config = resolve(model, data_config(data), 6, batch_size=options.batch_size, precision=precision)
+        start = time.perf_counter()
+        ours = Updates(config, data, device, compile=compile)
+        ours.start()
+        if compile:
+            start_up[name] = round(time.perf_counter() - start, 2)
+        a_turn = updates if compile else -(-updates // EAGER_SHARE)
+        work[name] = ours, up_to_multiple(a_turn, max(ours.stretch, ours.period))
+    if model in PLAIN:
+        work["plain"] = plain_updates(model, data, config.batch_size, device), work["eager"][1]
+    unit = ours.period
+    times: dict[str, list[float]] = {name: [] for name in work}
+    for number in range(options.turns + 1):
+        for name, (make, count) in work.items():
+            spent = milliseconds(partial(make, count), device) * unit / count
+            if number > 0:  # the first warms up
+                times[name].append(spent)
+    return {
+        "batch_size": config.batch_size,
+        "updates_per_unit": unit,
+        "milliseconds": {name: statistics.median(values) for name, values in times.items()},
+        "turns": times,
+        "start_up_seconds": start_up,
+    }
+
+
+def plain_updates(model: str, data: SourceDataset, batch_size: int, device: torch.device) -> Callable[[int], None]:
+    """Plain PyTorch as it comes, called with a number of our updates."""
+    network, step = PLAIN[model]
+    plain = step(network().to(device), torch.from_numpy(data.images).to(device), batch_size=batch_size)
+    at_once = 5 if step is PlainGANStep else 1  # of our updates in a call
+
+    def make(num_updates: int) -> None:
+        TORCH_DEFAULTS.set()
+        for _ in range(num_updates // at_once):
+            plain()
+
+    return make
+
+
+HEADER = (
+    f"{'':31}{'ms, median':>38}{'times faster than':>20}{'start, s':>18}\n"
+    f"{'model':15}{'batch':>6}{'of an':>10}"
+    + "".join(f"{name:>{width}}" for name, width in {"default": 11, "float32": 9, "eager": 9, "plain": 9}.items())
+    + f"{'eager':>12}{'plain':>8}{'default':>10}{'float32':>8}"
+)
+
+
+def row(model: str, found: dict[str, Any]) -> str:
+    """A line of the table under ``HEADER``."""
+    times, start = found["milliseconds"], found["start_up_seconds"]
+    cells = [f"{model:15}{found['batch_size']:6}{'update' if found['updates_per_unit'] == 1 else 'cycle':>10}"]
+    cells += [
+        f"{times[name]:{width}.2f}" if name in times else f"{'':{width}}"
+        for name, width in {"default": 11, "float32": 9, "eager": 9, "plain": 9}.items()
+    ]
+    cells += [f"{times['eager'] / times['default']:12.2f}"]
+    cells += [f"{times['plain'] / times['default']:8.2f}" if "plain" in times else f"{'':8}"]
+    return "".join(cells) + f"{start['default']:10.1f}{start['float32']:8.1f}"
 
 
 if __name__ == "__main__":

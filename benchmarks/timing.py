@@ -1,0 +1,109 @@
+"""What the benchmarks of training share: updates as the trainer makes them, the clock, and the name of the machine."""
+
+import datetime
+import importlib.util
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from qlae import kernels
+from qlae.config import RunConfig
+from qlae.data import SourceDataset
+from qlae.training.launch import build_state
+from qlae.training.step import GraphStep
+
+
+@dataclass(frozen=True)
+class Switches:
+    """The global switches that ``build_state`` sets; whoever runs in turns sets its own again before each."""
+
+    kernels: bool
+    benchmark: bool
+    deterministic: bool
+
+    @staticmethod
+    def now() -> "Switches":
+        cudnn = torch.backends.cudnn
+        return Switches(kernels.enabled, cudnn.benchmark, cudnn.deterministic)
+
+    def set(self) -> None:
+        kernels.enabled = self.kernels
+        torch.backends.cudnn.benchmark = self.benchmark
+        torch.backends.cudnn.deterministic = self.deterministic
+
+
+class Updates:
+    """The updates of a run from its first one on, without its log and its checkpoints."""
+
+    def __init__(self, config: RunConfig, data: SourceDataset, device: torch.device, *, compile: bool):
+        self.update = build_state(config, data, device, compile=compile).update
+        self.switches = Switches.now()
+        self.log_every = config.log_every
+        self.done = 0
+
+    @property
+    def stretch(self) -> int:
+        """How many are launched at once."""
+        return self.update.stretch if isinstance(self.update, GraphStep) else 1
+
+    @property
+    def period(self) -> int:
+        """After how many of them every player has had a turn."""
+        return max(turn.player.period for turn in self.update.turns)
+
+    def start(self) -> None:
+        """The first stretch operation by operation, then the recording of one and its launch; else one update."""
+        self(2 * self.stretch if isinstance(self.update, GraphStep) else 1)
+
+    def __call__(self, num_updates: int) -> None:
+        self.switches.set()
+        end = self.done + num_updates
+        while self.done < end:
+            to_log = self.log_every - self.done % self.log_every
+            self.done += self.update.advance(self.done, min(to_log, end - self.done))
+            if self.done % self.log_every == 0:
+                for turn in self.update.turns:
+                    turn.window.filled = 0
+
+
+def milliseconds(work: Callable[[], None], device: torch.device) -> float:
+    """Of some work, to the end of what it launches."""
+    synchronize(device)
+    start = time.perf_counter()
+    work()
+    synchronize(device)
+    return 1000 * (time.perf_counter() - start)
+
+
+def synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def up_to_multiple(number: int, of: int) -> int:
+    """
+    >>> up_to_multiple(51, 25), up_to_multiple(50, 25)
+    (75, 50)
+    """
+    return -(-number // of) * of
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    """What a figure carries: where it was measured, with what and when."""
+    on_gpu = device.type == "cuda"
+    triton = importlib.util.find_spec("triton") and importlib.import_module("triton").__version__
+    return {
+        "machine": torch.cuda.get_device_name(device) if on_gpu else f"CPU ({platform.machine()})",
+        "torch": torch.__version__,
+        "triton": triton,
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def told(where: dict[str, Any]) -> str:
+    """The same in a line."""
+    return f"{where['machine']}, torch {where['torch']}, triton {where['triton']}, {where['date']}"
