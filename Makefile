@@ -7,7 +7,7 @@ TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow chromium bench-metrics bench-cpu bench-rendering lint types format clean
+.PHONY: help install dev demo test test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -43,6 +43,10 @@ bench-metrics: install  ## The metrics beside the published procedure, in turns
 bench-cpu: install  ## Training on a CPU: the demo beside its first version, full size beside plain PyTorch
 	$(BIN)/python benchmarks/training.py demo
 	$(BIN)/python benchmarks/training.py full
+
+bench-gpu: install  ## Training on a GPU: beside plain PyTorch; and against batch size, resolution and latents
+	$(BIN)/python benchmarks/training.py gpu --out results/performance/training.json
+	$(BIN)/python benchmarks/scaling.py --device cuda --out results/performance
 
 bench-rendering: install  ## Images a second of the rendered scenes
 	for scene in shapes3d mpi3d falcor3d isaac3d; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done

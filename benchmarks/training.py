@@ -191,25 +191,23 @@ def plain_updates(model: str, data: SourceDataset, batch_size: int, device: torc
     return make
 
 
+COLUMNS = (*WAYS, "plain")
 HEADER = (
-    f"{'':31}{'ms, median':>38}{'times faster than':>20}{'start, s':>18}\n"
-    f"{'model':15}{'batch':>6}{'of an':>10}"
-    + "".join(f"{name:>{width}}" for name, width in {"default": 11, "float32": 9, "eager": 9, "plain": 9}.items())
-    + f"{'eager':>12}{'plain':>8}{'default':>10}{'float32':>8}"
+    f"{'':27}{'milliseconds, median':>36}{'times faster than':>20}{'start, seconds':>20}\n"
+    f"{'model':15}{'batch':>5}{'unit':>7}{''.join(f'{name:>9}' for name in COLUMNS)}"
+    f"{'eager':>12}{'plain':>8}{'default':>12}{'float32':>8}"
 )
 
 
 def row(model: str, found: dict[str, Any]) -> str:
     """A line of the table under ``HEADER``."""
     times, start = found["milliseconds"], found["start_up_seconds"]
-    cells = [f"{model:15}{found['batch_size']:6}{'update' if found['updates_per_unit'] == 1 else 'cycle':>10}"]
-    cells += [
-        f"{times[name]:{width}.2f}" if name in times else f"{'':{width}}"
-        for name, width in {"default": 11, "float32": 9, "eager": 9, "plain": 9}.items()
-    ]
+    unit = "update" if found["updates_per_unit"] == 1 else "cycle"
+    cells = [f"{times[name]:9.2f}" if name in times else f"{'–':>9}" for name in COLUMNS]
     cells += [f"{times['eager'] / times['default']:12.2f}"]
-    cells += [f"{times['plain'] / times['default']:8.2f}" if "plain" in times else f"{'':8}"]
-    return "".join(cells) + f"{start['default']:10.1f}{start['float32']:8.1f}"
+    cells += [f"{times['plain'] / times['default']:8.2f}" if "plain" in times else f"{'–':>8}"]
+    cells += [f"{start['default']:12.1f}{start['float32']:8.1f}"]
+    return f"{model:15}{found['batch_size']:5}{unit:>7}{''.join(cells)}"
 
 
 if __name__ == "__main__":

@@ -253,7 +253,7 @@ def test_a_penalty_on_the_gradient_of_a_convolution(num_inputs, stride):
     assert all(close(found, wanted, 5e-3) for found, wanted in zip(*derivatives, strict=True))
 
 
-@pytest.mark.parametrize(("batch_size", "num_latents"), [(7, 3), (70, 12), (128, 20)])
+@pytest.mark.parametrize(("batch_size", "num_latents"), [(7, 3), (70, 20)])
 def test_decomposed_kl(monkeypatch, batch_size, num_latents):
     z, mean = random(batch_size, num_latents), random(batch_size, num_latents, seed=1)
     deviation = random(batch_size, num_latents, seed=2).exp()

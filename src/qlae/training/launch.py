@@ -63,7 +63,8 @@ def train(
             ``docs/models.md``. Copies of them are trained.
         device: ``"auto"``, ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
         precision: of the networks' weights and activations: ``"float32"``, ``"bfloat16"``, or ``"auto"``, which is
-            bfloat16 on a GPU that has it; everything else is in float32. A run that goes on keeps what it began with.
+            bfloat16 for our networks on a GPU that has it; everything else is in float32. A run that goes on keeps
+            what it began with.
         compile: on a GPU, launch updates as CUDA graphs, with fused kernels where Triton is there; ``False`` runs one
             operation of torch after the other.
         threads: of torch on the CPU; a run that goes on keeps the number it began with, to stay exact.
@@ -87,8 +88,9 @@ def train(
     for name in options:
         require_known(name, OPTIONS, "option of train")
     run = Run(out)
-    options |= {"own_networks": networks is not None, "precision": _precision(precision, run, device)}
-    config = resolve(model, data_config(data), len(data.source_names), **options)
+    own = networks is not None
+    precision = _precision(precision, run, device, own=own)
+    config = resolve(model, data_config(data), len(data.source_names), own_networks=own, precision=precision, **options)
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if threads is not None:
@@ -163,13 +165,13 @@ def build_state(
     return TrainingState(model, step(build_players(config, model), batches, config))
 
 
-def _precision(name: str, run: Run, device: str) -> str:
-    """What ``auto`` means for a run on a device."""
+def _precision(name: str, run: Run, device: str, *, own: bool) -> str:
+    """What ``auto`` means for a run on a device; networks of the caller's may have parts that only float32 will do."""
     if name != "auto":
         return name
     if run.config_path.is_file():
         return run.config.precision
-    reduced = pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    reduced = not own and pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if reduced else "float32"
 
 

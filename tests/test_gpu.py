@@ -1,0 +1,129 @@
+"""Training on a GPU: recorded updates are the same updates, runs go on exactly, what cannot be recorded still runs."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from qlae import kernels
+from qlae.data.batches import HostBatches
+from qlae.model import build_model, place
+from qlae.objectives import build_players
+from qlae.presets import MODELS, resolve
+from qlae.run import Run
+from qlae.training import train
+from qlae.training.launch import build_state, data_config
+from qlae.training.state import TrainingState
+from qlae.training.step import GraphStep
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+GPU = torch.device("cuda")
+
+
+def config_of(data, model="qlae", **options):
+    options = {"batch_size": 16, "precision": "bfloat16"} | options
+    return resolve(model, data_config(data), 2, size="small", **options)
+
+
+def advance(state, updates: int) -> None:
+    end = state.step + updates
+    while state.step < end:
+        if state.step % 100 == 0:
+            for turn in state.update.turns:
+                turn.window.filled = 0
+        state.step += state.update.advance(state.step, min(end - state.step, 100 - state.step % 100))
+
+
+def tensors(state) -> dict[str, torch.Tensor]:
+    return state.to_checkpoint().tensors
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_recorded_updates_are_the_same_updates_and_go_on_exactly(tiny_data, model):
+    config = config_of(tiny_data, model)
+    whole, again, parts, eager = (build_state(config, tiny_data, GPU) for _ in range(4))
+    advance(whole, 60)
+    middle = whole.to_checkpoint()
+    advance(whole, 90)
+    advance(again, 150)
+    parts.from_checkpoint(middle)
+    advance(parts, 90)
+    eager.update.stretch = 1
+    advance(eager, 150)
+    assert whole.update._graph is not None
+    assert eager.update._graph is None
+    for other in (again, parts, eager):
+        assert same(tensors(whole), tensors(other))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_kernels_change_a_loss_by_rounding_only(tiny_data, model):
+    """The first loss from the same weights and batch, by kernels and by torch, both in float32."""
+    losses = []
+    for compile in (True, False):
+        state = build_state(config_of(tiny_data, model, precision="float32"), tiny_data, GPU, compile=compile)
+        assert kernels.enabled == compile
+        state.update(5)  # at which every player moves
+        losses.append(torch.cat([turn.window.read()[:, 0] for turn in state.update.turns]))
+    assert torch.allclose(losses[0], losses[1], rtol=2e-3, atol=2e-3)
+
+
+def test_batches_from_the_host_are_recorded_too(tiny_data):
+    config = config_of(tiny_data)
+    images = np.asarray(tiny_data.images[: len(tiny_data)])
+    states = []
+    for stretch in (None, 1):
+        torch.manual_seed(config.seed)
+        model = place(build_model(config), GPU)
+        batches = HostBatches(images, config.batch_size, torch.Generator().manual_seed(3), GPU)
+        update = GraphStep(build_players(config, model), batches, config)
+        update.stretch = stretch or update.stretch
+        states.append(TrainingState(model, update))
+        advance(states[-1], 100)
+    assert states[0].update._graph is not None
+    assert same(tensors(states[0]), tensors(states[1]))
+
+
+class Reading(nn.Module):
+    """A network that looks at its own numbers, which a graph cannot do."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x):
+        outputs = self.network(x)
+        assert outputs.abs().max().item() >= 0
+        return outputs
+
+
+def test_what_cannot_be_recorded_runs_one_operation_after_the_other(tmp_path, tiny_data):
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 4))
+    decoder = nn.Sequential(nn.Linear(4, 3 * 16 * 16), nn.Unflatten(1, (3, 16, 16)))
+    with pytest.warns(UserWarning, match="cannot be recorded as a CUDA graph, so training is slower"):
+        run = train(
+            "qlae",
+            tiny_data,
+            out=tmp_path / "run",
+            networks=(Reading(encoder), decoder),
+            device="cuda",
+            steps=120,
+            num_latents=4,
+            show=False,
+            evaluate=False,
+        )
+    assert [row["step"] for row in run.log()] == [100, 120]
+
+
+def test_a_run_from_the_command_s_defaults(tmp_path, tiny_data):
+    run = train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=130, show=False)
+    assert run.config.precision == "bfloat16"
+    assert Run(tmp_path / "run").results["device"] == "cuda"
+    losses = [row["loss"] for row in run.log()]
+    assert losses[-1] < losses[0]
+    train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=160, show=False)
+    assert [row["step"] for row in run.log()] == [100, 130, 160]
