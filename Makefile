@@ -7,7 +7,8 @@ TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering lint types format clean
+.PHONY: help install dev demo test test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering \
+	lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'

@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ DRAWN = ("infom", "infoe", "psnr")
 WEIGHTS = ("averaged", "raw")
 SMOOTHED = 500  # updates that a point of the drawn curves is the mean of
 LAST = 1000  # updates whose mean loss is compared
-PATIENCE = 10  # seconds for processes that are stopped to save what they have
+PATIENCE = 5  # seconds in which processes that a signal reached have saved what they have
 
 
 def main() -> None:
@@ -101,8 +102,7 @@ def train(commands: dict[tuple[str, int], list[str]]) -> None:
     try:
         failed = [f"{mode} {seed}" for (mode, seed), process in processes.items() if process.wait()]
     except BaseException:
-        for process in processes.values():
-            stop(process)
+        stop(processes.values())
         raise
     if failed:
         sys.exit(f"failed: {', '.join(failed)}; the same call goes on")
@@ -111,24 +111,30 @@ def train(commands: dict[tuple[str, int], list[str]]) -> None:
         print(f"{names}: trained and scored in {time.monotonic() - start:.0f} s", flush=True)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a process that a signal reached as well; tell it where none did. It saves its run."""
-    try:
-        process.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.terminate()
+def stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Wait for processes that a signal reached as well; tell those that none reached. They save their runs."""
+    deadline = time.monotonic() + PATIENCE
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.terminate()
+    for process in processes:
         process.wait()
 
 
 def finished(run: Run, steps: int) -> bool:
-    return run.results_path.is_file() and run.results["steps"] == steps
+    if not run.results_path.is_file():
+        return False
+    made = run.results["steps"]
+    if made > steps:
+        sys.exit(f"{run.path} holds {made:,} updates, more than {steps:,}; choose another --runs")
+    return made == steps
 
 
 def told_run(mode: str, seed: int, run: Run, steps: int) -> dict[str, Any]:
     """What is kept of a run: its scores and its loss curve."""
     results, log = run.results, run.log()
-    if results["steps"] != steps:
-        sys.exit(f"{run.path} holds {results['steps']:,} updates, more than {steps:,}; choose another --runs")
     return {
         "mode": mode,
         "seed": seed,

@@ -94,10 +94,15 @@ def main() -> None:
 
 
 def measure(point: Point, device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
-    """The time of an update, the memory it takes, and the floor."""
+    """The time of an update, the memory it takes, and the floor.
+
+    The peak is that of tensors, from the start on, in which cuDNN tries its kernels; what torch holds of the device in
+    the end, graph included, stands beside it.
+    """
     on_gpu = device.type == "cuda"
     gc.collect()  # the point before, whose graph holds memory
     if on_gpu:
+        torch.cuda.init()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     data = rendered(point.resolution)
@@ -123,7 +128,7 @@ def measure(point: Point, device: torch.device, options: argparse.Namespace) -> 
         "milliseconds": spent,
         "updates_per_second": 1000 / spent,
         "peak_bytes": torch.cuda.max_memory_allocated(device) if on_gpu else None,
-        "reserved_bytes": torch.cuda.max_memory_reserved(device) if on_gpu else None,
+        "held_bytes": torch.cuda.memory_reserved(device) if on_gpu else None,
         "operations": operations,
         "moved_bytes": moved,
         "floor_milliseconds": floors[bound],

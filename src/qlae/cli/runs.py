@@ -67,7 +67,7 @@ class Train:
     """No progress bars."""
 
     def __call__(self) -> None:
-        from ..report import results_table
+        from ..report import print_results
         from ..training import train
 
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
@@ -82,7 +82,7 @@ class Train:
         data = load(self.data, self.images, show=not self.quiet)
         run = train(self.model, data, out=out, show=not self.quiet, **chosen)
         if self.evaluate:
-            Console().print(results_table([run], weights=("averaged", "raw")))
+            print_results([run], weights=("averaged", "raw"))
         print(f"{run.path}: trained{', scored and pictured' if self.evaluate else ''}")
 
 
@@ -112,7 +112,7 @@ class Evaluate:
 
     def __call__(self) -> None:
         from ..evaluation import evaluate_run
-        from ..report import draw_pictures, intervals_table, results_table
+        from ..report import draw_pictures, intervals_table, print_results
         from ..run import Run
 
         run = Run.open(self.run)
@@ -127,7 +127,7 @@ class Evaluate:
             show=not self.quiet,
         )
         paths = draw_pictures(run)
-        Console().print(results_table([run], weights=("averaged", "raw")))
+        print_results([run], weights=("averaged", "raw"))
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: results.json, {', '.join(path.name for path in paths)}")
@@ -145,7 +145,7 @@ class Report:
     """Run directories, or the folders of studies."""
 
     def __call__(self) -> None:
-        from ..report import draw_pictures, report_study, results_table
+        from ..report import draw_pictures, print_results, report_study
         from ..run import Run
         from ..study import StudyFolder, is_study
 
@@ -160,4 +160,4 @@ class Report:
         for run in runs:
             for path in draw_pictures(run):
                 print(path)
-        Console().print(results_table(runs, weights=("averaged", "raw")))
+        print_results(runs, weights=("averaged", "raw"))

@@ -2,6 +2,6 @@
 
 from .pictures import draw_pictures
 from .study import report_study
-from .table import intervals_table, results_table
+from .table import intervals_table, print_results, results_table
 
-__all__ = ["draw_pictures", "intervals_table", "report_study", "results_table"]
+__all__ = ["draw_pictures", "intervals_table", "print_results", "report_study", "results_table"]

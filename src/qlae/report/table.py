@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.table import Table
 
 from ..run import Run
@@ -19,26 +20,48 @@ COLUMNS = (
 )
 
 
-def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> Table:
-    """One row a run and set of weights."""
-    table = Table(title=_title(runs), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
-    table.add_column("model", overflow="fold")
-    if len(weights) > 1:
-        table.add_column("weights", no_wrap=True)
+def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
+    """One row a run and set of weights; the columns that say least are left out where it would be wider than that."""
     scored = [run.results[kind] for run in runs for kind in weights]
     columns = [column for column in COLUMNS if any(column[1] in scores for scores in scored)]
-    for name, _, _ in columns:
+    table = _table(runs, weights, columns, told=("updates", "seconds"))
+    if width is not None and _needed(table) > width:
+        table = _table(runs, weights, [column for column in columns if column[1] != "active"], told=())
+    return table
+
+
+def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> None:
+    """The table in the terminal, as wide as that allows; whole where it goes into a file or another program."""
+    console = Console()
+    if console.is_terminal:
+        console.print(results_table(runs, weights=weights, width=console.width))
+    else:
+        table = results_table(runs, weights=weights)
+        Console(width=max(console.width, _needed(table))).print(table)
+
+
+def _table(
+    runs: Sequence[Run], weights: Sequence[str], columns: Sequence[tuple[str, str, str]], *, told: Sequence[str]
+) -> Table:
+    table = Table(title=_title(runs), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    table.add_column("model", overflow="fold", min_width=8)
+    if len(weights) > 1:
+        table.add_column("weights", no_wrap=True)
+    for name in [*(name for name, _, _ in columns), *told]:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("updates", justify="right", no_wrap=True)
-    table.add_column("seconds", justify="right", no_wrap=True)
     for run in runs:
         results = run.results
+        spent = {"updates": f"{results['steps']:,}", "seconds": f"{results['seconds']:.0f}"}
         for kind in weights:
             scores = results[kind]
             cells = [shape.format(scores[key]) if key in scores else "–" for _, key, shape in columns]
             named = [results["model"]] + ([kind] if len(weights) > 1 else [])
-            table.add_row(*named, *cells, f"{results['steps']:,}", f"{results['seconds']:.0f}")
+            table.add_row(*named, *cells, *(spent[name] for name in told))
     return table
+
+
+def _needed(table: Table) -> int:
+    return Console(width=1000).measure(table).maximum
 
 
 def intervals_table(run: Run) -> Table:
