@@ -250,3 +250,16 @@ def test_a_penalty_on_the_gradient_of_a_convolution(num_inputs, stride):
             (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
         derivatives.append(torch.autograd.grad((gradient.norm() - 1).square(), (x, weight)))
     assert all(close(found, wanted, 5e-3) for found, wanted in zip(*derivatives, strict=True))
+
+
+def test_without_a_compiler_the_plain_forms_take_over(monkeypatch):
+    def broken(parts, dtype):
+        raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
+
+    monkeypatch.setattr("qlae.kernels.sums.sum_rows", broken)
+    kernels._compiles.cache_clear()
+    with pytest.warns(UserWarning, match=r"Triton cannot make kernels for .*: RuntimeError: Failed to find C compiler"):
+        assert not kernels._compiles(torch.device(DEVICE))
+    kernels._compiles.cache_clear()
+    monkeypatch.undo()
+    assert kernels._compiles(torch.device(DEVICE))
