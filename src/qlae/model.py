@@ -178,7 +178,7 @@ def in_its_precision(network: nn.Module, inputs: Tensor) -> Tensor:
 
 def to_float(images: Tensor) -> Tensor:
     """uint8 (b, r, r, 3) → float32 (b, 3, r, r) in [0, 1], channels last."""
-    return images.permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.channels_last).div_(255)
+    return torch.div(images, 255).permute(0, 3, 1, 2)
 
 
 def to_uint8(logits: Tensor) -> Tensor:
