@@ -14,13 +14,14 @@ import qlae
 from qlae.config import OptimizerConfig, RunConfig
 from qlae.data import SourceDataset
 from qlae.model import build_model
-from qlae.objectives import Autoencoding
+from qlae.objectives import Autoencoding, build_players
 from qlae.presets import resolve
 from qlae.run import Run
 from qlae.training import TrainingDiverged, TrainingInterrupted, checkpoint, train, train_run
 from qlae.training.flat import FlatParameters
 from qlae.training.launch import build_state, data_config
 from qlae.training.optim import AdamW, decay_groups
+from qlae.training.step import EagerStep, GraphStep
 from qlae.training.trainer import run_updates
 
 CPU = torch.device("cpu")
@@ -305,6 +306,42 @@ def test_clipping_bounds_each_entry_of_decayed_gradients(tiny_data):
     decayed, undecayed = turn.flat.stretches
     assert 0 < turn.optimizer.gradients.values[decayed].abs().max() <= 1e-6
     assert turn.optimizer.gradients.values[undecayed].abs().max() > 1e-6
+
+
+class Replayed(GraphStep):
+    """What a graph does, done again at every replay: the schedule without a GPU."""
+
+    replays = 0
+
+    def _record(self):
+        self._graph = self
+        return True
+
+    def replay(self):
+        self.replays += 1
+        with self._staging():
+            self._run_stretch()
+
+
+@pytest.mark.parametrize(("model", "stopped"), [("qlae", 60), ("qlae", 130), ("qlinfowgan-gp", 75)])
+def test_stretches_of_updates_are_the_same_updates(tmp_path, tiny_data, model, stopped):
+    """Logs and weights are those of single updates, wherever the run was stopped and gone on with."""
+    config = small(tiny_data, model=model, steps=210)
+    runs = []
+    for step in (EagerStep, Replayed):
+        run = Run(tmp_path / step.__name__)
+        run.path.mkdir()
+        for steps in (stopped, 210):
+            state = build_state(config, tiny_data, CPU)
+            state.update = step(build_players(config, state.model), state.update.batches, config)
+            saved = checkpoint.load(run.path)
+            if saved is not None:
+                state.from_checkpoint(saved)
+            run_updates(run, replace(config, steps=steps), state, show=False)
+        runs.append(run)
+    assert state.update.replays >= 1
+    assert rows(runs[0]) == rows(runs[1])
+    assert same(tensors(runs[0]), tensors(runs[1]))
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])

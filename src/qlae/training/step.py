@@ -154,32 +154,40 @@ class GraphStep(EagerStep):
 
     def _record(self) -> bool:
         """Record a stretch, which runs nothing; False if something in it cannot be recorded."""
-        device = self.batches.device
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.noise)
-        on_device = isinstance(self.batches, DeviceBatches)
-        if on_device:
+        if isinstance(self.batches, DeviceBatches):
             graph.register_generator_state(self.batches.generator)
         else:
-            self._drawn = torch.empty(self.stretch, *self.batches.shape, dtype=torch.uint8, device=device)
-        windows = [turn.window for turn in self.turns]
-        for turn in self.turns:
-            turn.window = Window(turn.player.terms, self.stretch // turn.player.period, device)
+            shape = (self.stretch, *self.batches.shape)
+            self._drawn = torch.empty(shape, dtype=torch.uint8, device=self.batches.device)
         try:
-            with torch.cuda.graph(graph):
-                for i in range(self.stretch):
-                    self.number += 1
-                    self._update(self.batches.draw() if self._drawn is None else self._drawn[i], i + 1)
+            with self._staging(), torch.cuda.graph(graph):
+                self._run_stretch()
         except RuntimeError as error:
             warnings.warn(f"an update cannot be recorded as a CUDA graph, so training is slower: {error}", stacklevel=2)
             self.stretch = 1
             return False
-        finally:
-            self._staged = [turn.window.values for turn in self.turns]
-            for turn, window in zip(self.turns, windows, strict=True):
-                turn.window = window
         self._graph = graph
         return True
+
+    @contextlib.contextmanager
+    def _staging(self) -> Iterator[None]:
+        """Let players write into rows of their own for a stretch, which are then always the same."""
+        windows = [turn.window for turn in self.turns]
+        for turn in self.turns:
+            turn.window = Window(turn.player.terms, self.stretch // turn.player.period, self.batches.device)
+        self._staged = [turn.window.values for turn in self.turns]
+        try:
+            yield
+        finally:
+            for turn, window in zip(self.turns, windows, strict=True):
+                turn.window = window
+
+    def _run_stretch(self) -> None:
+        for i in range(self.stretch):
+            self.number += 1
+            self._update(self.batches.draw() if self._drawn is None else self._drawn[i], i + 1)
 
 
 LONGEST = 25  # updates a stretch
