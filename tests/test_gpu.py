@@ -122,7 +122,7 @@ def test_what_cannot_be_recorded_runs_one_operation_after_the_other(tmp_path, ti
 def test_a_run_from_the_command_s_defaults(tmp_path, tiny_data):
     run = train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=130, show=False)
     assert run.config.precision == "bfloat16"
-    assert Run(tmp_path / "run").results["device"] == "cuda"
+    assert Run(tmp_path / "run").results["device"].startswith("cuda (")
     losses = [row["loss"] for row in run.log()]
     assert losses[-1] < losses[0]
     train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=160, show=False)

@@ -18,7 +18,7 @@ from ._version import __version__
 from .atomic import write_json, write_npz
 from .config import DataConfig
 from .data import SourceDataset, load_again
-from .device import pick_device
+from .device import pick_device, told_device
 from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
 from .metrics import METRICS, psnr, score
@@ -100,7 +100,7 @@ def evaluate_run(
         "seed": config.seed,
         "steps": saved.state["step"],
         "seconds": round(saved.state["seconds"], 1),
-        "device": str(pick_device(device)),
+        "device": told_device(pick_device(device)),
         "num_samples": len(sample),
         **scores,
         "versions": versions(),
