@@ -17,8 +17,12 @@ enabled = True  # False: the plain forms everywhere
 
 
 def usable(x: Tensor) -> bool:
-    """Whether a kernel, rather than its plain form, is to work on a tensor."""
-    return x.is_cuda and enabled and x.dtype in TYPES and _compiles(x.device)
+    """Whether a kernel, rather than its plain form, is to work on a tensor; Triton launches on the current GPU only."""
+    return x.is_cuda and enabled and x.dtype in TYPES and _is_current(x.device) and _compiles(x.device)
+
+
+def _is_current(device: torch.device) -> bool:
+    return device.index == torch.cuda.current_device()
 
 
 @cache

@@ -154,6 +154,8 @@ def build_state(
 ) -> TrainingState:
     """A run before its first update. Weights and batches follow from the seed, the weights on any device alike."""
     on_gpu = device.type == "cuda"
+    if on_gpu and device.index is not None:
+        torch.cuda.set_device(device)  # where kernels are launched and graphs recorded
     kernels.enabled = compile
     torch.backends.cudnn.benchmark = on_gpu and compile
     torch.backends.cudnn.deterministic = on_gpu  # which costs nothing here, and a run can be repeated
