@@ -14,7 +14,7 @@ from rich.console import Console
 
 from qlae.presets import SIZES
 from qlae.progress import progress_bar
-from qlae.report import results_table
+from qlae.report import print_results
 from qlae.run import Run
 
 MODELS = ("qlae", "ae")
@@ -46,7 +46,7 @@ def main() -> int:
     if any(training.returncode for training in trainings):
         return 1
 
-    console.print(results_table(runs))
+    print_results(runs)
     for run in runs:
         pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
         console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)

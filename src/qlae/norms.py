@@ -60,24 +60,24 @@ class _LeakyNorm(torch.autograd.Function):
         if kernels.usable(x):
             from .kernels import leaky_norm as kernel
 
-            out, *kept = kernel.forward(x, bias, style, slope, EPSILON)
+            out, centre, inverse = kernel.forward(x, bias, style, slope, EPSILON)
         else:
-            out, *kept = _forward(x, style, slope)
-        ctx.save_for_backward(x, bias, style, *kept)
+            out, centre, inverse = _forward(x, style, slope)
+        ctx.save_for_backward(x, bias, style, centre, inverse)
         ctx.slope = slope
         return out
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, bias, style, *kept = ctx.saved_tensors
+        x, bias, style, centre, inverse = ctx.saved_tensors
         if torch.is_grad_enabled():  # to be differentiated again
             if style is None:
-                return *_Gradient.apply(gradient, x, bias, kept[0], kept[1], ctx.slope), None, None  # type: ignore[no-untyped-call]
+                return *_Gradient.apply(gradient, x, bias, centre, inverse, ctx.slope), None, None  # type: ignore[no-untyped-call]
             inputs = [t for t in (x, bias, style) if t is not None]
             out = plain_leaky_norm(x, ctx.slope, style, bias)
             found = iter(torch.autograd.grad(out, inputs, gradient, create_graph=True))
             return *(None if t is None else next(found) for t in (x, bias, style)), None
-        return *_backward(gradient, x, bias, style, (kept[0], kept[1]), ctx.slope), None
+        return *_backward(gradient, x, bias, style, centre, inverse, ctx.slope), None
 
 
 class _Gradient(torch.autograd.Function):
@@ -93,43 +93,50 @@ class _Gradient(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, gradient: Tensor, x: Tensor, bias: Tensor | None, *rest: Any) -> tuple[Tensor | None, ...]:
-        *kept, slope = rest
-        ctx.save_for_backward(gradient, x, bias, *kept)
+    def forward(
+        ctx: Any, gradient: Tensor, x: Tensor, bias: Tensor | None, centre: Tensor, inverse: Tensor, slope: float
+    ) -> tuple[Tensor | None, ...]:
+        ctx.save_for_backward(gradient, x, bias, centre, inverse)
         ctx.slope = slope
         ctx.set_materialize_grads(False)
-        x_gradient, bias_gradient, _ = _backward(gradient, x, bias, None, (kept[0], kept[1]), slope)
+        x_gradient, bias_gradient, _ = _backward(gradient, x, bias, None, centre, inverse, slope)
         return x_gradient, bias_gradient
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, cotangent: Tensor | None, bias_cotangent: Tensor | None = None) -> tuple[Tensor | None, ...]:
-        gradient, x, bias, *kept = ctx.saved_tensors
+        gradient, x, bias, centre, inverse = ctx.saved_tensors
         if bias_cotangent is not None:  # the bias's gradient is the sum of that of x
             cotangent = bias_cotangent[:, None, None].expand_as(x) + (0 if cotangent is None else cotangent)
-        nones = (None,) * (len(kept) + 1)
         if cotangent is None:
-            return None, None, None, *nones
+            return (None,) * 6
         if kernels.usable(x):
             from .kernels import leaky_norm as kernel
             from .kernels.sums import sum_rows
 
-            found, x_found, sums = kernel.backward_again(cotangent, gradient, x, bias, kept[0], kept[1], ctx.slope)
-            return found, x_found, None if bias is None else sum_rows(sums, bias.dtype), *nones
-        return *_backward_again(cotangent, gradient, x, kept[0], kept[1], ctx.slope), None, *nones
+            found, x_found, sums = kernel.backward_again(cotangent, gradient, x, bias, centre, inverse, ctx.slope)
+            of_bias = None if bias is None else sum_rows(sums, bias.dtype)
+            return found, x_found, of_bias, None, None, None
+        return *_backward_again(cotangent, gradient, x, centre, inverse, ctx.slope), None, None, None, None
 
 
 def _backward(
-    gradient: Tensor, x: Tensor, bias: Tensor | None, style: Tensor | None, kept: tuple[Tensor, Tensor], slope: float
+    gradient: Tensor,
+    x: Tensor,
+    bias: Tensor | None,
+    style: Tensor | None,
+    centre: Tensor,
+    inverse: Tensor,
+    slope: float,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of x, bias and style."""
+    """The gradients of x, bias and style; ``centre`` is μ after a kernel's forward pass, y − μ after torch's."""
     if kernels.usable(x):
         from .kernels import leaky_norm as kernel
         from .kernels.sums import sum_rows
 
-        x_gradient, sums, style_gradient = kernel.backward(gradient, x, bias, style, kept[0], kept[1], slope)
+        x_gradient, sums, style_gradient = kernel.backward(gradient, x, bias, style, centre, inverse, slope)
         return x_gradient, None if bias is None else sum_rows(sums, bias.dtype), style_gradient
-    x_gradient, style_gradient = _backward_by_torch(gradient, x, style, kept[0], kept[1], slope)
+    x_gradient, style_gradient = _backward_by_torch(gradient, x, style, centre, inverse, slope)
     return x_gradient, None, style_gradient
 
 

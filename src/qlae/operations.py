@@ -10,6 +10,7 @@ large as an image. Inside ``penalised()`` it takes those that it needs anyway.
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -23,31 +24,27 @@ T = TypeVar("T")
 
 
 class Beside:
-    """Streams for work that nothing waits for until ``join``, taken in turns."""
+    """A second stream, for work that nothing waits for until ``join``."""
 
-    def __init__(self, device: torch.device, num_streams: int = 1):
-        self._streams = [torch.cuda.Stream(device) for _ in range(num_streams)]
+    def __init__(self, device: torch.device):
+        self._stream = torch.cuda.Stream(device)
         self._held: list[Tensor] = []
-        self._started = 0
 
     def run(self, work: Callable[[], T], *used: Tensor) -> T:
         """Start work on tensors that are ready on the current stream; they are kept until it is done."""
-        stream = self._streams[self._started % len(self._streams)]
-        self._started += 1
-        stream.wait_stream(torch.cuda.current_stream())
+        self._stream.wait_stream(torch.cuda.current_stream())
         self._held += used
-        with torch.cuda.stream(stream):
+        with torch.cuda.stream(self._stream):
             return work()
 
     def join(self) -> None:
         """Let the current stream wait for all of it."""
-        for stream in self._streams:
-            torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.current_stream().wait_stream(self._stream)
         self._held.clear()
 
 
+_beside_on = cache(Beside)  # by device
 _beside: Beside | None = None
-_streams: dict[torch.device, Beside] = {}
 _penalised = False
 
 
@@ -61,7 +58,7 @@ def all_at_once(device: torch.device) -> Iterator[None]:
     if device.type != "cuda" or not kernels.enabled:
         yield
         return
-    _beside = _streams.setdefault(device, Beside(device))
+    _beside = _beside_on(device)
     try:
         yield
     finally:
@@ -109,7 +106,8 @@ def pixel_conv(conv: nn.Conv2d, x: Tensor) -> Tensor:
         if kernel.takes(conv.weight):
             out: Tensor = _PixelConv.apply(x, conv.weight, conv.bias)  # type: ignore[no-untyped-call]
             return out
-    return F.conv2d(x, conv.weight, conv.bias, conv.stride, conv.padding)
+    plain: Tensor = conv(x)
+    return plain
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

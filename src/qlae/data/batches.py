@@ -19,14 +19,21 @@ class Batches(ABC):
     """Draws batches (b, r, r, 3) of uint8 images to a device.
 
     Attributes:
+        images: (n, r, r, 3), what is drawn from.
+        batch_size: b.
         device: where batches arrive.
-        shape: of a batch.
         generator: its state is all there is to the sampler.
     """
 
+    images: Tensor | ImageArray
+    batch_size: int
     device: torch.device
-    shape: tuple[int, ...]
     generator: torch.Generator
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a batch."""
+        return self.batch_size, *self.images.shape[1:]
 
     @abstractmethod
     def draw(self) -> Tensor:
@@ -42,6 +49,8 @@ class DeviceBatches(Batches):
         generator: on the device of the images.
     """
 
+    images: Tensor
+
     def __init__(self, images: Tensor, batch_size: int, generator: torch.Generator):
         if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[-1] != 3 or not len(images):
             raise ValueError(f"images must be uint8 (n, r, r, 3), got {images.dtype} of shape {tuple(images.shape)}")
@@ -49,7 +58,6 @@ class DeviceBatches(Batches):
         self.batch_size = batch_size
         self.generator = generator
         self.device = images.device
-        self.shape = (batch_size, *images.shape[1:])
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator, device=self.device)
@@ -71,7 +79,6 @@ class HostBatches(Batches):
         self.batch_size = batch_size
         self.generator = generator
         self.device = device
-        self.shape = (batch_size, *images.shape[1:])
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator).numpy()

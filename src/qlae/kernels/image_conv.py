@@ -9,10 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .sums import channels_last, sum_rows
+from .sums import channels_last, shared_out, sum_rows
 
 PIXELS = 128  # of a tile
-PROGRAMS = 264  # that share the pixels for the gradient of the weights
 TAPS = 32  # 27, filled up
 
 
@@ -140,8 +139,7 @@ def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     x, gradient = channels_last(x), channels_last(gradient)
     num_images, num_channels, height, width = gradient.shape
     num_pixels = num_images * height * width
-    chunks = triton.cdiv(triton.cdiv(num_pixels, PIXELS), PROGRAMS)
-    programs = triton.cdiv(num_pixels, PIXELS * chunks)
+    programs, chunks = shared_out(num_pixels, PIXELS)
     parts = torch.empty(programs, num_channels, 3, 3, 3, device=x.device)
     _image_conv_weights[(programs,)](
         gradient,

@@ -153,10 +153,7 @@ def _norm_backward(
         found = factor * (gradient - plain - (y - mean) * along)
         found = tl.where(y > 0, found, found * slope)
         total = tl.sum(found, 0)
-        tl.store(
-            x_gradient_ptr + _places(0, first, channels, num_channels, PIXELS),
-            found.to(x_gradient_ptr.dtype.element_ty),
-        )
+        tl.store(x_gradient_ptr + places, found.to(x_gradient_ptr.dtype.element_ty))
     else:
         totals = tl.zeros((PIXELS, CHANNELS), tl.float32)
         for start in range(0, NUM_PIXELS, PIXELS):

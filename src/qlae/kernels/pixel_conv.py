@@ -9,10 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .sums import channels_last, sum_rows
+from .sums import channels_last, shared_out, sum_rows
 
 PIXELS = 128  # of a tile
-PROGRAMS = 264  # that share the pixels in the backward pass
 FEW = 16  # channels out, filled up
 
 
@@ -119,8 +118,7 @@ def backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tenso
     x, gradient = channels_last(x), channels_last(gradient)
     num_images, num_channels, height, width = x.shape
     num_pixels, num_outputs = num_images * height * width, weight.shape[0]
-    chunks = triton.cdiv(triton.cdiv(num_pixels, PIXELS), PROGRAMS)
-    programs = triton.cdiv(num_pixels, PIXELS * chunks)
+    programs, chunks = shared_out(num_pixels, PIXELS)
     x_gradient = torch.empty_like(x)
     weight_parts = torch.empty(programs, FEW, num_channels, device=x.device)
     bias_parts = torch.empty(programs, FEW, device=x.device)

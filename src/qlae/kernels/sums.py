@@ -5,6 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+PROGRAMS = 264  # two on every multiprocessor of an H200
+
 
 @triton.jit
 def _sum_rows(parts_ptr, out_ptr, num_rows, num_columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
@@ -22,6 +24,12 @@ def sum_rows(parts: Tensor, dtype: torch.dtype) -> Tensor:
     grid = (triton.cdiv(num_columns, 16),)
     _sum_rows[grid](parts, out, num_rows, num_columns, ROWS=triton.next_power_of_2(num_rows), COLUMNS=16, num_warps=4)
     return out
+
+
+def shared_out(num_pixels: int, tile: int) -> tuple[int, int]:
+    """How many programs share pixels by tiles of so many, for parts that are then summed, and the tiles of each."""
+    tiles = triton.cdiv(triton.cdiv(num_pixels, tile), PROGRAMS)
+    return triton.cdiv(num_pixels, tile * tiles), tiles
 
 
 def channels_last(x: Tensor) -> Tensor:

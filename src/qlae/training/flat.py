@@ -5,6 +5,7 @@ parameter (gradients, moments, averages) is a buffer of the same layout. What wo
 tensors (optimizer, average, clipping) is then a few operations on large ones.
 """
 
+import itertools
 from collections.abc import Collection, Sequence
 
 import torch
@@ -24,8 +25,6 @@ class FlatParameters:
         values: the buffer (num_entries,); writing to it is writing to the parameters, once ``refresh`` is called where
             some are copies.
         copies: the same in ``precision``, of which those that are ``reduced`` are views; None if there are none.
-        starts: where each parameter begins.
-        are_copies: which parameters are copies.
         stretches: the slice of each group.
     """
 
@@ -37,13 +36,13 @@ class FlatParameters:
         precision: torch.dtype = torch.bfloat16,
     ):
         self.parameters = [parameter for group in groups for parameter in group]
-        self.starts: list[int] = []
+        self._starts: list[int] = []
         self.stretches: list[slice] = []
         end = 0
         for group in groups:
             start = end
             for parameter in group:
-                self.starts.append(end)
+                self._starts.append(end)
                 end += -(-parameter.numel() // ALIGNMENT) * ALIGNMENT
             self.stretches.append(slice(start, end))
         first = self.parameters[0]
@@ -72,7 +71,7 @@ class FlatParameters:
         """The stretch of every parameter in a buffer of this layout, in the parameter's shape and memory format."""
         return [
             _view(buffer[start : start + parameter.numel()], parameter)
-            for start, parameter in zip(self.starts, self.parameters, strict=True)
+            for start, parameter in zip(self._starts, self.parameters, strict=True)
         ]
 
 
@@ -87,42 +86,24 @@ class FlatGradients:
     def __init__(self, flat: FlatParameters):
         self.values = flat.zeros()
         self.rounded = None if flat.copies is None else torch.zeros_like(flat.copies)
-        self._flat = flat
-        self._exact = [view for view, copy in zip(flat.views(self.values), flat.are_copies, strict=True) if not copy]
-        self._nothing = torch.zeros(0) if self.rounded is None else torch.zeros_like(self.rounded)
+        self._are_rounded = flat.are_copies
+        self._exact = list(itertools.compress(flat.views(self.values), [not copy for copy in flat.are_copies]))
+        self._views = []
+        if self.rounded is not None:
+            self._views = list(itertools.compress(flat.views(self.rounded), flat.are_copies))
 
     def gather(self, gradients: Sequence[Tensor], *, convert: slice) -> None:
         """Take in a gradient for each parameter; the rounded ones of a stretch go into ``values`` as well."""
+        exact = [gradient for gradient, rounded in zip(gradients, self._are_rounded, strict=True) if not rounded]
         if self.rounded is not None:
-            torch.cat(self._pieces(gradients), out=self.rounded)
+            torch._foreach_copy_(self._views, list(itertools.compress(gradients, self._are_rounded)))
             self.values[convert].copy_(self.rounded[convert])
-        exact = [gradient for gradient, copy in zip(gradients, self._flat.are_copies, strict=True) if not copy]
         if exact:
             torch._foreach_copy_(self._exact, exact)
 
-    def _pieces(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """The gradients of copies one after the other, as they lie in memory, with nothing in between."""
-        pieces, end = [], 0
-        for start, gradient, parameter, copy in zip(
-            self._flat.starts, gradients, self._flat.parameters, self._flat.are_copies, strict=True
-        ):
-            if copy:
-                pieces += [self._nothing[end:start], _entries(gradient, parameter)]
-                end = start + gradient.numel()
-        return [piece for piece in (*pieces, self._nothing[end:]) if len(piece)]
-
-
-def _is_channels_last(x: Tensor) -> bool:
-    return x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
-
-
-def _entries(x: Tensor, like: Tensor) -> Tensor:
-    """All entries, in the order in which those of another tensor of this shape lie in memory."""
-    return (x.permute(0, 2, 3, 1) if _is_channels_last(like) else x).reshape(-1)
-
 
 def _view(entries: Tensor, like: Tensor) -> Tensor:
-    if _is_channels_last(like):
+    if like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous():
         outer, inner, height, width = like.shape
         return entries.view(outer, height, width, inner).permute(0, 3, 1, 2)
     return entries.view(like.shape)

@@ -1,6 +1,7 @@
 """AdamW with decoupled decay over flat parameters, and who is decayed: codebooks never are."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ class AdamW:
         config: learning rate, betas, decay and clipping.
 
     Attributes:
-        gradients: to be filled before each step.
+        gradients: of the last step.
         first, second: the moments, flat.
         moves: the number of steps so far, a scalar on the device, so that nothing has to be read or sent.
     """
@@ -47,60 +48,86 @@ class AdamW:
         self.gradients = FlatGradients(flat)
         self.first, self.second = flat.zeros(), flat.zeros()
         self.moves = torch.zeros((), device=flat.values.device)
+        decayed, undecayed = flat.stretches
+        stretches = (
+            self._stretch(decayed, config.weight_decay, config.clip, self.gradients.rounded),
+            self._stretch(undecayed, 0.0, None, None),
+        )
+        self._stretches = [stretch for stretch in stretches if len(stretch.values)]
+
+    def _stretch(self, at: slice, decay: float, clip: float | None, rounded: Tensor | None) -> "_Stretch":
+        gradients, copies = self.gradients.values[at], self.flat.copies
+        return _Stretch(
+            values=self.flat.values[at],
+            gradients=gradients,
+            rounded=gradients if rounded is None else rounded[at],
+            first=self.first[at],
+            second=self.second[at],
+            copies=None if copies is None else copies[at],
+            weight_decay=decay,
+            clip=clip,
+        )
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Descend gradients, one a parameter; those of decayed parameters are clipped entry by entry, if at all."""
         self.moves += 1
-        decayed, undecayed = self.flat.stretches
         if kernels.usable(self.flat.values):
-            self.gradients.gather(gradients, convert=undecayed)
-            self._step_by_kernel(decayed, self.config.weight_decay, self.config.clip, self.gradients.rounded)
-            self._step_by_kernel(undecayed, 0.0, None, None)
+            self.gradients.gather(gradients, convert=self.flat.stretches[1])
+            for stretch in self._stretches:
+                self._step_by_kernel(stretch)
         else:
             self.gradients.gather(gradients, convert=slice(None))
-            if self.config.clip is not None:
-                self.gradients.values[decayed].clamp_(-self.config.clip, self.config.clip)
-            self._step_by_torch(decayed, self.config.weight_decay)
-            self._step_by_torch(undecayed, 0.0)
+            for stretch in self._stretches:
+                self._step_by_torch(stretch)
             self.flat.refresh()
 
-    def _step_by_kernel(self, stretch: slice, weight_decay: float, clip: float | None, rounded: Tensor | None) -> None:
+    def _step_by_kernel(self, stretch: "_Stretch") -> None:
         from ..kernels import adamw
 
-        if stretch.stop == stretch.start:
-            return
-        gradients = self.gradients.values if rounded is None else rounded
         adamw.step(
-            self.flat.values[stretch],
-            gradients[stretch],
-            self.first[stretch],
-            self.second[stretch],
-            None if self.flat.copies is None else self.flat.copies[stretch],
+            stretch.values,
+            stretch.rounded,
+            stretch.first,
+            stretch.second,
+            stretch.copies,
             self.moves,
             learning_rate=self.config.learning_rate,
             beta1=self.config.beta1,
             beta2=self.config.beta2,
-            weight_decay=weight_decay,
+            weight_decay=stretch.weight_decay,
             epsilon=EPSILON,
-            clip=clip,
+            clip=stretch.clip,
         )
 
-    def _step_by_torch(self, stretch: slice, weight_decay: float) -> None:
-        if stretch.stop == stretch.start:
-            return
+    def _step_by_torch(self, stretch: "_Stretch") -> None:
+        if stretch.clip is not None:
+            stretch.gradients.clamp_(-stretch.clip, stretch.clip)
         torch._fused_adamw_(
-            [self.flat.values[stretch]],
-            [self.gradients.values[stretch]],
-            [self.first[stretch]],
-            [self.second[stretch]],
+            [stretch.values],
+            [stretch.gradients],
+            [stretch.first],
+            [stretch.second],
             [],
             [self.moves],
             lr=self.config.learning_rate,
             beta1=self.config.beta1,
             beta2=self.config.beta2,
-            weight_decay=weight_decay,
+            weight_decay=stretch.weight_decay,
             eps=EPSILON,
             amsgrad=False,
             maximize=False,
         )
+
+
+class _Stretch(NamedTuple):
+    """A part of the buffers that is stepped alike."""
+
+    values: Tensor
+    gradients: Tensor
+    rounded: Tensor  # the gradients as they came, which is what a kernel reads
+    first: Tensor
+    second: Tensor
+    copies: Tensor | None
+    weight_decay: float
+    clip: float | None
