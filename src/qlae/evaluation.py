@@ -61,7 +61,7 @@ def evaluate_run(
             ``"all"``.
         bootstrap: half samples from which the averaged weights get a 95% interval for each score, and beside them a
             curve of the scores against the sample size; 200 are plenty.
-        jobs: processes for these, -1 for all cores.
+        jobs: processes for these, and threads for DCI; -1 for all cores.
         show: draw progress bars.
 
     Returns:
@@ -84,7 +84,7 @@ def evaluate_run(
     for weights in ("averaged", "raw"):
         model = model_from(run, saved, weights=weights, networks=networks, device=device)
         found, decibels = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-        scores[weights] = score_sample(sources, found, protocol, metrics) | {"psnr": float(decibels.mean())}
+        scores[weights] = score_sample(sources, found, protocol, metrics, jobs) | {"psnr": float(decibels.mean())}
         if bootstrap and weights == "averaged":
             told = resample(sources, found, protocol, metrics, decibels, bootstrap=bootstrap, jobs=jobs, show=show)
             scores[weights] |= told
@@ -150,12 +150,12 @@ def encode_sample(
 
 
 def score_sample(
-    sources: NDArray[Any], found: dict[str, NDArray[Any]], protocol: str, metrics: Sequence[str]
+    sources: NDArray[Any], found: dict[str, NDArray[Any]], protocol: str, metrics: Sequence[str], jobs: int = 1
 ) -> dict[str, Any]:
     """The scores of a sample: codes where there are any, else the continuous latents; none without sources."""
     if not sources.shape[1]:
         return {}
-    scored = score(sources, scored_form(found), metrics=metric_names(metrics), protocol=protocol)
+    scored = score(sources, scored_form(found), metrics=metric_names(metrics), protocol=protocol, n_jobs=jobs)
     result = scored.results["infomec"]
     return {
         **scored.values,

@@ -104,7 +104,7 @@ class Evaluate:
     bootstrap: int = 0
     """Half samples for 95% intervals of each score, and a curve of scores against the sample size; 200 are plenty."""
     jobs: int = 1
-    """Processes for these; -1 for all cores."""
+    """Processes for these, and threads for DCI; -1 for all cores."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …"""
     quiet: bool = False

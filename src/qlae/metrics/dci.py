@@ -106,7 +106,7 @@ def dci(
     depths : depths to choose from, by default 1 to 16 ("paper") or 10 ("tripod").
     num_trees, max_features : of the random forests.
     seed : of the split and of the forests.
-    n_jobs : processes for fitting forests, as in scikit-learn.
+    n_jobs : threads for fitting forests, as in scikit-learn; the result is the same.
 
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).integers(0, 4, size=(400, 2))

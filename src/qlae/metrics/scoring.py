@@ -98,7 +98,7 @@ def score(
         deviations give the intervals. Rows are not drawn twice: KSG, and in-sample regression, would take that for
         information. Active latents stay those of the whole sample.
     confidence : of the intervals.
-    n_jobs : processes for the bootstrap, as in joblib.
+    n_jobs : processes for the bootstrap and threads for DCI's forests, as in joblib.
     progress : called with a line before each part, for a progress bar.
 
     >>> import numpy as np
@@ -123,7 +123,7 @@ def score(
     for name in names:
         if progress is not None:
             progress(name)
-        results[name] = _compute(name, sources, latents, protocol, seed, kinds)
+        results[name] = _compute(name, sources, latents, protocol, seed, kinds, n_jobs)
     whole = Scores(results)
     if not bootstrap:
         return whole
@@ -163,8 +163,16 @@ def score_file(path: str | Path, **options: Any) -> Scores:
     return score(arrays["sources"], arrays["latents"], **options)
 
 
-def _compute(name: str, sources: Any, latents: Any, protocol: str, seed: int, kinds: Mapping[str, Any]) -> Any:
-    seeded: dict[str, Callable[..., Any]] = {"dci": dci, "mig": mig, "sap": sap}
+def _compute(
+    name: str,
+    sources: Any,
+    latents: Any,
+    protocol: str,
+    seed: int,
+    kinds: Mapping[str, Any],
+    n_jobs: int | None = None,
+) -> Any:
+    seeded: dict[str, Callable[..., Any]] = {"mig": mig, "sap": sap}
     plain: dict[str, Callable[..., Any]] = {
         "modularity": modularity,
         "explicitness": explicitness,
@@ -173,6 +181,8 @@ def _compute(name: str, sources: Any, latents: Any, protocol: str, seed: int, ki
     }
     if name == "infomec":
         return infomec(sources, latents, protocol=protocol, seed=seed, **kinds)
+    if name == "dci":
+        return dci(sources, latents, seed=seed, n_jobs=n_jobs, **kinds)
     if name in seeded:
         return seeded[name](sources, latents, seed=seed, **kinds)
     return plain[name](sources, latents, **kinds)

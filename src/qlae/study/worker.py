@@ -63,6 +63,7 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
             num_samples=job.num_samples,
             protocol=job.protocol,
             metrics=job.metrics,
+            jobs=threads,
             show=False,
         )
         for name in SPARE:
