@@ -155,17 +155,22 @@ class GraphStep(EagerStep):
     def _record(self) -> bool:
         """Record a stretch, which runs nothing; False if something in it cannot be recorded."""
         graph = torch.cuda.CUDAGraph()
-        graph.register_generator_state(self.noise)
+        generators = [self.noise]
         if isinstance(self.batches, DeviceBatches):
-            graph.register_generator_state(self.batches.generator)
+            generators.append(self.batches.generator)
         else:
             shape = (self.stretch, *self.batches.shape)
             self._drawn = torch.empty(shape, dtype=torch.uint8, device=self.batches.device)
+        before = [generator.clone_state() for generator in generators]
+        for generator in generators:
+            graph.register_generator_state(generator)
         try:
             with self._staging(), torch.cuda.graph(graph):
                 self._run_stretch()
         except RuntimeError as error:
             warnings.warn(f"an update cannot be recorded as a CUDA graph, so training is slower: {error}", stacklevel=2)
+            for generator, state in zip(generators, before, strict=True):
+                generator.graphsafe_set_state(state)  # the old one waits for the end of a recording
             self.stretch = 1
             return False
         self._graph = graph
