@@ -7,17 +7,26 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from qlae import kernels
+from qlae import kernels, operations
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is first imported
 triton = pytest.importorskip("triton")
 
 from qlae.config import OptimizerConfig  # noqa: E402
-from qlae.kernels import image_conv, leaky_norm, pixel_conv  # noqa: E402
+from qlae.divergences import decomposed_kl  # noqa: E402
+from qlae.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # noqa: E402
+from qlae.latents import QuantizedLatent  # noqa: E402
 from qlae.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
 from qlae.objectives.cross_entropy import cross_entropy  # noqa: E402
-from qlae.operations import Arrangement, _Conv, _ConvNorm, _Linear, _PixelConv, penalised  # noqa: E402
+from qlae.operations import (  # noqa: E402
+    Arrangement,
+    _Conv,
+    _ConvNorm,
+    _Linear,
+    _PixelConv,
+    penalised,
+)
 from qlae.training.flat import FlatParameters  # noqa: E402
 from qlae.training.optim import AdamW  # noqa: E402
 
@@ -223,6 +232,55 @@ def test_cross_entropy(side):
     assert close(ours, theirs, 1e-5)
 
 
+@pytest.mark.parametrize("dtype", FACTORS)
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("side", "stride"), [(3, 1), (4, 2)])
+@pytest.mark.parametrize(("height", "width", "channels"), [(24, 16, (16, 32)), (32, 32, (32, 16))])
+def test_narrow_conv(height, width, channels, side, stride, transposed, dtype):
+    """Images that fill tiles and rows that fill bands, and such that do not."""
+    x = random(3, channels[0], height, width, dtype=dtype).requires_grad_()
+    weight = random(*(channels if transposed else channels[::-1]), side, side, seed=1, dtype=dtype).requires_grad_()
+    found = narrow_conv.forward(x.detach(), weight.detach(), transposed)
+    exact = exactly(x, weight)
+    expected = (F.conv_transpose2d if transposed else F.conv2d)(*exact, stride=stride, padding=1)
+    gradient = random(*expected.shape, seed=2, dtype=dtype)
+    of_x, of_weight = torch.autograd.grad(expected, exact, gradient.double())
+    tolerance = 2e-3 if dtype == torch.float32 else 1e-2
+    assert close(found, expected, tolerance)
+    assert close(narrow_conv.forward(gradient, weight.detach(), not transposed), of_x, tolerance)
+    assert close(narrow_conv.weight_gradient(gradient, x.detach(), weight.detach(), transposed), of_weight, tolerance)
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "stride", "transposed", "which"),
+    [
+        ((9, 32, 64, 64), (32, 32, 3, 3), 1, False, "forward, inputs, weights"),
+        ((9, 32, 64, 64), (32, 32, 4, 4), 2, False, "forward, inputs, weights"),
+        ((9, 32, 32, 32), (32, 32, 4, 4), 2, True, "forward, inputs, weights"),
+        ((9, 32, 32, 32), (64, 32, 3, 3), 1, False, "forward, weights"),
+        ((9, 64, 32, 32), (64, 32, 3, 3), 1, True, "inputs, weights"),
+        ((9, 32, 64, 64), (64, 32, 4, 4), 2, False, "weights"),
+        ((9, 64, 32, 32), (64, 64, 3, 3), 1, True, ""),
+        ((9, 32, 16, 16), (32, 32, 3, 3), 1, False, ""),
+        ((9, 32, 64, 64), (32, 32, 5, 5), 1, False, ""),
+    ],
+)
+def test_which_convolutions_are_narrow(monkeypatch, shape, weight, stride, transposed, which):
+    """What torch's shapes say, against which of the kernels' functions a convolution and its gradients come to."""
+    x, weight = torch.zeros(shape, dtype=torch.bfloat16), torch.zeros(weight, dtype=torch.bfloat16)
+    arrangement = Arrangement((stride, stride), (1, 1), transposed)
+    gradient = torch.zeros_like((F.conv_transpose2d if transposed else F.conv2d)(x, weight, None, stride, 1))
+    called = []
+    monkeypatch.setattr(narrow_conv, "forward", lambda *_: called.append("forward"))
+    monkeypatch.setattr(narrow_conv, "weight_gradient", lambda *_: called.append("weights"))
+    operations._convolution(x, weight, arrangement)
+    operations._weight_gradient(gradient, x, weight, arrangement)
+    before = len(called)
+    operations._input_gradient(gradient, x, weight, arrangement)
+    told = called[:before] + ["inputs"] * (len(called) - before)
+    assert sorted(told) == sorted(filter(None, which.split(", ")))
+
+
 def test_linear():
     x, weight, bias = random(5, 7).requires_grad_(), random(3, 7, seed=1).requires_grad_(), random(3).requires_grad_()
     found, expected = _Linear.apply(x, weight, bias), F.linear(x, weight, bias)
@@ -263,3 +321,42 @@ def test_without_a_compiler_the_plain_forms_take_over(monkeypatch):
     kernels._compiles.cache_clear()
     monkeypatch.undo()
     assert kernels._compiles(torch.device(DEVICE))
+
+
+@pytest.mark.parametrize(("batch_size", "num_latents"), [(7, 3), (70, 20)])
+def test_decomposed_kl(monkeypatch, batch_size, num_latents):
+    z, mean = random(batch_size, num_latents), random(batch_size, num_latents, seed=1)
+    deviation = random(batch_size, num_latents, seed=2).exp()
+    given = [t.requires_grad_() for t in (z, mean, deviation)]
+    found = decomposed_kl(*given, 1000)
+    exact = exactly(*given)
+    monkeypatch.setattr(kernels, "usable", lambda x: False)
+    expected = decomposed_kl(*exact, 1000)
+    assert all(torch.allclose(found[name].double(), expected[name], rtol=1e-4, atol=1e-4) for name in expected)
+    for name in expected:  # each part by itself, so that none is hidden behind another
+        ours = torch.autograd.grad(found[name], given, retain_graph=True)
+        theirs = torch.autograd.grad(expected[name], exact, retain_graph=True, allow_unused=True)
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.allclose(one.double(), torch.zeros_like(one) if other is None else other, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("num_values", [10, [3, 5, 4, 1, 2]])
+def test_quantized_latent(monkeypatch, num_values, shared, reduction):
+    if shared and not isinstance(num_values, int):
+        pytest.skip("a shared codebook has one size")
+    x = (random(37, 5) / 2).requires_grad_()
+    found, derivatives = [], []
+    for by_kernel in (True, False):
+        monkeypatch.setattr(kernels, "usable", lambda x, by_kernel=by_kernel: by_kernel)
+        latent = QuantizedLatent(5, num_values, shared=shared, reduction=reduction).to(DEVICE)
+        z, codes, losses = latent(x)
+        found.append((z, codes, losses))
+        loss = (z * random(37, 5, seed=1)).sum() + 2 * losses["quantize"] + 3 * losses["commit"]
+        derivatives.append(torch.autograd.grad(loss, (x, latent.values)))
+    (z, codes, losses), (plain_z, plain_codes, plain_losses) = found
+    assert torch.equal(z, plain_z)
+    assert torch.equal(codes, plain_codes)
+    assert all(torch.allclose(losses[name], plain_losses[name]) for name in ("quantize", "commit"))
+    assert all(torch.allclose(ours, theirs, atol=1e-6) for ours, theirs in zip(*derivatives, strict=True))

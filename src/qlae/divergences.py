@@ -9,9 +9,12 @@ images out of N, log q(z) ≈ log 1/(N M) Σ_m q(z | x_m).
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from . import kernels
 
 
 def gaussian_kl(mean: Tensor, deviation: Tensor) -> Tensor:
@@ -24,8 +27,14 @@ def log_normal(z: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
     return -0.5 * (((z - mean) / deviation).square() + math.log(2 * math.pi)) - deviation.log()
 
 
+PARTS = ("mutual_information", "total_correlation", "dimension_kl")
+
+
 def decomposed_kl(z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -> dict[str, Tensor]:
     """The three parts of the KL term for samples z ~ q(z | x), each averaged over the batch, (b, n_z) → scalars."""
+    if kernels.usable(z):
+        parts: Tensor = _DecomposedKL.apply(z, mean, deviation, num_images)  # type: ignore[no-untyped-call]
+        return dict(zip(PARTS, parts.unbind(), strict=True))
     batch_size = z.shape[0]
     given = log_normal(z, mean, deviation).sum(-1)  # (b,) log q(z_i | x_i)
     prior = log_normal(z, torch.zeros_like(z), torch.ones_like(z)).sum(-1)  # (b,) log p(z_i)
@@ -33,8 +42,22 @@ def decomposed_kl(z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -
     weight = math.log(num_images * batch_size)
     joint = torch.logsumexp(pairs.sum(-1), dim=1) - weight  # (b,) log q(z_i)
     product = (torch.logsumexp(pairs, dim=1) - weight).sum(-1)  # (b,) Σ_j log q(z_ij)
-    return {
-        "mutual_information": (given - joint).mean(),
-        "total_correlation": (joint - product).mean(),
-        "dimension_kl": (product - prior).mean(),
-    }
+    return dict(zip(PARTS, ((given - joint).mean(), (joint - product).mean(), (product - prior).mean()), strict=True))
+
+
+class _DecomposedKL(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -> Tensor:
+        from .kernels import decomposed_kl as kernel
+
+        z, mean, deviation = z.contiguous(), mean.contiguous(), deviation.contiguous()
+        parts, joint, single = kernel.forward(z, mean, deviation, num_images)
+        ctx.save_for_backward(z, mean, deviation, joint, single)
+        return parts.mean(0)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        from .kernels import decomposed_kl as kernel
+
+        return *kernel.backward(gradient.contiguous(), *ctx.saved_tensors), None

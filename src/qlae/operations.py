@@ -29,6 +29,7 @@ class Beside:
     def __init__(self, device: torch.device):
         self._stream = torch.cuda.Stream(device)
         self._held: list[Tensor] = []
+        self._sums: list[tuple[Tensor, Tensor]] = []  # rows, and where their sum goes
 
     def run(self, work: Callable[[], T], *used: Tensor) -> T:
         """Start work on tensors that are ready on the current stream; they are kept until it is done."""
@@ -37,8 +38,22 @@ class Beside:
         with torch.cuda.stream(self._stream):
             return work()
 
+    def sum_rows(self, rows: Tensor, dtype: torch.dtype) -> Tensor:
+        """(n, m) → (m,), at ``join``: the sums of all layers at once, since each alone hardly takes longer to do than
+        to launch."""
+        out = torch.empty(rows.shape[1:], dtype=dtype, device=rows.device)
+        self._sums.append((rows, out))
+        return out
+
     def join(self) -> None:
         """Let the current stream wait for all of it."""
+        from .kernels.sums import sum_rows
+
+        sums, self._sums = self._sums, []
+        for dtype in dict.fromkeys(rows.dtype for rows, _ in sums):
+            rows, outs = zip(*(pair for pair in sums if pair[0].dtype == dtype), strict=True)
+            found = sum_rows(torch.cat(rows, 1), torch.float32)
+            torch._foreach_copy_(outs, found.split([len(out) for out in outs]))
         torch.cuda.current_stream().wait_stream(self._stream)
         self._held.clear()
 
@@ -148,13 +163,9 @@ class _ConvNorm(torch.autograd.Function):
         x, weight, bias, style, maps, mean, inverse = ctx.saved_tensors
         found, total, of_style = leaky_norm.backward(gradient, maps, bias, style, mean, inverse, ctx.slope)
         if len(found) != len(x):
-            found = found.sum(0, keepdim=True)
-
-        def of_weights() -> tuple[Tensor, Tensor | None]:
-            of_weight = _weight_gradient(found, x, weight, ctx.arrangement)
-            return of_weight, None if bias is None else sum_rows(total, bias.dtype)
-
-        of_weight, of_bias = _aside(of_weights, found, x, total)
+            found = sum_rows(found.permute(0, 2, 3, 1), found.dtype)[None].permute(0, 3, 1, 2)
+        of_weight = _aside(lambda: _weight_gradient(found, x, weight, ctx.arrangement), found, x)
+        of_bias = None if bias is None else _sum_later(total, bias.dtype)
         of_x = _input_gradient(found, x, weight, ctx.arrangement) if ctx.needs_input_grad[0] else None
         return of_x, of_weight, of_bias, of_style, None, None
 
@@ -170,12 +181,18 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         gradient = gradient.contiguous()
-        of_weight, of_bias = _aside(lambda: (gradient.T @ x, gradient.sum(0)), gradient, x)
+        of_weight = _aside(lambda: gradient.T @ x, gradient, x)
+        of_bias = _sum_later(gradient, gradient.dtype)
         return gradient @ weight if ctx.needs_input_grad[0] else None, of_weight, of_bias
 
 
 def _aside(work: Callable[[], T], *used: Tensor) -> T:
     return work() if _beside is None else _beside.run(work, *used)
+
+
+def _sum_later(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """The sum (m,) of rows (n, m), which may not be used before the work aside is joined."""
+    return rows.sum(0).to(dtype) if _beside is None else _beside.sum_rows(rows, dtype)
 
 
 class _Conv(torch.autograd.Function):
@@ -240,29 +257,36 @@ class _PixelConv(torch.autograd.Function):
 
 def _convolution(x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
     if kernels.usable(x):
-        from .kernels import image_conv
+        from .kernels import image_conv, narrow_conv
 
         if image_conv.takes(weight, *arrangement):
             return image_conv.forward(x, weight)
+        if narrow_conv.takes(x, weight, *arrangement):
+            return narrow_conv.forward(x, weight, arrangement.transposed)
     convolve = F.conv_transpose2d if arrangement.transposed else F.conv2d
     return convolve(x, weight, None, arrangement.stride, arrangement.padding)
 
 
 def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
     if kernels.usable(x):
-        from .kernels import image_conv
+        from .kernels import image_conv, narrow_conv
 
         if image_conv.takes(weight, *arrangement):
             return image_conv.weight_gradient(gradient, x, weight)
+        if narrow_conv.takes_weights(gradient, x, weight, *arrangement):
+            return narrow_conv.weight_gradient(gradient, x, weight, arrangement.transposed)
     return _convolution_backward(gradient, x, weight, arrangement, [False, True, False])[1]
 
 
 def _input_gradient(gradient: Tensor, x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
     if kernels.usable(x):
-        from .kernels import image_conv
+        from .kernels import image_conv, narrow_conv
 
         if image_conv.takes(weight, *arrangement):
             return image_conv.input_gradient(gradient, weight)
+        back = arrangement._replace(transposed=not arrangement.transposed)
+        if narrow_conv.takes(gradient, weight, *back):
+            return narrow_conv.forward(gradient, weight, back.transposed)
     return _convolution_backward(gradient, x, weight, arrangement, [True, False, False])[0]
 
 

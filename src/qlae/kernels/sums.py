@@ -13,12 +13,12 @@ def _sum_rows(parts_ptr, out_ptr, num_rows, num_columns, ROWS: tl.constexpr, COL
     columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     rows = tl.arange(0, ROWS)
     here = (rows < num_rows)[:, None] & (columns < num_columns)[None, :]
-    parts = tl.load(parts_ptr + rows[:, None] * num_columns + columns[None, :], mask=here, other=0.0)
+    parts = tl.load(parts_ptr + rows[:, None] * num_columns + columns[None, :], mask=here, other=0.0).to(tl.float32)
     tl.store(out_ptr + columns, tl.sum(parts, 0).to(out_ptr.dtype.element_ty), mask=columns < num_columns)
 
 
 def sum_rows(parts: Tensor, dtype: torch.dtype) -> Tensor:
-    """(n, …) in float32 → (…) of another type, in a fixed order."""
+    """(n, …) of any type → (…) of another, summed in float32 and in a fixed order."""
     num_rows, num_columns = len(parts), parts[0].numel()
     out = torch.empty(parts.shape[1:], dtype=dtype, device=parts.device)
     grid = (triton.cdiv(num_columns, 16),)

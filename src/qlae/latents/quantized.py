@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .. import kernels
 from .space import (
     DiscreteLatent,
     LatentOutput,
@@ -36,6 +37,32 @@ class _LookUp(torch.autograd.Function):
         (codes,) = ctx.saved_tensors
         used = codes.unsqueeze(-1) == torch.arange(ctx.num_values, device=codes.device)
         return (used * gradient.unsqueeze(-1)).flatten(0, -3).sum(0), None
+
+
+class _Quantized(torch.autograd.Function):
+    """All of ``space.quantized`` by kernels."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, codebook: Tensor, sizes: Tensor, share: float) -> tuple[Tensor, ...]:
+        from ..kernels import quantized as kernel
+
+        x = x.contiguous()
+        z, codes, distance = kernel.forward(x, codebook, sizes, share)
+        ctx.save_for_backward(x, z, codes)
+        ctx.num_values, ctx.share = codebook.shape[1], share
+        ctx.mark_non_differentiable(codes)
+        return z, distance, distance.clone(), codes
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(
+        ctx: Any, of_z: Tensor, of_quantize: Tensor, of_commit: Tensor, _: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        from ..kernels import quantized as kernel
+
+        x, z, codes = ctx.saved_tensors
+        found = kernel.backward(x, z, codes, of_z, of_quantize, of_commit, ctx.num_values, ctx.share)
+        return *found, None, None
 
 
 class QuantizedLatent(DiscreteLatent):
@@ -105,6 +132,10 @@ class QuantizedLatent(DiscreteLatent):
         return self.values.expand(self.num_latents, -1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        if kernels.usable(x):
+            share = 1 / (len(x) if self.reduction == "sum" else x.numel())
+            z, quantize, commit, codes = _Quantized.apply(x, self.codebook(), self.sizes, share)  # type: ignore[no-untyped-call]
+            return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
         return quantized(self, x, self.reduction)
 
     def to_codes(self, x: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ parameter (gradients, moments, averages) is a buffer of the same layout. What wo
 tensors (optimizer, average, clipping) is then a few operations on large ones.
 """
 
-import itertools
 from collections.abc import Collection, Sequence
 
 import torch
@@ -86,17 +85,20 @@ class FlatGradients:
     def __init__(self, flat: FlatParameters):
         self.values = flat.zeros()
         self.rounded = None if flat.copies is None else torch.zeros_like(flat.copies)
-        self._are_rounded = flat.are_copies
-        self._exact = list(itertools.compress(flat.views(self.values), [not copy for copy in flat.are_copies]))
-        self._views = []
-        if self.rounded is not None:
-            self._views = list(itertools.compress(flat.views(self.rounded), flat.are_copies))
+        sizes = [parameter.numel() for parameter in flat.parameters]
+        # Torch copies dozens of tensors a launch, which takes as long as its largest: so the large ones come together.
+        order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+        self._which = [[i for i in order if flat.are_copies[i] == rounded] for rounded in (True, False)]
+        rounded = [] if self.rounded is None else flat.views(self.rounded)
+        exact = flat.views(self.values)
+        self._views = [rounded[i] for i in self._which[0]]
+        self._exact = [exact[i] for i in self._which[1]]
 
     def gather(self, gradients: Sequence[Tensor], *, convert: slice) -> None:
         """Take in a gradient for each parameter; the rounded ones of a stretch go into ``values`` as well."""
-        exact = [gradient for gradient, rounded in zip(gradients, self._are_rounded, strict=True) if not rounded]
+        rounded, exact = ([gradients[i] for i in which] for which in self._which)
         if self.rounded is not None:
-            torch._foreach_copy_(self._views, list(itertools.compress(gradients, self._are_rounded)))
+            torch._foreach_copy_(self._views, rounded)
             self.values[convert].copy_(self.rounded[convert])
         if exact:
             torch._foreach_copy_(self._exact, exact)

@@ -1,0 +1,440 @@
+"""Convolutions of few channels at high resolution: 3×3, and 4×4 of stride 2, transposed or not, with their gradients.
+
+Each output of a 3×3 convolution takes nine pixels. Libraries fetch them nine times from the cache, and few channels do
+not make enough arithmetic to hide that behind. Here a program goes down the rows of an image and fetches each row once,
+as windows: a pixel with its neighbours to the left and right, which lie side by side in memory. A row's products go to
+all the rows of the output that it touches: those above are completed, those below begun. The next row is fetched
+meanwhile.
+
+Memory is channels last. A tile is a row of pixels, or the same row of several images where one is narrower.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .sums import channels_last, sum_rows
+
+PIXELS = 64  # of a tile
+WIDTHS = (32, 64)  # of its rows
+NUM_CHANNELS = 32  # of what windows are taken of
+NUM_OUT = (32, 64)  # of what comes out, or in a gradient of weights stands still
+PROGRAMS = 264  # that share a gradient of weights: two on every multiprocessor of an H200
+
+
+@triton.jit
+def _place(unit, bands, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIXELS: tl.constexpr):
+    """The images and columns of a tile's pixels, and the first of the rows that it goes down."""
+    pixels = tl.arange(0, PIXELS)
+    images = unit // bands * (PIXELS // WIDTH) + pixels // WIDTH
+    return images, pixels % WIDTH, unit % bands * ROWS
+
+
+@triton.jit
+def _starts(images, row, columns, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr):
+    """Where pixels lie."""
+    return ((images.to(tl.int64) * height + row) * WIDTH + columns) * CHANNELS
+
+
+@triton.jit
+def _window(
+    x_ptr,
+    images,
+    row,
+    columns,  # the first of each window
+    num_images,
+    end,  # of the rows that are wanted
+    height,
+    WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    TAPS: tl.constexpr,
+    LENGTH: tl.constexpr,
+):
+    """(pixels, length): ``TAPS`` pixels side by side for each, filled up with zeros; 0 outside of the images."""
+    k = tl.arange(0, LENGTH)
+    there = (images < num_images) & (row >= 0) & (row < tl.minimum(end, height))
+    column = columns[:, None] + (k // CHANNELS)[None, :]
+    inside = there[:, None] & (column >= 0) & (column < WIDTH) & (k < TAPS * CHANNELS)[None, :]
+    starts = _starts(images, row, columns, height, WIDTH, CHANNELS)
+    return tl.load(x_ptr + starts[:, None] + k[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
+def _row(x_ptr, images, row, columns, num_images, first, end, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr):
+    """(pixels, channels); 0 outside of the images and of the rows that are wanted."""
+    channels = tl.arange(0, CHANNELS)
+    there = (images < num_images) & (row >= first) & (row < tl.minimum(end, height))
+    starts = _starts(images, row, columns, height, WIDTH, CHANNELS)
+    return tl.load(x_ptr + starts[:, None] + channels[None, :], mask=there[:, None], other=0.0)
+
+
+@triton.jit
+def _store_row(
+    out_ptr, out, images, row, columns, num_images, wanted, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr
+):
+    channels = tl.arange(0, CHANNELS)
+    starts = _starts(images, row, columns, height, WIDTH, CHANNELS)
+    here = ((images < num_images) & wanted)[:, None]
+    tl.store(out_ptr + starts[:, None] + channels[None, :], out.to(out_ptr.dtype.element_ty), mask=here)
+
+
+@triton.jit
+def _weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, SIDE: tl.constexpr, LENGTH: tl.constexpr):
+    """(length, out) of a row of kernels that lie as (out, side, side, channels)."""
+    k = tl.arange(0, LENGTH)
+    out = tl.arange(0, OUT)
+    places = out[None, :] * (SIDE * SIDE * CHANNELS) + down * SIDE * CHANNELS + k[:, None]
+    return tl.load(weight_ptr + places, mask=(k < SIDE * CHANNELS)[:, None], other=0.0)
+
+
+@triton.jit
+def _turned_weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, LENGTH: tl.constexpr):
+    """(length, out) of a row of 3×3 kernels that lie as (channels, side, side, out), turned by half a turn."""
+    k = tl.arange(0, LENGTH)
+    out = tl.arange(0, OUT)
+    places = (k % CHANNELS * 9 + (2 - down) * 3 + (2 - k // CHANNELS)) * OUT
+    return tl.load(weight_ptr + places[:, None] + out[None, :], mask=(k < 3 * CHANNELS)[:, None], other=0.0)
+
+
+@triton.jit
+def _pair_weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, LENGTH: tl.constexpr):
+    """(length, 2 · out) of a row of 4×4 kernels (channels, side, side, out): from three inputs to a pair of outputs."""
+    k = tl.arange(0, LENGTH)
+    n = tl.arange(0, 2 * OUT)
+    right = 3 - 2 * (k // CHANNELS)[:, None] + (n // OUT)[None, :]
+    places = ((k % CHANNELS)[:, None] * 16 + down * 4 + right) * OUT + (n % OUT)[None, :]
+    here = (k < 3 * CHANNELS)[:, None] & (right >= 0) & (right < 4)
+    return tl.load(weight_ptr + places, mask=here, other=0.0)
+
+
+@triton.jit
+def _same(
+    x_ptr,
+    weight_ptr,
+    out_ptr,
+    num_images,
+    height,
+    bands,
+    TURNED: tl.constexpr,
+    WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    OUT: tl.constexpr,
+    ROWS: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
+    LENGTH: tl.constexpr = 4 * CHANNELS
+    images, columns, first = _place(tl.program_id(0), bands, WIDTH, ROWS, PIXELS)
+    if TURNED:
+        w0 = _turned_weights(weight_ptr, 0, CHANNELS, OUT, LENGTH)
+        w1 = _turned_weights(weight_ptr, 1, CHANNELS, OUT, LENGTH)
+        w2 = _turned_weights(weight_ptr, 2, CHANNELS, OUT, LENGTH)
+    else:
+        w0 = _weights(weight_ptr, 0, CHANNELS, OUT, 3, LENGTH)
+        w1 = _weights(weight_ptr, 1, CHANNELS, OUT, 3, LENGTH)
+        w2 = _weights(weight_ptr, 2, CHANNELS, OUT, 3, LENGTH)
+    left = columns - 1
+    end = first + ROWS + 1
+    above = tl.zeros((PIXELS, OUT), tl.float32)  # outputs of the row above the input's, and of its own
+    level = tl.zeros((PIXELS, OUT), tl.float32)
+    ahead = _window(x_ptr, images, first - 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+    for step in range(ROWS + 2):
+        row = first - 1 + step
+        x = ahead
+        ahead = _window(x_ptr, images, row + 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+        done = tl.dot(x, w2, above)
+        above = tl.dot(x, w1, level)
+        level = tl.dot(x, w0)
+        wanted = (row > first) & (row <= height)
+        _store_row(out_ptr, done, images, row - 1, columns, num_images, wanted, height, WIDTH, OUT)
+
+
+@triton.jit
+def _down(
+    x_ptr,
+    weight_ptr,
+    out_ptr,
+    num_images,
+    height,  # of the output, as the width
+    bands,
+    WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    OUT: tl.constexpr,
+    ROWS: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
+    LENGTH: tl.constexpr = 4 * CHANNELS
+    WIDE: tl.constexpr = 2 * WIDTH
+    images, columns, first = _place(tl.program_id(0), bands, WIDTH, ROWS, PIXELS)
+    w0 = _weights(weight_ptr, 0, CHANNELS, OUT, 4, LENGTH)
+    w1 = _weights(weight_ptr, 1, CHANNELS, OUT, 4, LENGTH)
+    w2 = _weights(weight_ptr, 2, CHANNELS, OUT, 4, LENGTH)
+    w3 = _weights(weight_ptr, 3, CHANNELS, OUT, 4, LENGTH)
+    left = 2 * columns - 1
+    end = 2 * (first + ROWS) + 1
+    begun = tl.zeros((PIXELS, OUT), tl.float32)
+    high = 2 * height
+    upper_ahead = _window(x_ptr, images, 2 * first - 1, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
+    lower_ahead = _window(x_ptr, images, 2 * first, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
+    for step in range(ROWS + 1):
+        row = first - 1 + step
+        upper = upper_ahead
+        lower = lower_ahead
+        upper_ahead = _window(x_ptr, images, 2 * row + 3, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
+        lower_ahead = _window(x_ptr, images, 2 * row + 4, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
+        done = tl.dot(lower, w3, tl.dot(upper, w2, begun))
+        begun = tl.dot(lower, w1, tl.dot(upper, w0))
+        wanted = (row >= first) & (row < height)
+        _store_row(out_ptr, done, images, row, columns, num_images, wanted, height, WIDTH, OUT)
+
+
+@triton.jit
+def _up(
+    x_ptr,
+    weight_ptr,
+    out_ptr,
+    num_images,
+    height,  # of the input, as the width
+    bands,
+    WIDTH: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    OUT: tl.constexpr,
+    ROWS: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
+    LENGTH: tl.constexpr = 4 * CHANNELS
+    images, columns, first = _place(tl.program_id(0), bands, WIDTH, ROWS, PIXELS)
+    w0 = _pair_weights(weight_ptr, 0, CHANNELS, OUT, LENGTH)
+    w1 = _pair_weights(weight_ptr, 1, CHANNELS, OUT, LENGTH)
+    w2 = _pair_weights(weight_ptr, 2, CHANNELS, OUT, LENGTH)
+    w3 = _pair_weights(weight_ptr, 3, CHANNELS, OUT, LENGTH)
+    left = columns - 1
+    end = first + ROWS + 1
+    odd = tl.zeros((PIXELS, 2 * OUT), tl.float32)  # outputs of rows 2 · row − 1 and 2 · row
+    even = tl.zeros((PIXELS, 2 * OUT), tl.float32)
+    ahead = _window(x_ptr, images, first - 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+    for step in range(ROWS + 2):
+        row = first - 1 + step
+        x = ahead
+        ahead = _window(x_ptr, images, row + 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+        # Two outputs lie side by side, so they are stored as one of twice the channels.
+        odd = tl.dot(x, w0, odd)
+        wanted = (row > first) & (row <= height)
+        _store_row(out_ptr, odd, images, 2 * row - 1, columns, num_images, wanted, 2 * height, WIDTH, 2 * OUT)
+        even = tl.dot(x, w1, even)
+        wanted = (row >= first) & (row < first + ROWS) & (row < height)
+        _store_row(out_ptr, even, images, 2 * row, columns, num_images, wanted, 2 * height, WIDTH, 2 * OUT)
+        odd = tl.dot(x, w2)
+        even = tl.dot(x, w3)
+
+
+@triton.jit
+def _same_weights(
+    still_ptr,
+    moving_ptr,
+    part_ptr,
+    num_images,
+    height,
+    bands,
+    UNITS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    STILL: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    ROWS: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
+    LENGTH: tl.constexpr = 4 * CHANNELS
+    t0 = tl.zeros((LENGTH, STILL), tl.float32)
+    t1 = tl.zeros((LENGTH, STILL), tl.float32)
+    t2 = tl.zeros((LENGTH, STILL), tl.float32)
+    for unit in range(UNITS):
+        images, columns, first = _place(tl.program_id(0) * UNITS + unit, bands, WIDTH, ROWS, PIXELS)
+        left = columns - 1
+        last = first + ROWS
+        end = last + 1
+        above = tl.zeros((PIXELS, STILL), still_ptr.dtype.element_ty)
+        level = tl.zeros((PIXELS, STILL), still_ptr.dtype.element_ty)
+        below_ahead = _row(still_ptr, images, first, columns, num_images, first, last, height, WIDTH, STILL)
+        ahead = _window(moving_ptr, images, first - 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+        for step in range(ROWS + 2):
+            row = first - 1 + step
+            below = below_ahead
+            moving = tl.trans(ahead)
+            below_ahead = _row(still_ptr, images, row + 2, columns, num_images, first, last, height, WIDTH, STILL)
+            ahead = _window(moving_ptr, images, row + 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+            t0 = tl.dot(moving, below, t0)
+            t1 = tl.dot(moving, level, t1)
+            t2 = tl.dot(moving, above, t2)
+            above = level
+            level = below
+    k = tl.arange(0, LENGTH)
+    still = tl.arange(0, STILL)
+    places = part_ptr + (tl.program_id(0) * STILL + still[None, :]) * (9 * CHANNELS) + k[:, None]
+    here = (k < 3 * CHANNELS)[:, None]
+    tl.store(places, t0, mask=here)
+    tl.store(places + 3 * CHANNELS, t1, mask=here)
+    tl.store(places + 6 * CHANNELS, t2, mask=here)
+
+
+@triton.jit
+def _strided_weights(
+    still_ptr,
+    moving_ptr,
+    part_ptr,
+    num_images,
+    height,  # of what stands still, as the width
+    bands,
+    UNITS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    STILL: tl.constexpr,
+    CHANNELS: tl.constexpr,
+    ROWS: tl.constexpr,
+    PIXELS: tl.constexpr,
+):
+    LENGTH: tl.constexpr = 4 * CHANNELS
+    WIDE: tl.constexpr = 2 * WIDTH
+    t0 = tl.zeros((LENGTH, STILL), tl.float32)
+    t1 = tl.zeros((LENGTH, STILL), tl.float32)
+    t2 = tl.zeros((LENGTH, STILL), tl.float32)
+    t3 = tl.zeros((LENGTH, STILL), tl.float32)
+    high = 2 * height
+    for unit in range(UNITS):
+        images, columns, first = _place(tl.program_id(0) * UNITS + unit, bands, WIDTH, ROWS, PIXELS)
+        left = 2 * columns - 1
+        last = first + ROWS
+        end = 2 * last + 1
+        above = tl.zeros((PIXELS, STILL), still_ptr.dtype.element_ty)
+        level_ahead = _row(still_ptr, images, first, columns, num_images, first, last, height, WIDTH, STILL)
+        upper_ahead = _window(moving_ptr, images, 2 * first - 1, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
+        lower_ahead = _window(moving_ptr, images, 2 * first, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
+        for step in range(ROWS + 1):
+            row = first + step
+            level = level_ahead
+            upper = tl.trans(upper_ahead)
+            lower = tl.trans(lower_ahead)
+            level_ahead = _row(still_ptr, images, row + 1, columns, num_images, first, last, height, WIDTH, STILL)
+            upper_ahead = _window(
+                moving_ptr, images, 2 * row + 1, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH
+            )
+            lower_ahead = _window(
+                moving_ptr, images, 2 * row + 2, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH
+            )
+            t0 = tl.dot(upper, level, t0)
+            t1 = tl.dot(lower, level, t1)
+            t2 = tl.dot(upper, above, t2)
+            t3 = tl.dot(lower, above, t3)
+            above = level
+    k = tl.arange(0, LENGTH)
+    still = tl.arange(0, STILL)
+    places = part_ptr + (tl.program_id(0) * STILL + still[None, :]) * (16 * CHANNELS) + k[:, None]
+    tl.store(places, t0)
+    tl.store(places + LENGTH, t1)
+    tl.store(places + 2 * LENGTH, t2)
+    tl.store(places + 3 * LENGTH, t3)
+
+
+def takes(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], transposed: bool) -> bool:
+    """Whether a convolution is faster here than in a library."""
+    num_out = weight.shape[1 if transposed else 0]
+    width = x.shape[3] if transposed else x.shape[3] // stride[1]
+    fits = x.shape[1] == NUM_CHANNELS and num_out in NUM_OUT[: 3 - stride[0]]
+    return fits and _is_known(x, weight, stride, padding, width)
+
+
+def takes_weights(
+    gradient: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+    transposed: bool,
+) -> bool:
+    """Whether the gradient of a convolution's weights is faster here than in a library."""
+    still, moving = (x, gradient) if transposed else (gradient, x)
+    fits = moving.shape[1] == NUM_CHANNELS and still.shape[1] in NUM_OUT
+    return fits and _is_known(x, weight, stride, padding, still.shape[3])
+
+
+def _is_known(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], width: int) -> bool:
+    kind = (*weight.shape[2:], *stride, *padding)
+    return kind in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1)) and width in WIDTHS and x.dtype == torch.bfloat16
+
+
+def forward(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
+    """x (b, c, h, w) and weights (out, c, side, side), or transposed (c, out, side, side) → (b, out, …).
+
+    The gradient of a convolution's inputs is the transposed convolution of that of its outputs, and the reverse.
+    """
+    x, weight = channels_last(x), channels_last(weight)
+    num_images, num_channels, height, width = x.shape
+    num_out = weight.shape[1 if transposed else 0]
+    constants = {"CHANNELS": num_channels, "OUT": num_out, "num_warps": 4}
+    strided = weight.shape[2] == 4
+    if strided and not transposed:
+        height, width = height // 2, width // 2
+    scale = 2 if strided and transposed else 1
+    out = torch.empty(num_images, scale * height, scale * width, num_out, dtype=x.dtype, device=x.device)
+    if not strided:
+        constants["TURNED"] = transposed
+    kernel = (_up if transposed else _down) if strided else _same
+    rows = width // 4
+    pieces = _pieces(num_images, height, width, rows)
+    _launch(kernel, pieces, (x, weight, out), num_images, height, width, rows, **constants)
+    return out.permute(0, 3, 1, 2)
+
+
+def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
+    """The gradient of the weights."""
+    still, moving = (x, gradient) if transposed else (gradient, x)
+    still, moving = channels_last(still), channels_last(moving)
+    num_images, num_still, height, width = still.shape
+    strided = weight.shape[2] == 4
+    # Few pieces of many rows read less twice, many of few keep more multiprocessors busy.
+    rows = width // (4 if strided or (width < 64 and num_still < 64) else 2)
+    pieces = _pieces(num_images, height, width, rows)
+    units = triton.cdiv(pieces, PROGRAMS)
+    parts = torch.empty(triton.cdiv(pieces, units), num_still, *weight.shape[2:], moving.shape[1], device=x.device)
+    _launch(
+        _strided_weights if strided else _same_weights,
+        len(parts),
+        (still, moving, parts),
+        num_images,
+        height,
+        width,
+        rows,
+        UNITS=units,
+        STILL=num_still,
+        CHANNELS=moving.shape[1],
+        num_warps=4 if strided else 8,
+    )
+    return sum_rows(parts, weight.dtype).permute(0, 3, 1, 2)
+
+
+def _pieces(num_images: int, height: int, width: int, rows: int) -> int:
+    """How often a tile goes down some rows until it has been everywhere."""
+    return int(triton.cdiv(num_images, PIXELS // width) * triton.cdiv(height, rows))
+
+
+def _launch(
+    kernel: Any,
+    programs: int,
+    tensors: tuple[Tensor, ...],
+    num_images: int,
+    height: int,
+    width: int,
+    rows: int,
+    **constants: int,
+) -> None:
+    kernel[(programs,)](
+        *tensors,
+        num_images,
+        height,
+        triton.cdiv(height, rows),
+        WIDTH=width,
+        ROWS=rows,
+        PIXELS=PIXELS,
+        num_stages=1,  # the next row is fetched ahead as it is
+        **constants,
+    )
