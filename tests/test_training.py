@@ -377,6 +377,41 @@ def test_training_from_python_end_to_end(tmp_path, tiny_data):
     assert np.array_equal(images, model.reconstruct(tiny_data.images))
 
 
+def test_scores_on_the_way_go_into_the_log_and_change_nothing(tmp_path, tiny_data):
+    options = {"device": "cpu", "size": "small", "batch_size": 8, "evaluate": False, "show": False}
+    plain = train("qlae", tiny_data, out=tmp_path / "plain", steps=300, **options)
+    watched = train("qlae", tiny_data, out=tmp_path / "watched", steps=150, score_every=200, **options)
+    assert not any("infom" in row for row in watched.log())
+    watched = train("qlae", tiny_data, out=tmp_path / "watched", steps=300, score_every=200, **options)
+    assert same(tensors(plain), tensors(watched))
+    scored = {row["step"]: row for row in watched.log() if "infom" in row}
+    assert list(scored) == [200]
+    shorter = train("qlae", tiny_data, out=tmp_path / "shorter", steps=200, **options | {"evaluate": True})
+    for name in ("infom", "infoe", "infoc", "psnr"):
+        assert scored[200][name] == pytest.approx(shorter.results["averaged"][name], abs=1e-9)
+    with pytest.raises(ValueError, match="score_every must be a multiple of 100"):
+        train("qlae", tiny_data, out=tmp_path / "odd", score_every=150, **options)
+    assert not (tmp_path / "odd").exists()
+
+
+def test_scores_on_the_way_without_sources(tmp_path, tiny_data):
+    images = SourceDataset(np.asarray(tiny_data.images[:40]), np.zeros((40, 0)), name="mine", origin="real")
+    run = train(
+        "ae",
+        images,
+        out=tmp_path / "run",
+        device="cpu",
+        size="small",
+        num_latents=3,
+        steps=100,
+        score_every=100,
+        evaluate=False,
+        show=False,
+    )
+    assert set(run.log()[-1]) >= {"step", "psnr"}
+    assert "infom" not in run.log()[-1]
+
+
 def test_training_without_evaluation_leaves_no_results(tmp_path, tiny_data):
     run = train("ae", tiny_data, out=tmp_path / "run", steps=5, size="small", evaluate=False, show=False)
     assert not run.results_path.exists()

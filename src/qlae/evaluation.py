@@ -6,7 +6,7 @@ torch and NumPy: what comes after it needs neither the model nor the images.
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ NUM_RECONSTRUCTIONS = 10
 NUM_INTERVENED = 3  # samples whose latents are intervened on
 NUM_STEPS = 10  # through each latent's range
 NUM_GENERATED = 30  # images decoded from the prior
+WATCHED = ("infom", "infoe", "infoc", "psnr")  # of the scores, those that go into the log of a run as it trains
 
 
 def evaluate_run(
@@ -109,6 +110,23 @@ def evaluate_run(
     write_npz(run.pictures_path, **pictures)
     write_json(run.results_path, results)
     return results
+
+
+def scorer(
+    run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
+) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:
+    """What scores the averaged weights of a checkpoint on the evaluation sample, while the run still trains."""
+    sample = draw_sample(data, NUM_SAMPLES)
+    images, sources = data.images[sample], data.sources[sample]
+
+    def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
+        with torch.random.fork_rng(devices=[]):  # which a network of the caller's may be drawing from
+            model = model_from(run, saved, weights="averaged", networks=networks, device=device)
+        found, decibels = encode_sample(model, images, task="scoring", show=False)
+        scores = score_sample(sources, found, "paper", ("infomec",)) | {"psnr": float(decibels.mean())}
+        return {name: scores[name] for name in WATCHED if name in scores}
+
+    return score_saved
 
 
 def data_of(config: DataConfig) -> SourceDataset:

@@ -61,6 +61,8 @@ class Train:
     """CPU threads; as many as there are cores by default. Fewer are faster where the cores are busy."""
     checkpoint_seconds: float = 60.0
     """Seconds between checkpoints."""
+    score_every: int = 0
+    """Updates between scorings while it trains, into the log and its picture; a multiple of 100, or 0 for none."""
     evaluate: bool = True
     """Whether to score the model and draw its pictures when it is trained."""
     quiet: bool = False
@@ -73,7 +75,7 @@ class Train:
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
         passed_on = (
             "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values precision seed "
-            "device compile threads checkpoint_seconds evaluate"
+            "device compile threads checkpoint_seconds score_every evaluate"
         )
         chosen = {name: getattr(self, name) for name in passed_on.split()}
         chosen["weights"] = dict(weight(pair) for pair in self.weights)

@@ -21,7 +21,7 @@ GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
 DECADE = 10
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
-SHORT = (("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"))
+SCORES = {"infom": "InfoM", "infoe": "InfoE", "infoc": "InfoC"}
 
 
 def draw_pictures(run: Run) -> list[Path]:
@@ -38,7 +38,7 @@ def draw_pictures(run: Run) -> list[Path]:
     if "generated" in arrays:
         figures["generated"] = generated(arrays["generated"], title)
     if "nmi" in scores:
-        told = "  ".join(f"{name} {scores[key]:.2f}" for name, key in SHORT)
+        told = "  ".join(f"{name} {scores[key]:.2f}" for key, name in SCORES.items())
         figures["nmi"] = nmi_figure(
             np.asarray(scores["nmi"]),
             active=active,
@@ -127,10 +127,10 @@ def generated(images: NDArray[np.uint8], title: str) -> Figure:
 
 
 def curves(log: list[dict[str, Any]], title: str) -> Figure:
-    """Every loss term against the number of updates."""
+    """Every loss term, and every score that was taken on the way, against the number of updates."""
     terms = [name for name in dict.fromkeys(key for row in log for key in row) if name not in NOT_CURVES]
-    columns = min(len(terms), CURVE_COLUMNS)
-    rows = -(-len(terms) // columns)
+    rows = -(-len(terms) // CURVE_COLUMNS)
+    columns = -(-len(terms) // rows)
     figure = Figure(figsize=(3.4 * columns, 2.5 * rows + 0.3), layout="constrained")
     figure.suptitle(f"{title}: training", fontsize=11)
     all_axes = list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -138,7 +138,9 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
         points = [(row["step"], row[term]) for row in log if term in row]
         steps, values = zip(*points, strict=True)
         axes.plot(steps, values, linewidth=1.2, marker="o" if len(points) < 3 else None)
-        if min(values) > 0:
+        if term in SCORES:
+            axes.set_ylim(0, 1)
+        elif term != "psnr" and min(values) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
             if max(values) < DECADE * min(values):  # else the ticks between the powers of ten are too many to name
@@ -147,7 +149,7 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
                 axes.yaxis.set_minor_formatter("")
         axes.tick_params(which="both", labelsize=8)
         axes.set_xlabel("updates")
-        axes.set_title(term.replace("_", " "), fontsize=10)
+        axes.set_title((SCORES | {"psnr": "PSNR (dB)"}).get(term, term.replace("_", " ")), fontsize=10)
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
     for axes in all_axes[len(terms) :]:
         axes.set_visible(False)

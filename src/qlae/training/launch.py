@@ -28,7 +28,7 @@ from ..run import Run
 from . import checkpoint
 from .state import TrainingState
 from .step import EagerStep, GraphStep
-from .trainer import CHECKPOINT_SECONDS, run_updates
+from .trainer import CHECKPOINT_SECONDS, Watch, run_updates
 
 # What `train` passes on to `resolve`.
 OPTIONS = tuple(
@@ -48,6 +48,7 @@ def train(
     precision: str = "auto",
     compile: bool = True,
     threads: int | None = None,
+    score_every: int = 0,
     evaluate: bool = True,
     show: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -68,6 +69,8 @@ def train(
         compile: on a GPU, launch updates as CUDA graphs, with fused kernels where Triton is there; ``False`` runs one
             operation of torch after the other.
         threads: of torch on the CPU; a run that goes on keeps the number it began with, to stay exact.
+        score_every: updates between scorings of the averaged weights while they train, which go into the log and its
+            picture (InfoM, InfoE, InfoC, PSNR); a multiple of 100, or 0 for none. The training is the same.
         evaluate: also score the trained model and draw its pictures.
         show: draw progress bars.
         checkpoint_seconds: between checkpoints.
@@ -102,6 +105,7 @@ def train(
         networks=networks,
         device=device,
         compile=compile,
+        watch=_watch(score_every, run, config, data, networks, device) if score_every else None,
         show=show,
         checkpoint_seconds=checkpoint_seconds,
     )
@@ -122,6 +126,7 @@ def train_run(
     networks: Networks | None = None,
     device: str = "auto",
     compile: bool = True,
+    watch: Watch | None = None,
     show: bool = True,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> None:
@@ -140,7 +145,20 @@ def train_run(
         if saved is not None:
             state.from_checkpoint(saved)
         run.trim_log(state.step)
-        run_updates(run, config, state, checkpoint_seconds=checkpoint_seconds, show=show)
+        run_updates(run, config, state, checkpoint_seconds=checkpoint_seconds, watch=watch, show=show)
+
+
+def _watch(
+    every: int, run: Run, config: RunConfig, data: SourceDataset, networks: Networks | None, device: str
+) -> Watch:
+    from ..evaluation import scorer
+
+    if every < 0 or every % config.log_every:
+        raise ValueError(
+            f"score_every must be a multiple of {config.log_every}, at which losses are logged, or 0 for no scores "
+            f"before the end, got {every}"
+        )
+    return Watch(every, scorer(run, data, networks=networks, device=device))
 
 
 def build_state(

@@ -8,8 +8,9 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import NamedTuple
 
 import torch
 
@@ -35,12 +36,20 @@ class TrainingInterrupted(KeyboardInterrupt):
         self.signal = number
 
 
+class Watch(NamedTuple):
+    """What is scored while a run trains: every so many updates, a multiple of the config's ``log_every``."""
+
+    every: int
+    score: Callable[[checkpoint.Checkpoint], dict[str, float]]
+
+
 def run_updates(
     run: Run,
     config: RunConfig,
     state: TrainingState,
     *,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    watch: Watch | None = None,
     show: bool = True,
 ) -> None:
     """Make updates until ``config.steps`` are done."""
@@ -58,8 +67,13 @@ def run_updates(
                 windows = _require_finite(run, state)
                 state.seconds = seconds_before + time.monotonic() - started
                 row = _log_row(state, windows)
+                if watch is not None and state.step % watch.every == 0:
+                    report(state.step, note="scoring")
+                    begun = time.monotonic()
+                    row |= watch.score(state.to_checkpoint())
+                    started += time.monotonic() - begun  # which is no time spent training
                 run.append_log(row)
-                note = f"loss {row['loss']:.4f}"
+                note = f"loss {row['loss']:.4f}" + (f"  InfoM {row['infom']:.2f}" if "infom" in row else "")
             now = time.monotonic()
             if now - shown >= SHOW_SECONDS or done:
                 rate = (state.step - first) / max(now - started, 1e-9)
