@@ -263,6 +263,7 @@ def test_narrow_conv(height, width, channels, side, stride, transposed, dtype):
         ((9, 64, 32, 32), (64, 64, 3, 3), 1, True, ""),
         ((9, 32, 16, 16), (32, 32, 3, 3), 1, False, ""),
         ((9, 32, 64, 64), (32, 32, 5, 5), 1, False, ""),
+        ((9, 32, 65, 65), (32, 32, 4, 4), 2, False, ""),
     ],
 )
 def test_which_convolutions_are_narrow(monkeypatch, shape, weight, stride, transposed, which):

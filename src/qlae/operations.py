@@ -261,7 +261,7 @@ def _convolution(x: Tensor, weight: Tensor, arrangement: Arrangement) -> Tensor:
 
         if image_conv.takes(weight, *arrangement):
             return image_conv.forward(x, weight)
-        if narrow_conv.takes(x, weight, *arrangement):
+        if _is_even(x, arrangement) and narrow_conv.takes(x, weight, *arrangement):
             return narrow_conv.forward(x, weight, arrangement.transposed)
     convolve = F.conv_transpose2d if arrangement.transposed else F.conv2d
     return convolve(x, weight, None, arrangement.stride, arrangement.padding)
@@ -273,7 +273,7 @@ def _weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor, arrangement: A
 
         if image_conv.takes(weight, *arrangement):
             return image_conv.weight_gradient(gradient, x, weight)
-        if narrow_conv.takes_weights(gradient, x, weight, *arrangement):
+        if _is_even(x, arrangement) and narrow_conv.takes_weights(gradient, x, weight, *arrangement):
             return narrow_conv.weight_gradient(gradient, x, weight, arrangement.transposed)
     return _convolution_backward(gradient, x, weight, arrangement, [False, True, False])[1]
 
@@ -285,9 +285,14 @@ def _input_gradient(gradient: Tensor, x: Tensor, weight: Tensor, arrangement: Ar
         if image_conv.takes(weight, *arrangement):
             return image_conv.input_gradient(gradient, weight)
         back = arrangement._replace(transposed=not arrangement.transposed)
-        if narrow_conv.takes(gradient, weight, *back):
+        if _is_even(x, arrangement) and narrow_conv.takes(gradient, weight, *back):
             return narrow_conv.forward(gradient, weight, back.transposed)
     return _convolution_backward(gradient, x, weight, arrangement, [True, False, False])[0]
+
+
+def _is_even(x: Tensor, arrangement: Arrangement) -> bool:
+    """Whether a stride leaves no rest, so that a convolution's output tells the size of its input."""
+    return arrangement.transposed or all(n % s == 0 for n, s in zip(x.shape[2:], arrangement.stride, strict=True))
 
 
 def _convolution_backward(

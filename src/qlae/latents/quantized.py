@@ -132,7 +132,7 @@ class QuantizedLatent(DiscreteLatent):
         return self.values.expand(self.num_latents, -1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
-        if kernels.usable(x):
+        if x.dim() == 2 and kernels.usable(x):
             share = 1 / (len(x) if self.reduction == "sum" else x.numel())
             z, quantize, commit, codes = _Quantized.apply(x, self.codebook(), self.sizes, share)  # type: ignore[no-untyped-call]
             return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
