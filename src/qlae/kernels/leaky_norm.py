@@ -35,6 +35,14 @@ def _bias(bias_ptr, channels, BIASED: tl.constexpr):
 
 
 @triton.jit
+def _share(bias_ptr, num_channels, NUM_PIXELS: tl.constexpr, BIASED: tl.constexpr, CHANNELS: tl.constexpr):
+    """What a program takes: its image and channels, where the image begins, and the channels' biases."""
+    image = tl.program_id(1)
+    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
+    return image, channels, image.to(tl.int64) * NUM_PIXELS * num_channels, _bias(bias_ptr, channels, BIASED)
+
+
+@triton.jit
 def _norm_forward(
     x_ptr,
     bias_ptr,
@@ -52,10 +60,7 @@ def _norm_forward(
     PIXELS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    image = tl.program_id(1)
-    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    first = image.to(tl.int64) * NUM_PIXELS * num_channels
-    bias = _bias(bias_ptr, channels, BIASED)
+    image, channels, first, bias = _share(bias_ptr, num_channels, NUM_PIXELS, BIASED, CHANNELS)
 
     if PIXELS == NUM_PIXELS:  # all at once: read once
         places = _places(0, first, channels, num_channels, PIXELS)
@@ -115,10 +120,7 @@ def _norm_backward(
     PIXELS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    image = tl.program_id(1)
-    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    first = image.to(tl.int64) * NUM_PIXELS * num_channels
-    bias = _bias(bias_ptr, channels, BIASED)
+    image, channels, first, bias = _share(bias_ptr, num_channels, NUM_PIXELS, BIASED, CHANNELS)
     row = image * num_channels + channels
     mean = tl.load(mean_ptr + row)[None, :]
     inverse = tl.load(inverse_ptr + row)[None, :]
@@ -187,10 +189,7 @@ def _norm_backward_again(
     PIXELS: tl.constexpr,
     CHANNELS: tl.constexpr,
 ):
-    image = tl.program_id(1)
-    channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
-    first = image.to(tl.int64) * NUM_PIXELS * num_channels
-    bias = _bias(bias_ptr, channels, BIASED)
+    image, channels, first, bias = _share(bias_ptr, num_channels, NUM_PIXELS, BIASED, CHANNELS)
     row = image * num_channels + channels
     mean = tl.load(mean_ptr + row)[None, :]
     inverse = tl.load(inverse_ptr + row)[None, :]
