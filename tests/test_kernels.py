@@ -1,6 +1,10 @@
 """The Triton kernels against their plain forms: on a GPU where there is one, else by Triton's interpreter."""
 
+import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -272,6 +276,7 @@ def test_which_convolutions_are_narrow(monkeypatch, shape, weight, stride, trans
     arrangement = Arrangement((stride, stride), (1, 1), transposed)
     gradient = torch.zeros_like((F.conv_transpose2d if transposed else F.conv2d)(x, weight, None, stride, 1))
     called = []
+    monkeypatch.setattr(narrow_conv, "_is_measured", lambda device: True)
     monkeypatch.setattr(narrow_conv, "forward", lambda *_: called.append("forward"))
     monkeypatch.setattr(narrow_conv, "weight_gradient", lambda *_: called.append("weights"))
     operations._convolution(x, weight, arrangement)
@@ -309,6 +314,23 @@ def test_a_penalty_on_the_gradient_of_a_convolution(num_inputs, stride):
             (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
         derivatives.append(torch.autograd.grad((gradient.norm() - 1).square(), (x, weight)))
     assert all(close(found, wanted, 5e-3) for found, wanted in zip(*derivatives, strict=True))
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+def test_every_kernel_compiles_for_gpus(capability):
+    """In a process of its own, since here Triton interprets; the interpreter takes some of what a compiler refuses."""
+    script = Path(__file__).with_name("compile_kernels.py")
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    told = subprocess.run(
+        [sys.executable, script, str(capability)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    compiled = [json.loads(line) for line in told.stdout.splitlines()]
+    modules = {path.stem for path in Path(kernels.__file__).parent.glob("[a-z]*.py")}
+    assert {kernel["module"].rsplit(".", 1)[-1] for kernel in compiled} == modules
+    assert max(kernel["shared"] for kernel in compiled) <= 99 * 1024  # bytes that a block has on any GPU since Ampere
+    if capability == 90:
+        assert all(kernel["wide_products"] for kernel in compiled if kernel["module"].endswith("narrow_conv"))
 
 
 def test_without_a_compiler_the_plain_forms_take_over(monkeypatch):

@@ -9,6 +9,7 @@ meanwhile.
 Memory is channels last. A tile is a row of pixels, or the same row of several images where one is narrower.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -359,7 +360,14 @@ def takes_weights(
 
 def _is_known(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], width: int) -> bool:
     kind = (*weight.shape[2:], *stride, *padding)
-    return kind in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1)) and width in WIDTHS and x.dtype == torch.bfloat16
+    known = kind in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1)) and width in WIDTHS
+    return known and x.dtype == torch.bfloat16 and _is_measured(x.device)
+
+
+@cache
+def _is_measured(device: torch.device) -> bool:
+    """Whether a GPU is of the kind on which these kernels were seen to be faster than a library: Hopper."""
+    return torch.cuda.get_device_capability(device)[0] == 9
 
 
 def forward(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
