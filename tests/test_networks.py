@@ -85,6 +85,13 @@ def test_paper_encoder_layer_by_hand():
     assert torch.allclose(layer(x), (y - mean) / (var + 1e-5).sqrt(), atol=1e-5)
 
 
+def test_styles_start_plain_in_the_paper_s_form_and_like_any_linear_layer_in_the_official_one():
+    for form, plain in ((PAPER, True), (OFFICIAL, False)):
+        bias = StyleDecoder(16, 4, size=SMALL, form=form).layers[0].style.bias.detach()
+        scales, shifts = bias.chunk(2)
+        assert bool((scales == 1).all() and (shifts == 0).all()) == plain
+
+
 def test_style_is_per_image_and_per_channel():
     decoder = StyleDecoder(16, 4, size=SMALL)
     z = torch.randn(3, 4)
