@@ -263,7 +263,7 @@ def test_narrow_conv(height, width, channels, side, stride, transposed, dtype):
         ((9, 32, 32, 32), (32, 32, 4, 4), 2, True, "forward, inputs, weights"),
         ((9, 32, 32, 32), (64, 32, 3, 3), 1, False, "forward, weights"),
         ((9, 64, 32, 32), (64, 32, 3, 3), 1, True, "inputs, weights"),
-        ((9, 32, 64, 64), (64, 32, 4, 4), 2, False, "weights"),
+        ((9, 32, 64, 64), (64, 32, 4, 4), 2, False, ""),
         ((9, 64, 32, 32), (64, 64, 3, 3), 1, True, ""),
         ((9, 32, 16, 16), (32, 32, 3, 3), 1, False, ""),
         ((9, 32, 64, 64), (32, 32, 5, 5), 1, False, ""),

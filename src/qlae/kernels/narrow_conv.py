@@ -17,13 +17,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .sums import channels_last, sum_rows
+from .sums import PROGRAMS, channels_last, sum_rows
 
 PIXELS = 64  # of a tile
 WIDTHS = (32, 64)  # of its rows
 NUM_CHANNELS = 32  # of what windows are taken of
-NUM_OUT = (32, 64)  # of what comes out, or in a gradient of weights stands still
-PROGRAMS = 264  # that share a gradient of weights: two on every multiprocessor of an H200
+NUM_OUT = {3: (32, 64), 4: (32,)}  # by a kernel's side: of what comes out, or in a gradient of weights stands still
 
 
 @triton.jit
@@ -340,8 +339,7 @@ def takes(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int
     """Whether a convolution is faster here than in a library."""
     num_out = weight.shape[1 if transposed else 0]
     width = x.shape[3] if transposed else x.shape[3] // stride[1]
-    fits = x.shape[1] == NUM_CHANNELS and num_out in NUM_OUT[: 3 - stride[0]]
-    return fits and _is_known(x, weight, stride, padding, width)
+    return _is_known(weight, stride, padding, width, x, num_out)
 
 
 def takes_weights(
@@ -354,14 +352,21 @@ def takes_weights(
 ) -> bool:
     """Whether the gradient of a convolution's weights is faster here than in a library."""
     still, moving = (x, gradient) if transposed else (gradient, x)
-    fits = moving.shape[1] == NUM_CHANNELS and still.shape[1] in NUM_OUT
-    return fits and _is_known(x, weight, stride, padding, still.shape[3])
+    return _is_known(weight, stride, padding, still.shape[3], moving, still.shape[1])
 
 
-def _is_known(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], width: int) -> bool:
+def _is_known(
+    weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], width: int, moving: Tensor, num_out: int
+) -> bool:
     kind = (*weight.shape[2:], *stride, *padding)
-    known = kind in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1)) and width in WIDTHS
-    return known and x.dtype == torch.bfloat16 and _is_measured(x.device)
+    return (
+        kind in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1))
+        and width in WIDTHS
+        and moving.shape[1] == NUM_CHANNELS
+        and num_out in NUM_OUT[kind[0]]
+        and moving.dtype == torch.bfloat16
+        and _is_measured(moving.device)
+    )
 
 
 @cache
