@@ -25,12 +25,11 @@ class NetworkForm:
     slope: float  # of the leaky ReLU
     norm_first: bool  # conv → norm (affine) → activation, and no convolution bias
     positive_style: bool  # a ReLU after the AdaIN projection: scale and shift are never negative
-    plain_start: bool  # the AdaIN projection starts at scale 1 and shift 0, not wherever a linear layer starts
     output_kernel: int  # of the last convolution; 3 comes without a bias
 
 
-PAPER = NetworkForm(slope=0.3, norm_first=False, positive_style=False, plain_start=True, output_kernel=1)
-OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, plain_start=False, output_kernel=3)
+PAPER = NetworkForm(slope=0.3, norm_first=False, positive_style=False, output_kernel=1)
+OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_kernel=3)
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,6 @@ class StyleLayer(nn.Module):
         kernel = 4 if stride == 2 else 3
         self.conv = nn.ConvTranspose2d(in_width, width, kernel, stride, padding=1)
         self.style = nn.Linear(style_width, 2 * width)
-        if form.plain_start:
-            nn.init.ones_(self.style.bias[:width])
-            nn.init.zeros_(self.style.bias[width:])
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
         """x (b or 1, in_width, h, h), style (b, 2 · width) → (b, width, h·stride, h·stride)."""
