@@ -23,14 +23,7 @@ from qlae.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # noqa
 from qlae.latents import QuantizedLatent  # noqa: E402
 from qlae.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
 from qlae.objectives.cross_entropy import cross_entropy  # noqa: E402
-from qlae.operations import (  # noqa: E402
-    Arrangement,
-    _Conv,
-    _ConvNorm,
-    _Linear,
-    _PixelConv,
-    penalised,
-)
+from qlae.operations import Arrangement, _Conv, _ConvNorm, _Linear, _PixelConv, penalised  # noqa: E402
 from qlae.training.flat import FlatParameters  # noqa: E402
 from qlae.training.optim import AdamW  # noqa: E402
 

@@ -324,3 +324,15 @@ def test_finite_scalar_codes_go_both_ways():
 def test_a_sample_of_a_learned_codebook_carries_its_gradient(latent):
     latent.sample(10, torch.Generator().manual_seed(0)).sum().backward()
     assert latent.values.grad.sum() == 40
+
+
+def test_distances_of_many_dimensions_have_the_gradients_of_their_rows():
+    latent = QuantizedLatent(3, 5)
+    x = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+    found = []
+    for given in (x, x.flatten(0, 1)):
+        given = given.requires_grad_()
+        losses = latent(given).losses
+        found.append(torch.autograd.grad(losses["quantize"] + 2 * losses["commit"], (given, latent.values)))
+    assert torch.equal(found[0][0].flatten(0, 1), found[1][0])
+    assert torch.equal(found[0][1], found[1][1])

@@ -46,7 +46,7 @@ class Beside:
         return out
 
     def join(self) -> None:
-        """Let the current stream wait for all of it."""
+        """Take the sums, and let the current stream wait for all the rest."""
         from .kernels.sums import sum_rows
 
         sums, self._sums = self._sums, []

@@ -10,6 +10,7 @@ from .. import kernels
 from .space import (
     DiscreteLatent,
     LatentOutput,
+    num_averaged,
     quantized,
     require_reduction,
     values_per_latent,
@@ -39,7 +40,7 @@ class _LookUp(torch.autograd.Function):
         return (used * gradient.unsqueeze(-1)).flatten(0, -3).sum(0), None
 
 
-class _Quantized(torch.autograd.Function):
+class _QuantizedByKernels(torch.autograd.Function):
     """All of ``space.quantized`` by kernels."""
 
     @staticmethod
@@ -133,8 +134,8 @@ class QuantizedLatent(DiscreteLatent):
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         if x.dim() == 2 and kernels.usable(x):
-            share = 1 / (len(x) if self.reduction == "sum" else x.numel())
-            z, quantize, commit, codes = _Quantized.apply(x, self.codebook(), self.sizes, share)  # type: ignore[no-untyped-call]
+            share = 1 / num_averaged(x, self.reduction)
+            z, quantize, commit, codes = _QuantizedByKernels.apply(x, self.codebook(), self.sizes, share)  # type: ignore[no-untyped-call]
             return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
         return quantized(self, x, self.reduction)
 

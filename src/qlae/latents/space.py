@@ -114,6 +114,11 @@ def quantized(latent: DiscreteLatent, x: Tensor, reduction: str) -> LatentOutput
     return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
 
 
+def num_averaged(x: Tensor, reduction: str) -> int:
+    """What the sum of all squares of x (..., n_z) is divided by: the entries, or the rows where latents are summed."""
+    return x.numel() if reduction == "mean" else x.numel() // x.shape[-1]
+
+
 class _Quantized(torch.autograd.Function):
     """The values with the gradient of x, and twice the squared distance of the two: one moves the values, one x."""
 
@@ -133,8 +138,7 @@ class _Quantized(torch.autograd.Function):
         ctx: Any, of_z: Tensor | None, of_quantize: Tensor | None, of_commit: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         (difference,) = ctx.saved_tensors
-        rows = difference.numel() if ctx.reduction == "mean" else len(difference)
-        slope = difference * (2 / rows)
+        slope = difference * (2 / num_averaged(difference, ctx.reduction))
         of_x = None if of_commit is None else slope * of_commit
         if of_z is not None:
             of_x = of_z if of_x is None else of_x + of_z

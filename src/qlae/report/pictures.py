@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..atomic import write_whole
 from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..run import Run
+from .published import TITLES
 
 DPI = 150
 GAP = 2  # pixels of the image between tiles
@@ -21,7 +22,7 @@ GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
 DECADE = 10
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
-SCORES = {"infom": "InfoM", "infoe": "InfoE", "infoc": "InfoC"}
+SCORES = ("infom", "infoe", "infoc")
 
 
 def draw_pictures(run: Run) -> list[Path]:
@@ -38,7 +39,7 @@ def draw_pictures(run: Run) -> list[Path]:
     if "generated" in arrays:
         figures["generated"] = generated(arrays["generated"], title)
     if "nmi" in scores:
-        told = "  ".join(f"{name} {scores[key]:.2f}" for key, name in SCORES.items())
+        told = "  ".join(f"{TITLES[name]} {scores[name]:.2f}" for name in SCORES)
         figures["nmi"] = nmi_figure(
             np.asarray(scores["nmi"]),
             active=active,
@@ -149,7 +150,7 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
                 axes.yaxis.set_minor_formatter("")
         axes.tick_params(which="both", labelsize=8)
         axes.set_xlabel("updates")
-        axes.set_title((SCORES | {"psnr": "PSNR (dB)"}).get(term, term.replace("_", " ")), fontsize=10)
+        axes.set_title(TITLES.get(term, term.replace("_", " ")), fontsize=10)
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
     for axes in all_axes[len(terms) :]:
         axes.set_visible(False)
