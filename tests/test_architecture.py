@@ -14,7 +14,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 @pytest.mark.parametrize(
-    "module", ["qlae", "qlae.metrics", "qlae.config", "qlae.presets", "qlae.report", "qlae.run", "qlae.study"]
+    "module",
+    ["qlae", "qlae.metrics", "qlae.config", "qlae.presets", "qlae.report", "qlae.run", "qlae.sample", "qlae.study"],
 )
 def test_importing_does_not_load_torch(module):
     code = f"import {module}, sys; sys.exit('torch' in sys.modules)"

@@ -19,9 +19,20 @@ if TYPE_CHECKING:
     from .latents import QuantizedLatent
     from .loading import load
     from .run import Run
+    from .sample import rescore_run as rescore
     from .training import train
 
-__all__ = ["QuantizedLatent", "Run", "SourceDataset", "__version__", "evaluate", "load", "load_data", "train"]
+__all__ = [
+    "QuantizedLatent",
+    "Run",
+    "SourceDataset",
+    "__version__",
+    "evaluate",
+    "load",
+    "load_data",
+    "rescore",
+    "train",
+]
 
 _HOMES = {
     "QuantizedLatent": (".latents", "QuantizedLatent"),
@@ -30,6 +41,7 @@ _HOMES = {
     "evaluate": (".evaluation", "evaluate_run"),
     "load": (".loading", "load"),
     "load_data": (".data", "load_data"),
+    "rescore": (".sample", "rescore_run"),
     "train": (".training", "train"),
 }
 

@@ -1,31 +1,30 @@
-"""Evaluation: a run directory → ``sample.npz`` and ``pictures.npz`` → ``results.json``.
+"""Evaluation: a run directory → ``sample.npz`` and ``pictures.npz``; ``sample`` makes ``results.json`` of the former.
 
 As in the paper the model is scored on 10,000 images of the data it was trained on. ``sample.npz`` is the border between
 torch and NumPy: what comes after it needs neither the model nor the images.
 """
 
+import contextlib
 import os
-import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 from numpy.typing import NDArray
 
-from ._version import __version__
+from . import kernels
 from .atomic import write_json, write_npz
 from .config import DataConfig
 from .data import SourceDataset, load_again
 from .device import pick_device, told_device
 from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
-from .metrics import METRICS, psnr, score
+from .metrics.psnr import psnr_per_image
 from .model import CHUNK, Model, Networks, to_float
 from .progress import progress_bar
-from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
 from .run import Run
+from .sample import PREFIXES, Found, require_bootstrap, score_sample, versions
 from .training import checkpoint
 
 NUM_SAMPLES = 10_000
@@ -68,8 +67,7 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    if bootstrap < 0:
-        raise ValueError(f"bootstrap must not be negative, got {bootstrap}")
+    require_bootstrap(bootstrap)
     run = run if isinstance(run, Run) else Run.open(run)
     config = run.config
     saved = checkpoint.load(run.path)
@@ -82,17 +80,22 @@ def evaluate_run(
 
     arrays: dict[str, NDArray[Any]] = {"indices": sample, "sources": sources}
     scores: dict[str, dict[str, Any]] = {}
-    for weights in ("averaged", "raw"):
-        model = model_from(run, saved, weights=weights, networks=networks, device=device)
-        found, decibels = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-        scores[weights] = score_sample(sources, found, protocol, metrics, jobs) | {"psnr": float(decibels.mean())}
-        if bootstrap and weights == "averaged":
-            told = resample(sources, found, protocol, metrics, decibels, bootstrap=bootstrap, jobs=jobs, show=show)
-            scores[weights] |= told
-        prefix = "" if weights == "averaged" else "raw_"
+    for weights, prefix in PREFIXES.items():
+        with _without_tuning():
+            model = model_from(run, saved, weights=weights, networks=networks, device=device)
+            found = encode_sample(model, images, task=f"encoding, {weights}", show=show)
+            if weights == "averaged":
+                pictures = make_pictures(model, images, found)
         arrays |= {prefix + name: array for name, array in found.items()}
-        if weights == "averaged":
-            pictures = make_pictures(model, images, found)
+        scores[weights] = score_sample(
+            sources,
+            found,
+            protocol=protocol,
+            metrics=metrics,
+            bootstrap=bootstrap if weights == "averaged" else 0,
+            jobs=jobs,
+            show=show,
+        )
 
     results = {
         "model": config.model,
@@ -104,7 +107,7 @@ def evaluate_run(
         "device": told_device(pick_device(device)),
         "num_samples": len(sample),
         **scores,
-        "versions": versions(),
+        "versions": versions() | {"torch": torch.__version__},
     }
     write_npz(run.sample_path, **arrays)
     write_npz(run.pictures_path, **pictures)
@@ -120,10 +123,10 @@ def scorer(
     images, sources = data.images[sample], data.sources[sample]
 
     def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
-        with torch.random.fork_rng(devices=[]):  # which a network of the caller's may be drawing from
+        with torch.random.fork_rng(devices=[]), _without_tuning():  # a network of the caller's may draw from torch's
             model = model_from(run, saved, weights="averaged", networks=networks, device=device)
-        found, decibels = encode_sample(model, images, task="scoring", show=False)
-        scores = score_sample(sources, found, "paper", ("infomec",)) | {"psnr": float(decibels.mean())}
+            found = encode_sample(model, images, task="scoring", show=False)
+        scores = score_sample(sources, found, show=False)
         return {name: scores[name] for name in WATCHED if name in scores}
 
     return score_saved
@@ -147,91 +150,38 @@ def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(len(data), count, replace=False))
 
 
-def encode_sample(
-    model: Model, images: NDArray[np.uint8], *, task: str, show: bool
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
+def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Found:
     """Codes where there are any, latents where each is one number, and the PSNR (dB) of each reconstruction."""
-    latents, codes, decibels = [], [], []
+    parts: dict[str, list[NDArray[Any]]] = {}
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
             rows = images[start : start + CHUNK]
             output = model(to_float(torch.from_numpy(rows).to(model.device)))
             if model.latent.num_outputs == model.latent.num_latents:
-                latents.append(output.latent.z.cpu().numpy())
+                parts.setdefault("latents", []).append(output.latent.z.cpu().numpy())
             if output.latent.codes is not None:
-                codes.append(output.latent.codes.cpu().numpy())
+                parts.setdefault("codes", []).append(output.latent.codes.cpu().numpy())
             decoded = output.logits.sigmoid().permute(0, 2, 3, 1).cpu().numpy()
-            decibels += [psnr(rows[n : n + 1], decoded[n : n + 1]) for n in range(len(rows))]
+            parts.setdefault("psnr", []).append(psnr_per_image(rows, decoded).astype(np.float32))
             report(start + len(rows))
-    found = {name: np.concatenate(parts) for name, parts in (("latents", latents), ("codes", codes)) if parts}
-    return found, np.asarray(decibels)
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
-def score_sample(
-    sources: NDArray[Any], found: dict[str, NDArray[Any]], protocol: str, metrics: Sequence[str], jobs: int = 1
-) -> dict[str, Any]:
-    """The scores of a sample: codes where there are any, else the continuous latents; none without sources."""
-    if not sources.shape[1]:
-        return {}
-    scored = score(sources, scored_form(found), metrics=metric_names(metrics), protocol=protocol, n_jobs=jobs)
-    result = scored.results["infomec"]
-    return {
-        **scored.values,
-        "active": result.num_active,
-        "informative": int(result.informative.sum()),
-        "active_latents": result.active.tolist(),
-        "informative_latents": result.informative.tolist(),
-        "nmi": np.round(result.nmi, 6).tolist(),
-    }
+@contextlib.contextmanager
+def _without_tuning() -> Iterator[None]:
+    """Torch's own operations as they come: a few forward passes are over before choosing and compiling would pay.
+
+    It also makes what is scored after training the same as what is scored from the directory later.
+    """
+    before = kernels.enabled, torch.backends.cudnn.benchmark
+    kernels.enabled = torch.backends.cudnn.benchmark = False
+    try:
+        yield
+    finally:
+        kernels.enabled, torch.backends.cudnn.benchmark = before
 
 
-def metric_names(metrics: Sequence[str]) -> list[str]:
-    """What is computed: InfoMEC, which the pictures and tables need, and what is asked for beside it."""
-    return list(METRICS) if "all" in metrics else list(dict.fromkeys(("infomec", *metrics)))
-
-
-def resample(
-    sources: NDArray[Any],
-    found: dict[str, NDArray[Any]],
-    protocol: str,
-    metrics: Sequence[str],
-    decibels: NDArray[np.float64],
-    *,
-    bootstrap: int,
-    jobs: int,
-    show: bool,
-) -> dict[str, Any]:
-    """The intervals of the scores and of PSNR, and the curve of the scores against the sample size."""
-    intervals = {"psnr": mean_interval(decibels, bootstrap)}
-    if not sources.shape[1]:
-        return {"bootstrap": bootstrap, "intervals": intervals}
-    names = metric_names(metrics)
-    latents = scored_form(found)
-    parts = iter(range(len(names) + bootstrap + 1))
-    with progress_bar("resampling", len(names) + bootstrap, show=show) as report:
-        scored = score(
-            sources,
-            latents,
-            metrics=names,
-            protocol=protocol,
-            bootstrap=bootstrap,
-            n_jobs=jobs,
-            progress=lambda part: report(next(parts), note=part),
-        )
-    intervals = {name: list(ends) for name, ends in scored.intervals.items()} | intervals
-    with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
-        curve = by_sample_size(
-            sources, latents, scored.values, metrics=names, protocol=protocol, n_jobs=jobs, progress=report
-        )
-    return {"bootstrap": bootstrap, "intervals": intervals, "by_sample_size": curve}
-
-
-def scored_form(found: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    """What is scored and intervened on of a sample: its codes where there are any, else its continuous latents."""
-    return found["codes"] if "codes" in found else found["latents"]
-
-
-def make_pictures(model: Model, images: NDArray[np.uint8], found: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def make_pictures(model: Model, images: NDArray[np.uint8], found: Found) -> dict[str, NDArray[Any]]:
     """What the report draws: originals beside reconstructions, decoded interventions, and images from the prior.
 
     ``interventions`` is (blocks, steps, num_latents, r, r, 3): in each block one sample's codes or latents are kept but
@@ -239,8 +189,9 @@ def make_pictures(model: Model, images: NDArray[np.uint8], found: dict[str, NDAr
     """
     chosen = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
     originals = images[chosen]
-    starts = scored_form(found)[chosen[:NUM_INTERVENED]]
-    steps = intervention_steps(model, scored_form(found))
+    held = found["codes"] if "codes" in found else found["latents"]
+    starts = held[chosen[:NUM_INTERVENED]]
+    steps = intervention_steps(model, held)
     num_steps, num_latents = steps.shape
     changed = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
     for j in range(num_latents):
@@ -282,14 +233,3 @@ def _ordered_codes(latent: DiscreteLatent, j: int, codes: NDArray[np.int64]) -> 
     in_range = (values[order] >= values[codes].min()) & (values[order] <= values[codes].max())
     ordered: NDArray[np.int64] = order[in_range]
     return ordered
-
-
-def versions() -> dict[str, str]:
-    """What a result depends on."""
-    return {
-        "qlae": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
-    }

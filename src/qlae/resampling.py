@@ -28,6 +28,7 @@ def by_sample_size(
     *,
     metrics: Sequence[str],
     protocol: str,
+    latent_kind: str = "auto",
     n_jobs: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def by_sample_size(
     Args:
         sources, latents: the sample.
         whole: the scores of the whole sample, which end the curve.
-        metrics, protocol: as for `qlae.metrics.score`.
+        metrics, protocol, latent_kind: as for `qlae.metrics.score`.
         n_jobs: processes, as in joblib.
         progress: called with the number of parts done.
 
@@ -47,7 +48,8 @@ def by_sample_size(
     sizes = [size for size in (int(share * count) for share in SHARES) if size >= LEAST]
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     found: dict[str, list[list[float]]] = {name: [[] for _ in sizes] for name in whole}
-    jobs = (delayed(_part)(sources, latents, size, seed, tuple(metrics), protocol) for size, seed in draws)
+    options = {"metrics": tuple(metrics), "protocol": protocol, "latent_kind": latent_kind}
+    jobs = (delayed(_part)(sources, latents, size, seed, options) for size, seed in draws)
     made = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
     for number, ((size, _), values) in enumerate(zip(draws, made, strict=True), start=1):
         for name in whole:
@@ -67,9 +69,9 @@ def mean_interval(values: NDArray[np.float64], num_draws: int, *, seed: int = 0)
 
 
 def _part(
-    sources: NDArray[Any], latents: NDArray[Any], size: int, seed: int, metrics: tuple[str, ...], protocol: str
+    sources: NDArray[Any], latents: NDArray[Any], size: int, seed: int, options: dict[str, Any]
 ) -> dict[str, float]:
     rows = np.sort(np.random.default_rng([size, seed]).permutation(len(sources))[:size])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a source may be constant in a small part
-        return score(sources[rows], latents[rows], metrics=metrics, protocol=protocol, seed=seed).values
+        return score(sources[rows], latents[rows], seed=seed, **options).values

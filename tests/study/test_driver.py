@@ -64,6 +64,21 @@ def test_a_plan_may_grow(finished):
     assert [name.split("-s")[-1].split("/s")[-1] for name in engine.names] == ["3", "3"]
 
 
+def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
+    out = tmp_path / "study"
+    alone = {"tune": False, "rerun_seeds": 1, "models": ["qlae"]}
+    run_study(tiny_plan(**alone), out, InlineEngine())
+    (results_path,) = out.glob("runs/*/*/*/results.json")
+    before = json.loads(results_path.read_text())
+    (results_path.parent / "checkpoint.safetensors").unlink()
+    engine = InlineEngine()
+    index = run_study(tiny_plan(**alone, metrics=["dci"]), out, engine)
+    assert set(states(index).values()) == {"done"}
+    assert len(engine.names) == 1
+    after = json.loads(results_path.read_text())
+    assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c")}
+
+
 def test_another_plan_in_the_same_folder_is_an_error(finished):
     out, _, _ = finished
     with pytest.raises(ValueError, match=r"holds another run: batch_size is 8, the plan says 4.*Choose another --out"):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, arg
@@ -92,11 +92,13 @@ class Train:
 class Evaluate:
     """Score a trained run: sample.npz, results.json and the pictures.
 
-    For example: qlae evaluate runs/quick
+    For example: qlae evaluate runs/quick; then qlae evaluate runs/quick --from-sample --metrics dci
     """
 
     run: Positional[Directory]
     """The run directory."""
+    from_sample: bool = False
+    """Score the sample of the last evaluation again, which needs neither the model nor the images."""
     num_samples: int = 10_000
     """Images to score on."""
     protocol: str = "paper"
@@ -113,26 +115,30 @@ class Evaluate:
     """No progress bars."""
 
     def __call__(self) -> None:
-        from ..evaluation import evaluate_run
         from ..report import draw_pictures, intervals_table, print_results
         from ..run import Run
 
         run = Run.open(self.run)
-        evaluate_run(
-            run,
-            device=self.device,
-            num_samples=self.num_samples,
-            protocol=self.protocol,
-            metrics=self.metrics,
-            bootstrap=self.bootstrap,
-            jobs=self.jobs,
-            show=not self.quiet,
-        )
-        paths = draw_pictures(run)
+        how: dict[str, Any] = {
+            "protocol": self.protocol,
+            "metrics": self.metrics,
+            "bootstrap": self.bootstrap,
+            "jobs": self.jobs,
+            "show": not self.quiet,
+        }
+        if self.from_sample:
+            from ..sample import rescore_run
+
+            rescore_run(run, **how)
+        else:
+            from ..evaluation import evaluate_run
+
+            evaluate_run(run, device=self.device, num_samples=self.num_samples, **how)
+        paths = draw_pictures(run) if run.pictures_path.is_file() else []
         print_results([run], weights=("averaged", "raw"))
         if self.bootstrap:
             Console().print(intervals_table(run))
-        print(f"{run.path}: results.json, {', '.join(path.name for path in paths)}")
+        print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from qlae.metrics.inputs import Floats
 
+CHUNK = 256  # images at a time
 PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10
 
 
@@ -25,15 +26,19 @@ def psnr(images: Any, reconstructions: Any) -> float:
     >>> round(psnr(images, np.full(images.shape, 0.1)), 6)
     20.0
     """
+    return float(psnr_per_image(images, reconstructions).mean())
+
+
+def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
+    """(num_images,) the PSNR of each image, as `psnr` averages them."""
     first, second = _intensities(images, "images"), _intensities(reconstructions, "reconstructions")
     if first.shape != second.shape:
         raise ValueError(f"images have shape {first.shape}, reconstructions {second.shape}: give equal shapes.")
-    total = 0.0
-    for start in range(0, len(first), 256):
-        a, b = _unit(first[start : start + 256]), _unit(second[start : start + 256])
-        error = np.mean((a - b).reshape(len(a), -1) ** 2, axis=1)
-        total += float(np.sum(-10.0 * np.log10(np.maximum(error, 10 ** (-PERFECT / 10)))))
-    return total / len(first)
+    errors = np.empty(len(first))
+    for start in range(0, len(first), CHUNK):
+        a, b = _unit(first[start : start + CHUNK]), _unit(second[start : start + CHUNK])
+        errors[start : start + CHUNK] = np.mean((a - b).reshape(len(a), -1) ** 2, axis=1)
+    return np.asarray(-10.0 * np.log10(np.maximum(errors, 10 ** (-PERFECT / 10))))
 
 
 def _intensities(array: Any, name: str) -> Any:

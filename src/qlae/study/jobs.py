@@ -106,6 +106,14 @@ def num_updates(job: Job) -> int:
 
 def is_finished(job: Job, run: Run) -> bool:
     """Whether a run directory holds all that a job asks for. A directory with another run in it is an error."""
+    if not has_sample(job, run):
+        return False
+    results = run.results
+    return bool(results["protocol"] == job.protocol and ("d" in results["averaged"] or "dci" not in job.metrics))
+
+
+def has_sample(job: Job, run: Run) -> bool:
+    """Whether a run is trained and its sample drawn as a job asks for, so that nothing but scores can be missing."""
     if not run.config_path.is_file():
         return False
     _require_same(job, run)
@@ -113,12 +121,7 @@ def is_finished(job: Job, run: Run) -> bool:
         return False
     results = run.results
     asked = min(job.num_samples, run.config.data.num_images)
-    scored = "d" in results["averaged"] or "dci" not in job.metrics
-    return bool(
-        results["steps"] >= num_updates(job)
-        and (results["num_samples"], results["protocol"]) == (asked, job.protocol)
-        and scored
-    )
+    return bool(results["steps"] >= num_updates(job) and results["num_samples"] == asked)
 
 
 def _require_same(job: Job, run: Run) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..run import Run
-from .jobs import Job
+from .jobs import Job, has_sample
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
@@ -36,36 +36,20 @@ _kept: dict[str, "SourceDataset"] = {}  # the data of the last job
 
 
 def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> dict[str, Any]:
-    """Train and evaluate a job in a run directory, from its last checkpoint if it has one; what came of it."""
+    """Train and evaluate a job in a run directory, from its last checkpoint if it has one; what came of it.
+
+    Of a run that is trained and lacks scores, its sample is scored again.
+    """
     started = time.monotonic()
     try:
-        from ..evaluation import evaluate_run
-        from ..training import train
-
         _wait_until_free(run)
-        data = _data(job)
-        if not data.source_names:
-            raise ValueError(f"{job.data} has no sources, so a study has nothing to score; give them: source_file = …")
-        train(
-            job.model_name,
-            data,
-            out=run.path,
-            evaluate=False,
-            show=False,
-            device=device,
-            threads=threads,
-            **job.options,
-        )
-        evaluate_run(
-            run,
-            data=data,
-            device=device,
-            num_samples=job.num_samples,
-            protocol=job.protocol,
-            metrics=job.metrics,
-            jobs=threads,
-            show=False,
-        )
+        how: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
+        if has_sample(job, run) and run.sample_path.is_file():
+            from ..sample import rescore_run
+
+            rescore_run(run, **how)
+        else:
+            _train_and_evaluate(job, run, how, device=device, threads=threads)
         for name in SPARE:
             (run.path / name).unlink(missing_ok=True)
     except Exception as error:
@@ -77,6 +61,17 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
             "seconds": time.monotonic() - started,
         }
     return {"state": "done", "seconds": time.monotonic() - started}
+
+
+def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str, threads: int) -> None:
+    from ..evaluation import evaluate_run
+    from ..training import train
+
+    data = _data(job)
+    if not data.source_names:
+        raise ValueError(f"{job.data} has no sources, so a study has nothing to score; give them: source_file = …")
+    train(job.model_name, data, out=run.path, evaluate=False, show=False, device=device, threads=threads, **job.options)
+    evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **how)
 
 
 def carry_out_anywhere(job: dict[str, Any], study: str, token: str, device: str, threads: int) -> dict[str, Any]:

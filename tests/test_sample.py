@@ -1,0 +1,129 @@
+"""Scores from a run's sample alone."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+
+import qlae
+from qlae.cli import main
+from qlae.metrics import METRICS, infomec
+from qlae.run import Run
+from qlae.sample import metric_names, rescore_run, score_sample, scored_form
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory, tiny_data):
+    out = tmp_path_factory.mktemp("runs") / "qlae"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return qlae.train("qlae", tiny_data, out=out, steps=100, size="small", batch_size=8, show=False)
+
+
+@pytest.fixture
+def run(evaluated, tmp_path):
+    """A copy with nothing in it but what scoring needs."""
+    copy = Run(tmp_path / "copy")
+    copy.path.mkdir()
+    for name in ("config.json", "sample.npz", "results.json"):
+        shutil.copy(evaluated.path / name, copy.path)
+    return copy
+
+
+@pytest.fixture
+def parked(rng):
+    """Codes of two sources, one of them twice, and a latent that stays within a small part of its range.
+
+    As if its codebook had shrunk to where the latent is: three values, of no consequence to any decoder.
+    """
+    sources = rng.integers(0, 4, (4000, 2))
+    codes = np.column_stack([sources, sources[:, 0], rng.integers(0, 3, 4000)])
+    books = np.array([[-1.0, -0.4, 0.3, 1.0], [-1.1, 0.2, 0.5, 1.2], [0.9, -0.9, 0.1, 0.4], [2.2, 2.24, 2.27, 2.3]])
+    return sources, {"codes": codes, "latents": books[np.arange(4), codes].astype(np.float32)}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scoring_again_gives_the_same_results(run):
+    before = run.results
+    assert rescore_run(run.path, show=False) == before == json.loads(run.results_path.read_text())
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scoring_again_adds_metrics_and_intervals_and_changes_the_protocol(run):
+    before = run.results
+    results = rescore_run(run, metrics=["mig"], protocol="tripod", bootstrap=3, show=False)
+    assert (results["protocol"], results["steps"], results["seconds"]) == ("tripod", 100, before["seconds"])
+    assert results["versions"]["torch"] == before["versions"]["torch"]
+    for weights in ("averaged", "raw"):
+        assert "mig" in results[weights]
+        assert results[weights]["psnr"] == before[weights]["psnr"]
+    assert {"infom", "mig", "psnr"} <= results["averaged"]["intervals"].keys()
+    assert "intervals" not in results["raw"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sample_of_an_earlier_version_keeps_its_psnr(run):
+    before = run.results
+    arrays = {name: array for name, array in run.arrays(run.sample_path).items() if "psnr" not in name}
+    np.savez(run.sample_path, **arrays)
+    assert rescore_run(run, show=False) == before
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_command(run, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["evaluate", str(run.path), "--from-sample", "--metrics", "mig", "--quiet"])
+    assert stop.value.code == 0
+    assert "results.json" in capsys.readouterr().out
+    assert "mig" in run.results["averaged"]
+
+
+def test_errors_say_what_is_missing(run):
+    with pytest.raises(ValueError, match="bootstrap must not be negative, got -1"):
+        rescore_run(run, bootstrap=-1)
+    run.sample_path.unlink()
+    with pytest.raises(ValueError, match=r"has no sample\.npz yet"):
+        rescore_run(run)
+
+
+def test_code_is_scored_as_its_number(parked):
+    _, found = parked
+    values, kind = scored_form(found)
+    assert kind == "codes"
+    assert np.array_equal(values, found["latents"])
+    blurred = found | {"latents": found["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))}
+    for j, column in enumerate(scored_form(blurred)[0].T):
+        assert len(np.unique(column)) == len(np.unique(found["codes"][:, j]))  # which code it is, its index says
+
+
+def test_codes_without_numbers_and_continuous_latents_are_scored_as_they_are(rng):
+    codes, latents = rng.integers(0, 9, (20, 2)), rng.normal(size=(20, 2))
+    assert scored_form({"codes": codes}) == (codes, "codes")
+    assert scored_form({"latents": latents}) == (latents, "continuous")
+
+
+def test_protocols_part_over_a_latent_that_hardly_moves(parked):
+    sources, found = parked
+    by_paper = score_sample(sources, found)
+    by_code = score_sample(sources, found, protocol="official-train")
+    assert by_paper["active_latents"] == [True, True, True, True]  # its range is not 0
+    assert by_code["active_latents"] == [True, True, True, False]  # its range is below an eighth of the largest
+    assert by_code["infom"] > 0.99
+    assert by_paper["infom"] == infomec(sources, found["codes"]).infom < 0.95
+
+
+def test_linear_reading_of_codes_follows_their_numbers(parked):
+    sources, found = parked
+    ordered = score_sample(sources, {name: array[:, :2] for name, array in found.items()})
+    shuffled = score_sample(sources, {name: array[:, 2:] for name, array in found.items()})
+    by_index = infomec(sources, found["codes"][:, 2:]).infoe_scalar
+    assert ordered["infoe_scalar"] > 0.99
+    assert shuffled["infoe_scalar"] < by_index  # code 0 of the third latent has its largest number
+
+
+def test_infomec_is_always_computed_and_all_means_all():
+    assert metric_names(["dci"]) == ["infomec", "dci"]
+    assert metric_names(["infomec"]) == ["infomec"]
+    assert metric_names(["all"]) == list(METRICS)
