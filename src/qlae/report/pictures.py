@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 
 from ..atomic import write_whole
@@ -20,6 +21,7 @@ DPI = 150
 GAP = 2  # pixels of the image between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
+OVERHANG = 0.65  # inches by which slanted labels stand out to the right
 DECADE = 10
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
 SCORES = ("infom", "infoe", "infoc")
@@ -96,7 +98,7 @@ def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], meanings
     inches = (0.6 if stacked else 0.36) * max(num_latents, 6)
     rows, columns = (num_blocks, 1) if stacked else (1, num_blocks)
     figure = Figure(
-        figsize=(columns * (inches + 0.15), rows * (inches * height / width + 0.1) + 1.1), layout="constrained"
+        figsize=(columns * (inches + OVERHANG), rows * (inches * height / width + 0.1) + 1.1), layout="constrained"
     )
     figure.suptitle(f"{title}: one latent moved at a time through its range, top to bottom", fontsize=11)
     labels = [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
@@ -149,6 +151,7 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
             else:
                 axes.yaxis.set_minor_formatter("")
         axes.tick_params(which="both", labelsize=8)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 50k
         axes.set_xlabel("updates")
         axes.set_title(TITLES.get(term, term.replace("_", " ")), fontsize=10)
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
