@@ -1,5 +1,6 @@
 """The verbs over runs: train, evaluate, report."""
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -69,6 +70,7 @@ class Train:
     """No progress bars."""
 
     def __call__(self) -> None:
+        begun = time.monotonic()
         from ..report import print_results
         from ..training import train
 
@@ -85,7 +87,8 @@ class Train:
         run = train(self.model, data, out=out, show=not self.quiet, **chosen)
         if self.evaluate:
             print_results([run], weights=("averaged", "raw"))
-        print(f"{run.path}: trained{', scored and pictured' if self.evaluate else ''}")
+        done = "trained, scored and pictured" if self.evaluate else "trained"
+        print(f"{run.path}: {done} in {time.monotonic() - begun:.0f} s")
 
 
 @dataclass(frozen=True)
