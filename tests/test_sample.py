@@ -10,8 +10,9 @@ import pytest
 import qlae
 from qlae.cli import main
 from qlae.metrics import METRICS, infomec
+from qlae.metrics.scoring import metric_names
 from qlae.run import Run
-from qlae.sample import metric_names, rescore_run, score_sample, scored_form
+from qlae.sample import rescore_run, score_sample, scored_form
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +81,21 @@ def test_the_command(run, capsys):
     assert "mig" in run.results["averaged"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"metrics": ["best"]}, r"metrics are \['infomec', 'best'\]; allowed are 'infomec', 'dci'"),
+        ({"protocol": "mine"}, "protocol is 'mine'; allowed are 'paper'"),
+        ({"bootstrap": -1}, "bootstrap must not be negative, got -1"),
+    ],
+)
+def test_wrong_options_are_told_before_any_work(run, wrong, told):
+    for score_run in (rescore_run, qlae.evaluate):  # of which the latter would not find a checkpoint here
+        with pytest.raises(ValueError, match=told):
+            score_run(run, **wrong)
+
+
 def test_errors_say_what_is_missing(run):
-    with pytest.raises(ValueError, match="bootstrap must not be negative, got -1"):
-        rescore_run(run, bootstrap=-1)
     run.sample_path.unlink()
     with pytest.raises(ValueError, match=r"has no sample\.npz yet"):
         rescore_run(run)
@@ -123,7 +136,9 @@ def test_linear_reading_of_codes_follows_their_numbers(parked):
     assert shuffled["infoe_scalar"] < by_index  # code 0 of the third latent has its largest number
 
 
-def test_infomec_is_always_computed_and_all_means_all():
-    assert metric_names(["dci"]) == ["infomec", "dci"]
-    assert metric_names(["infomec"]) == ["infomec"]
-    assert metric_names(["all"]) == list(METRICS)
+def test_infomec_is_always_computed_and_all_means_all(parked):
+    sources, found = parked
+    assert {"infom", "mig"} <= score_sample(
+        sources[:200], {n: a[:200] for n, a in found.items()}, metrics=["mig"]
+    ).keys()
+    assert metric_names(["infomec", "all"]) == list(METRICS)

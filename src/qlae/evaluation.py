@@ -24,7 +24,7 @@ from .metrics.psnr import psnr_per_image
 from .model import CHUNK, Model, Networks, to_float
 from .progress import progress_bar
 from .run import Run
-from .sample import PREFIXES, Found, require_bootstrap, score_sample, versions
+from .sample import PREFIXES, Found, check_scoring, score_sample, versions
 from .training import checkpoint
 
 NUM_SAMPLES = 10_000
@@ -67,7 +67,7 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    require_bootstrap(bootstrap)
+    check_scoring(protocol, metrics, bootstrap)
     run = run if isinstance(run, Run) else Run.open(run)
     config = run.config
     saved = checkpoint.load(run.path)

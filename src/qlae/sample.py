@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from ._version import __version__
 from .atomic import write_json
-from .metrics import METRICS, score
+from .metrics import score
+from .metrics.protocols import find_protocol
+from .metrics.scoring import metric_names
 from .progress import progress_bar
 from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
 from .run import Run
@@ -45,7 +47,7 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is written anew.
     """
-    require_bootstrap(bootstrap)
+    check_scoring(protocol, metrics, bootstrap)
     run = run if isinstance(run, Run) else Run.open(run)
     results, arrays = run.results, run.arrays(run.sample_path)
     scores = {
@@ -79,13 +81,17 @@ def score_sample(
 ) -> dict[str, Any]:
     """The scores of what one set of weights made of the sample, as ``results.json`` has them.
 
-    Data without sources have nothing but the PSNR.
+    InfoMEC is always among them, as pictures and tables need it. Data without sources have nothing but the PSNR.
     """
     told: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
     if sources.shape[1]:
         latents, kind = scored_form(found)
-        options: dict[str, Any] = {"latent_kind": kind, "metrics": metric_names(metrics), "protocol": protocol}
+        options: dict[str, Any] = {
+            "latent_kind": kind,
+            "metrics": metric_names(("infomec", *metrics)),
+            "protocol": protocol,
+        }
         total = len(options["metrics"]) + bootstrap
         parts = iter(range(total + 1))
         with progress_bar("resampling", total, show=show and bootstrap > 0) as report:
@@ -139,13 +145,10 @@ def scored_form(found: Found) -> tuple[NDArray[Any], str]:
     return values, "codes"
 
 
-def metric_names(metrics: Sequence[str]) -> list[str]:
-    """What is computed: InfoMEC, which the pictures and tables need, and what is asked for beside it."""
-    return list(METRICS) if "all" in metrics else list(dict.fromkeys(("infomec", *metrics)))
-
-
-def require_bootstrap(bootstrap: int) -> None:
-    """An error for a negative number of half samples, before any work is done."""
+def check_scoring(protocol: str, metrics: Sequence[str], bootstrap: int) -> None:
+    """An error for what cannot be scored, before any work is done."""
+    find_protocol(protocol)
+    metric_names(("infomec", *metrics))
     if bootstrap < 0:
         raise ValueError(f"bootstrap must not be negative, got {bootstrap}")
 

@@ -34,10 +34,11 @@ class Score:
     """Draw the NMI heatmap: to this .png, .svg or .pdf, or without a path beside FILE, as FILE-nmi.png."""
 
     def __call__(self) -> None:
-        from ..metrics import METRICS, plot_nmi, print_scores, score_file
+        from ..metrics import plot_nmi, print_scores, score_file
+        from ..metrics.scoring import metric_names
         from ..progress import progress_bar
 
-        names = METRICS if self.metrics == ("all",) else self.metrics
+        names = metric_names(self.metrics)
         if self.plot is not None and len(self.plot) > 1:
             raise ValueError(f"--plot takes one path, got {len(self.plot)}")
         if self.plot is not None and "infomec" not in names:

@@ -107,12 +107,7 @@ def score(
     >>> scores["infom"] > 0.97, scores["mig"] > 0.97
     (True, True)
     """
-    if isinstance(metrics, str):
-        metrics = (metrics,)
-    names = list(METRICS) if list(metrics or ()) == ["all"] else list(metrics or ())
-    unknown = [name for name in names if name not in METRICS]
-    if unknown or not names:
-        raise ValueError(f"metrics are {names}; allowed are {', '.join(map(repr, METRICS))}, or 'all'.")
+    names = metric_names(metrics)
     whole_number("bootstrap", bootstrap, 0)
     whole_number("seed", seed, 0)
     if not 0 < confidence < 1:
@@ -143,6 +138,18 @@ def score(
         if any(name in numbers for numbers in drawn)
     }
     return Scores(results, intervals, confidence, bootstrap)
+
+
+def metric_names(metrics: str | Sequence[str]) -> list[str]:
+    """The metrics asked for, each once and in their order; "all" among them stands for all.
+
+    >>> metric_names(["dci", "mig", "dci"])
+    ['dci', 'mig']
+    """
+    names = [metrics] if isinstance(metrics, str) else list(dict.fromkeys(metrics or ()))
+    if not names or any(name not in (*METRICS, "all") for name in names):
+        raise ValueError(f"metrics are {names}; allowed are {', '.join(map(repr, METRICS))}, or 'all'.")
+    return list(METRICS) if "all" in names else names
 
 
 def score_file(path: str | Path, **options: Any) -> Scores:
