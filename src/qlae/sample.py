@@ -94,7 +94,7 @@ def score_sample(
         }
         total = len(options["metrics"]) + bootstrap
         parts = iter(range(total + 1))
-        with progress_bar("resampling", total, show=show and bootstrap > 0) as report:
+        with progress_bar("scoring", total, show=show and total > 1) as report:
             scored = score(
                 sources,
                 latents,
