@@ -12,7 +12,7 @@ from qlae.cli import main
 from qlae.metrics import METRICS, infomec
 from qlae.metrics.scoring import metric_names
 from qlae.run import Run
-from qlae.sample import rescore_run, score_sample, scored_form
+from qlae.sample import rescore_run, score_weights, scored_form
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +119,8 @@ def test_codes_without_numbers_and_continuous_latents_are_scored_as_they_are(rng
 
 def test_protocols_part_over_a_latent_that_hardly_moves(parked):
     sources, found = parked
-    by_paper = score_sample(sources, found)
-    by_code = score_sample(sources, found, protocol="official-train")
+    by_paper = score_weights(sources, found)
+    by_code = score_weights(sources, found, protocol="official-train")
     assert by_paper["active_latents"] == [True, True, True, True]  # its range is not 0
     assert by_code["active_latents"] == [True, True, True, False]  # its range is below an eighth of the largest
     assert by_code["infom"] > 0.99
@@ -129,8 +129,8 @@ def test_protocols_part_over_a_latent_that_hardly_moves(parked):
 
 def test_linear_reading_of_codes_follows_their_numbers(parked):
     sources, found = parked
-    ordered = score_sample(sources, {name: array[:, :2] for name, array in found.items()})
-    shuffled = score_sample(sources, {name: array[:, 2:] for name, array in found.items()})
+    ordered = score_weights(sources, {name: array[:, :2] for name, array in found.items()})
+    shuffled = score_weights(sources, {name: array[:, 2:] for name, array in found.items()})
     by_index = infomec(sources, found["codes"][:, 2:]).infoe_scalar
     assert ordered["infoe_scalar"] > 0.99
     assert shuffled["infoe_scalar"] < by_index  # code 0 of the third latent has its largest number
@@ -138,7 +138,7 @@ def test_linear_reading_of_codes_follows_their_numbers(parked):
 
 def test_infomec_is_always_computed_and_all_means_all(parked):
     sources, found = parked
-    assert {"infom", "mig"} <= score_sample(
+    assert {"infom", "mig"} <= score_weights(
         sources[:200], {n: a[:200] for n, a in found.items()}, metrics=["mig"]
     ).keys()
     assert metric_names(["infomec", "all"]) == list(METRICS)

@@ -24,7 +24,7 @@ from .metrics.psnr import psnr_per_image
 from .model import CHUNK, Model, Networks, to_float
 from .progress import progress_bar
 from .run import Run
-from .sample import PREFIXES, Found, check_scoring, score_sample, versions
+from .sample import PREFIXES, Arrays, check_scoring, score_sample, score_weights, versions
 from .training import checkpoint
 
 NUM_SAMPLES = 10_000
@@ -76,10 +76,8 @@ def evaluate_run(
     data = data_of(config.data) if data is None else data
     sample = draw_sample(data, num_samples)
     images = data.images[sample]
-    sources = data.sources[sample]
 
-    arrays: dict[str, NDArray[Any]] = {"indices": sample, "sources": sources}
-    scores: dict[str, dict[str, Any]] = {}
+    arrays: Arrays = {"indices": sample, "sources": data.sources[sample]}
     for weights, prefix in PREFIXES.items():
         with _without_tuning():
             model = model_from(run, saved, weights=weights, networks=networks, device=device)
@@ -87,15 +85,7 @@ def evaluate_run(
             if weights == "averaged":
                 pictures = make_pictures(model, images, found)
         arrays |= {prefix + name: array for name, array in found.items()}
-        scores[weights] = score_sample(
-            sources,
-            found,
-            protocol=protocol,
-            metrics=metrics,
-            bootstrap=bootstrap if weights == "averaged" else 0,
-            jobs=jobs,
-            show=show,
-        )
+    scores = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
 
     results = {
         "model": config.model,
@@ -126,7 +116,7 @@ def scorer(
         with torch.random.fork_rng(devices=[]), _without_tuning():  # a network of the caller's may draw from torch's
             model = model_from(run, saved, weights="averaged", networks=networks, device=device)
             found = encode_sample(model, images, task="scoring", show=False)
-        scores = score_sample(sources, found, show=False)
+        scores = score_weights(sources, found, show=False)
         return {name: scores[name] for name in WATCHED if name in scores}
 
     return score_saved
@@ -150,7 +140,7 @@ def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(len(data), count, replace=False))
 
 
-def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Found:
+def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Arrays:
     """Codes where there are any, latents where each is one number, and the PSNR (dB) of each reconstruction."""
     parts: dict[str, list[NDArray[Any]]] = {}
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
@@ -181,7 +171,7 @@ def _without_tuning() -> Iterator[None]:
         kernels.enabled, torch.backends.cudnn.benchmark = before
 
 
-def make_pictures(model: Model, images: NDArray[np.uint8], found: Found) -> dict[str, NDArray[Any]]:
+def make_pictures(model: Model, images: NDArray[np.uint8], found: Arrays) -> dict[str, NDArray[Any]]:
     """What the report draws: originals beside reconstructions, decoded interventions, and images from the prior.
 
     ``interventions`` is (blocks, steps, num_latents, r, r, 3): in each block one sample's codes or latents are kept but

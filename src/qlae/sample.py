@@ -26,7 +26,7 @@ from .run import Run
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
 
-Found = dict[str, NDArray[Any]]  # what one set of weights made of the images, by the names of `PARTS`
+Arrays = dict[str, NDArray[Any]]  # by name: of the whole sample, or the `PARTS` that one set of weights made of it
 
 
 def rescore_run(
@@ -49,29 +49,38 @@ def rescore_run(
     """
     check_scoring(protocol, metrics, bootstrap)
     run = run if isinstance(run, Run) else Run.open(run)
-    results, arrays = run.results, run.arrays(run.sample_path)
-    scores = {
-        weights: score_sample(
-            arrays["sources"],
-            {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays},
-            protocol=protocol,
-            metrics=metrics,
-            bootstrap=bootstrap if weights == "averaged" else 0,
-            jobs=jobs,
-            show=show,
-        )
-        for weights, prefix in PREFIXES.items()
-    }
-    for weights, found in scores.items():
-        found.setdefault("psnr", results[weights]["psnr"])
+    results = run.results
+    scores = score_sample(
+        run.arrays(run.sample_path), protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show
+    )
+    for weights, told in scores.items():
+        told.setdefault("psnr", results[weights]["psnr"])
     results |= {"protocol": protocol, **scores, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
 
 
-def score_sample(
+def score_sample(arrays: Arrays, *, bootstrap: int = 0, **how: Any) -> dict[str, dict[str, Any]]:
+    """The scores of both sets of weights, by the arrays of ``sample.npz``; intervals for the averaged ones only.
+
+    Args:
+        arrays: by name, with ``sources``.
+        bootstrap, how: as for `score_weights`.
+    """
+    return {
+        weights: score_weights(
+            arrays["sources"],
+            {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays},
+            bootstrap=bootstrap if weights == "averaged" else 0,
+            **how,
+        )
+        for weights, prefix in PREFIXES.items()
+    }
+
+
+def score_weights(
     sources: NDArray[Any],
-    found: Found,
+    found: Arrays,
     *,
     protocol: str = "paper",
     metrics: Sequence[str] = ("infomec",),
@@ -127,7 +136,7 @@ def score_sample(
     return told
 
 
-def scored_form(found: Found) -> tuple[NDArray[Any], str]:
+def scored_form(found: Arrays) -> tuple[NDArray[Any], str]:
     """What is scored, and its kind: codes where there are any, else the continuous latents.
 
     A code that stands for a number is scored as that number, so that its scale and its order count where a metric asks
