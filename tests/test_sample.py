@@ -86,13 +86,53 @@ def test_the_command(run, capsys):
     [
         ({"metrics": ["best"]}, r"metrics are \['infomec', 'best'\]; allowed are 'infomec', 'dci'"),
         ({"protocol": "mine"}, "protocol is 'mine'; allowed are 'paper'"),
-        ({"bootstrap": -1}, "bootstrap must not be negative, got -1"),
+        ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
+        ({"jobs": 0}, "jobs must be at least 1, or -1 for all cores, got 0"),
     ],
 )
 def test_wrong_options_are_told_before_any_work(run, wrong, told):
     for score_run in (rescore_run, qlae.evaluate):  # of which the latter would not find a checkpoint here
         with pytest.raises(ValueError, match=told):
             score_run(run, **wrong)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_other_metrics_found_stays(run):
+    first = rescore_run(run, metrics="mig", bootstrap=2, show=False)
+    second = rescore_run(run, metrics=["sap"], show=False)
+    assert second["averaged"] == first["averaged"] | {"sap": second["averaged"]["sap"]}
+    third = rescore_run(run, protocol="tripod", show=False)
+    assert third["averaged"]["mig"] == first["averaged"]["mig"]
+    assert third["averaged"]["sap"] == second["averaged"]["sap"]
+    assert "intervals" not in third["averaged"]  # which were of the other protocol
+
+
+def test_sample_of_another_evaluation_is_not_taken_for_that_of_the_results(run):
+    arrays = run.arrays(run.sample_path)
+    np.savez(run.sample_path, **arrays | {"step": np.asarray(50)})
+    with pytest.raises(ValueError, match=r"40 images after update 50, and results\.json is of 40 after update 100"):
+        rescore_run(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("sample.npz", b"PK\x03\x04 cut short", r"sample\.npz cannot be read \(File is not a zip file\)"),
+        ("sample.npz", b"no arrays", r"sample\.npz cannot be read \(it is no \.npz file of plain arrays\)"),
+        ("results.json", b"{", r"results\.json cannot be read \(Expecting"),
+        ("results.json", b"{}", r"results\.json cannot be read \(it holds no scores\)"),
+    ],
+)
+def test_damaged_files_are_named(run, name, content, told):
+    (run.path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=told):
+        rescore_run(run)
+
+
+def test_sample_without_sources_is_named(run):
+    np.savez(run.sample_path, codes=np.zeros((4, 2), int))
+    with pytest.raises(ValueError, match=r"sample\.npz has no sources in it"):
+        rescore_run(run)
 
 
 def test_errors_say_what_is_missing(run):

@@ -43,7 +43,7 @@ def evaluate_run(
     device: str = "auto",
     num_samples: int = NUM_SAMPLES,
     protocol: str = "paper",
-    metrics: Sequence[str] = ("infomec",),
+    metrics: str | Sequence[str] = ("infomec",),
     bootstrap: int = 0,
     jobs: int = 1,
     show: bool = True,
@@ -67,7 +67,7 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    check_scoring(protocol, metrics, bootstrap)
+    check_scoring(protocol, metrics, bootstrap, jobs)
     run = run if isinstance(run, Run) else Run.open(run)
     config = run.config
     saved = checkpoint.load(run.path)
@@ -77,7 +77,7 @@ def evaluate_run(
     sample = draw_sample(data, num_samples)
     images = data.images[sample]
 
-    arrays: Arrays = {"indices": sample, "sources": data.sources[sample]}
+    arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
     for weights, prefix in PREFIXES.items():
         with _without_tuning():
             model = model_from(run, saved, weights=weights, networks=networks, device=device)

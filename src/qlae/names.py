@@ -13,7 +13,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
     hint = next((f'did you mean "{n}"? ' for n in names if close and n.lower() == close[0]), "")
-    return f"{hint}Known: {', '.join(names)}"
+    return f"{hint}{'K' if hint else 'k'}nown: {', '.join(names)}"
 
 
 def require_known(name: object, known: Iterable[str], what: str) -> str:

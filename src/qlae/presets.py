@@ -236,5 +236,7 @@ def resolve(
 
 def _count_latents(data: DataConfig, num_sources: int) -> int:
     if not num_sources:
-        raise ValueError(f"{data.name} has no sources to count, so say how many latents: num_latents=12, for example")
+        raise ValueError(
+            f"{data.name} has no sources to count, so say how many latents, such as --num-latents 12 (num_latents=12)"
+        )
     return LATENTS_PER_SOURCE * num_sources

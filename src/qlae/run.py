@@ -7,6 +7,7 @@ pictures. Reading one needs no torch.
 import contextlib
 import json
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -75,14 +76,27 @@ class Run:
         """The scores, as ``qlae evaluate`` wrote them."""
         if not self.results_path.is_file():
             raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
-        return dict(json.loads(self.results_path.read_text()))
+        try:
+            results = dict(json.loads(self.results_path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise self._damaged(self.results_path, error) from None
+        if "averaged" not in results:
+            raise self._damaged(self.results_path, "it holds no scores")
+        return results
 
     def arrays(self, path: Path) -> dict[str, NDArray[Any]]:
         """The arrays of one of the run's ``.npz`` files."""
         if not path.is_file():
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
-        with np.load(path, allow_pickle=False) as content:
-            return {name: content[name] for name in content.files}
+        try:
+            with np.load(path, allow_pickle=False) as content:
+                return {name: content[name] for name in content.files}
+        except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+            told = "it is no .npz file of plain arrays" if isinstance(error, ValueError | AttributeError) else error
+            raise self._damaged(path, told) from None
+
+    def _damaged(self, path: Path, told: object) -> ValueError:
+        return ValueError(f"{path} cannot be read ({told}); run `qlae evaluate {self.path}` to write it again")
 
     def log(self) -> list[dict[str, Any]]:
         """The log's rows; a last line that a kill cut short is left out."""

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ._version import __version__
 from .atomic import write_json
-from .metrics import score
+from .metrics import METRICS, score
+from .metrics.inputs import whole_number
 from .metrics.protocols import find_protocol
 from .metrics.scoring import metric_names
 from .progress import progress_bar
@@ -25,6 +26,8 @@ from .run import Run
 
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
+OTHERS = ("d", "c", "i", *METRICS[2:])  # scores that do not depend on InfoMEC's protocol
+RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 
 Arrays = dict[str, NDArray[Any]]  # by name: of the whole sample, or the `PARTS` that one set of weights made of it
 
@@ -33,12 +36,14 @@ def rescore_run(
     run: Run | str | os.PathLike[str],
     *,
     protocol: str = "paper",
-    metrics: Sequence[str] = ("infomec",),
+    metrics: str | Sequence[str] = ("infomec",),
     bootstrap: int = 0,
     jobs: int = 1,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score the sample of an evaluated run again, by another protocol or with more metrics.
+
+    What other metrics found before stays, and with the same protocol intervals do too, where none are asked for.
 
     Args:
         run: the run, or its directory, with ``sample.npz`` and ``results.json``; no checkpoint is needed.
@@ -47,14 +52,16 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is written anew.
     """
-    check_scoring(protocol, metrics, bootstrap)
+    check_scoring(protocol, metrics, bootstrap, jobs)
     run = run if isinstance(run, Run) else Run.open(run)
-    results = run.results
-    scores = score_sample(
-        run.arrays(run.sample_path), protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show
-    )
-    for weights, told in scores.items():
-        told.setdefault("psnr", results[weights]["psnr"])
+    results, arrays = run.results, run.arrays(run.sample_path)
+    _require_together(run, results, arrays)
+    scores = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
+    kept = (*OTHERS, "psnr") + (RESAMPLED if protocol == results["protocol"] else ())
+    scores = {
+        weights: {name: results[weights][name] for name in kept if name in results[weights]} | told
+        for weights, told in scores.items()
+    }
     results |= {"protocol": protocol, **scores, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
@@ -83,7 +90,7 @@ def score_weights(
     found: Arrays,
     *,
     protocol: str = "paper",
-    metrics: Sequence[str] = ("infomec",),
+    metrics: str | Sequence[str] = ("infomec",),
     bootstrap: int = 0,
     jobs: int = 1,
     show: bool = True,
@@ -96,12 +103,9 @@ def score_weights(
     intervals: dict[str, list[float]] = {}
     if sources.shape[1]:
         latents, kind = scored_form(found)
-        options: dict[str, Any] = {
-            "latent_kind": kind,
-            "metrics": metric_names(("infomec", *metrics)),
-            "protocol": protocol,
-        }
-        total = len(options["metrics"]) + bootstrap
+        names = _names(metrics)
+        options: dict[str, Any] = {"latent_kind": kind, "metrics": names, "protocol": protocol}
+        total = len(names) + bootstrap
         parts = iter(range(total + 1))
         with progress_bar("scoring", total, show=show and total > 1) as report:
             scored = score(
@@ -154,12 +158,32 @@ def scored_form(found: Arrays) -> tuple[NDArray[Any], str]:
     return values, "codes"
 
 
-def check_scoring(protocol: str, metrics: Sequence[str], bootstrap: int) -> None:
+def check_scoring(protocol: str, metrics: str | Sequence[str], bootstrap: int, jobs: int) -> None:
     """An error for what cannot be scored, before any work is done."""
     find_protocol(protocol)
-    metric_names(("infomec", *metrics))
-    if bootstrap < 0:
-        raise ValueError(f"bootstrap must not be negative, got {bootstrap}")
+    _names(metrics)
+    whole_number("bootstrap", bootstrap, 0)
+    if jobs == 0:
+        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
+
+
+def _names(metrics: str | Sequence[str]) -> list[str]:
+    """InfoMEC, which pictures and tables need, and what is asked for beside it."""
+    return metric_names(("infomec", *([metrics] if isinstance(metrics, str) else metrics)))
+
+
+def _require_together(run: Run, results: dict[str, Any], arrays: Arrays) -> None:
+    """An error if the sample is not the one that the results are of, or is no sample."""
+    if "sources" not in arrays:
+        raise ValueError(f"{run.sample_path} has no sources in it; run `qlae evaluate {run.path}` to write it again")
+    drawn = int(arrays.get("step", results["steps"])), len(arrays["sources"])
+    told = results["steps"], results["num_samples"]
+    if drawn != told:
+        raise ValueError(
+            f"{run.sample_path} holds {drawn[1]:,} images after update {drawn[0]:,}, and results.json is of "
+            f"{told[1]:,} after update {told[0]:,}: an evaluation was stopped in between. "
+            f"Run `qlae evaluate {run.path}`"
+        )
 
 
 def versions() -> dict[str, str]:

@@ -165,7 +165,7 @@ def test_images_of_another_kind(images):
     [
         ({"name": "shapes3"}, "unknown data set 'shapes3': did you mean \"shapes3d\"\\? Known: "),
         ({"name": "Shapes3D"}, 'did you mean "shapes3d"'),
-        ({"name": 3}, "unknown data set 3: Known: "),
+        ({"name": 3}, "unknown data set 3: known: "),
         ({"resolution": 7}, "resolution must be an integer from 8 to 1024, got 7"),
         ({"resolution": 64.0}, "got 64.0"),
         ({"resolution": True}, "got True"),

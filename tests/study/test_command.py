@@ -63,7 +63,7 @@ def test_bootstrap_gives_intervals_and_a_curve(tmp_path, capsys):
     assert (out / "sample-size.png").is_file()
     assert "95% intervals, 8 half samples" in capsys.readouterr().out
     assert run("evaluate", str(out), "--bootstrap", "-1", "--quiet") == 2
-    assert "bootstrap must not be negative, got -1" in capsys.readouterr().err
+    assert "bootstrap is -1; give a whole number of at least 0" in capsys.readouterr().err
 
 
 def test_a_curve_ends_in_the_whole_and_is_seeded(rng):

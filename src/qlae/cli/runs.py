@@ -39,7 +39,7 @@ class Train:
     weight_decay: OptionalFloat = None
     """Decoupled; by default the value tuned for the model and the data."""
     weights: tuple[str, ...] = ()
-    """Weights of loss terms other than the tuned ones, such as --weights kl=4."""
+    """Weights of loss terms instead of the preset's, such as --weights kl=4."""
     warm_up: int = 0
     """Updates over which the latent space's own terms (KL, quantize and commit, …) gain their weight, linearly."""
     num_latents: OptionalInt = None
@@ -50,8 +50,8 @@ class Train:
     """Keep the values of the codebooks where they start, instead of learning them."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of the networks' weights and activations: bfloat16 on a GPU that has it, else float32. The rest is in float32."""
-    compile: bool = True
-    """On a GPU: launch updates as CUDA graphs, with fused kernels. --no-compile runs one operation after the other."""
+    no_compile: bool = False
+    """On a GPU: run one operation after the other, instead of launching updates as CUDA graphs with fused kernels."""
     seed: int = 0
     """Of the weights and the batches."""
     out: OptionalPath = None
@@ -64,8 +64,8 @@ class Train:
     """Seconds between checkpoints."""
     score_every: int = 0
     """Updates between scorings while it trains, into the log and its picture; a multiple of 100, or 0 for none."""
-    evaluate: bool = True
-    """Whether to score the model and draw its pictures when it is trained."""
+    no_evaluate: bool = False
+    """Neither score the trained model nor draw its pictures."""
     quiet: bool = False
     """No progress bars."""
 
@@ -77,17 +77,18 @@ class Train:
         out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
         passed_on = (
             "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values precision seed "
-            "device compile threads checkpoint_seconds score_every evaluate"
+            "device threads checkpoint_seconds score_every"
         )
         chosen = {name: getattr(self, name) for name in passed_on.split()}
+        chosen |= {"compile": not self.no_compile, "evaluate": not self.no_evaluate}
         chosen["weights"] = dict(weight(pair) for pair in self.weights)
         if self.num_values:
             chosen["num_values"] = self.num_values[0] if len(self.num_values) == 1 else self.num_values
         data = load(self.data, self.images, show=not self.quiet)
         run = train(self.model, data, out=out, show=not self.quiet, **chosen)
-        if self.evaluate:
+        if not self.no_evaluate:
             print_results([run], weights=("averaged", "raw"))
-        done = "trained, scored and pictured" if self.evaluate else "trained"
+        done = "trained" if self.no_evaluate else "trained, scored and pictured"
         print(f"{run.path}: {done} in {time.monotonic() - begun:.0f} s")
 
 
@@ -130,6 +131,11 @@ class Evaluate:
             "show": not self.quiet,
         }
         if self.from_sample:
+            if self.num_samples != Evaluate.num_samples:
+                raise ValueError(
+                    f"--from-sample scores the sample that is there, and --num-samples {self.num_samples} asks for "
+                    "another: leave one of them out"
+                )
             from ..sample import rescore_run
 
             rescore_run(run, **how)

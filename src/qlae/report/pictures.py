@@ -17,6 +17,7 @@ from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..run import Run
 from .published import TITLES
 
+NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
 DPI = 150
 GAP = 2  # pixels of the image between tiles
 GENERATED_COLUMNS = 10
@@ -54,6 +55,9 @@ def draw_pictures(run: Run) -> list[Path]:
         figures["curves"] = curves(log, title)
     if "by_sample_size" in scores:
         figures["sample-size"] = sample_sizes(scores["by_sample_size"], title)
+    for name in NAMES:
+        if name not in figures:
+            (run.path / f"{name}.png").unlink(missing_ok=True)  # of an earlier evaluation
     paths = []
     for name, figure in figures.items():
         path = run.path / f"{name}.png"

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from ..run import Run
 
+LEFT_OUT = ("modularity", "explicitness", "irs", "mcc", "active")  # where there is no room
 COLUMNS = (
     ("InfoM", "infom", "{:.3f}"),
     ("InfoE", "infoe", "{:.3f}"),
@@ -15,6 +16,12 @@ COLUMNS = (
     ("D", "d", "{:.3f}"),
     ("I", "i", "{:.3f}"),
     ("C", "c", "{:.3f}"),
+    ("MIG", "mig", "{:.3f}"),
+    ("SAP", "sap", "{:.3f}"),
+    ("modularity", "modularity", "{:.3f}"),
+    ("explicitness", "explicitness", "{:.3f}"),
+    ("IRS", "irs", "{:.3f}"),
+    ("MCC", "mcc", "{:.3f}"),
     ("active", "active", "{:d}"),
     ("PSNR", "psnr", "{:.1f}"),
 )
@@ -26,7 +33,7 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     columns = [column for column in COLUMNS if any(column[1] in scores for scores in scored)]
     table = _table(runs, weights, columns, told=("updates", "seconds"))
     if width is not None and _needed(table) > width:
-        table = _table(runs, weights, [column for column in columns if column[1] != "active"], told=())
+        table = _table(runs, weights, [column for column in columns if column[1] not in LEFT_OUT], told=())
     return table
 
 
