@@ -261,5 +261,5 @@ def test_disk_that_fills_up(tmp_path):
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 2
-    assert done.stderr == "qlae: File too large\n"
+    assert done.stderr == f"qlae: {out / 'next.safetensors'}: File too large\n"
     assert {path.name for path in out.iterdir()} == {".lock", "config.json", "log.jsonl"}

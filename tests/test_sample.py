@@ -9,10 +9,11 @@ import pytest
 
 import qlae
 from qlae.cli import main
-from qlae.metrics import METRICS, infomec
+from qlae.metrics import METRICS, infomec, score_file
+from qlae.metrics.inputs import scored_form
 from qlae.metrics.scoring import metric_names
 from qlae.run import Run
-from qlae.sample import rescore_run, score_weights, scored_form
+from qlae.sample import rescore_run, score_weights
 
 
 @pytest.fixture(scope="module")
@@ -143,18 +144,28 @@ def test_errors_say_what_is_missing(run):
 
 def test_code_is_scored_as_its_number(parked):
     _, found = parked
-    values, kind = scored_form(found)
+    values, kind = scored_form(found["latents"], found["codes"])
     assert kind == "codes"
     assert np.array_equal(values, found["latents"])
-    blurred = found | {"latents": found["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))}
-    for j, column in enumerate(scored_form(blurred)[0].T):
+    blurred = found["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))
+    for j, column in enumerate(scored_form(blurred, found["codes"])[0].T):
         assert len(np.unique(column)) == len(np.unique(found["codes"][:, j]))  # which code it is, its index says
 
 
 def test_codes_without_numbers_and_continuous_latents_are_scored_as_they_are(rng):
     codes, latents = rng.integers(0, 9, (20, 2)), rng.normal(size=(20, 2))
-    assert scored_form({"codes": codes}) == (codes, "codes")
-    assert scored_form({"latents": latents}) == (latents, "continuous")
+    assert scored_form(None, codes) == (codes, "codes")
+    assert scored_form(latents, None) == (latents, "auto")
+    with pytest.raises(ValueError, match=r"codes have shape \(20, 2\) and latents \(20, 1\)"):
+        scored_form(latents[:, :1], codes)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_file_of_a_sample_is_scored_as_the_run_was(run):
+    scores = score_file(run.sample_path)
+    assert {name: scores[name] for name in ("infom", "infoe", "infoe_scalar", "infoc")} == {
+        name: run.results["averaged"][name] for name in ("infom", "infoe", "infoe_scalar", "infoc")
+    }
 
 
 def test_protocols_part_over_a_latent_that_hardly_moves(parked):

@@ -23,6 +23,7 @@ class DataConfig:
     num_images: int = 0
     source_names: tuple[str, ...] = ()
     recipe: dict[str, Any] | None = None  # what `load_data` took to make them; None: only the caller has them
+    checksum: str | None = None  # of images from files
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,13 @@ class RunConfig:
         return _build(RunConfig, content, "config")
 
     def difference(self, other: "RunConfig") -> dict[str, tuple[Any, Any]]:
-        """Fields, dotted, in which two configs disagree; ``steps`` is left out, since a run may go on for longer."""
+        """Fields, dotted, in which two configs disagree.
+
+        ``steps`` is left out, since a run may go on for longer, and the checksum where one of them knows none.
+        """
         mine, theirs = _flatten(self.to_dict()), _flatten(other.to_dict())
-        keys = [key for key in mine | theirs if key != "steps"]
+        known = self.data.checksum is not None and other.data.checksum is not None
+        keys = [key for key in mine | theirs if key != "steps" and (known or key != "data.checksum")]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
 
 

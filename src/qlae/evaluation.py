@@ -129,6 +129,10 @@ def data_of(config: DataConfig) -> SourceDataset:
     data = load_again(config.name, config.resolution, config.recipe)
     if len(data) != config.num_images:
         raise ValueError(f"{config.name} had {config.num_images:,} images when it was trained, now {len(data):,}")
+    if config.checksum is not None and data.checksum not in (None, config.checksum):
+        raise ValueError(
+            f"{config.name} has other images than when it was trained, though as many: put the files back as they were"
+        )
     return data
 
 

@@ -163,7 +163,7 @@ class Model(nn.Module):
         parts = []
         with torch.inference_mode():
             for start in range(0, max(len(images), 1), CHUNK):
-                rows = np.ascontiguousarray(images[start : start + CHUNK])
+                rows = np.array(images[start : start + CHUNK])  # a copy: what is kept on disk is not to be written to
                 result = function(to_float(torch.from_numpy(rows).to(self.device)))
                 assert result is not None
                 parts.append(result.cpu().numpy())

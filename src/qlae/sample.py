@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ._version import __version__
 from .atomic import write_json
 from .metrics import METRICS, score
-from .metrics.inputs import whole_number
+from .metrics.inputs import scored_form, whole_number
 from .metrics.protocols import find_protocol
 from .metrics.scoring import metric_names
 from .progress import progress_bar
@@ -102,7 +102,7 @@ def score_weights(
     told: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
     if sources.shape[1]:
-        latents, kind = scored_form(found)
+        latents, kind = scored_form(found.get("latents"), found.get("codes"))
         names = _names(metrics)
         options: dict[str, Any] = {"latent_kind": kind, "metrics": names, "protocol": protocol}
         total = len(names) + bootstrap
@@ -138,24 +138,6 @@ def score_weights(
     if bootstrap:
         told |= {"bootstrap": bootstrap, "intervals": intervals}
     return told
-
-
-def scored_form(found: Arrays) -> tuple[NDArray[Any], str]:
-    """What is scored, and its kind: codes where there are any, else the continuous latents.
-
-    A code that stands for a number is scored as that number, so that its scale and its order count where a metric asks
-    for them. Which code it is says its index: the numbers are taken from the codebook's entries, not compared.
-    """
-    if "codes" not in found:
-        return found["latents"], "continuous"
-    codes = found["codes"]
-    if "latents" not in found:
-        return codes, "codes"
-    values = np.empty_like(found["latents"])
-    for j in range(codes.shape[1]):
-        _, first, index = np.unique(codes[:, j], return_index=True, return_inverse=True)
-        values[:, j] = found["latents"][first, j][index]
-    return values, "codes"
 
 
 def check_scoring(protocol: str, metrics: str | Sequence[str], bootstrap: int, jobs: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qlae.data import load_data, prepare_data
+from qlae.data import load_again, load_data, prepare_data
 
 
 def picture(width, height, mode="RGB", colour=(200, 40, 90)):
@@ -62,6 +62,51 @@ def test_a_folder_by_its_path_alone(folder):
         again = load_data(folder, resolution=16)
     assert data.name == again.name == "photos"
     assert len(data) == len(again) == 7
+
+
+def test_file_names_go_with_the_images(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, second = (prepare_data("photos", folder, resolution=16) for _ in range(2))
+    assert first.file_names == second.file_names
+    assert first.file_names == (
+        *("a/b/web.webp", "a/grey.PNG", "a/tall.jpg"),
+        *("clear.png", "deep.png", "palette.png", "wide.png"),
+    )
+    assert first.checksum == second.checksum
+
+
+@pytest.mark.parametrize("suffix", ["bmp", "gif", "tiff"])
+def test_other_formats(tmp_path, suffix):
+    picture(20, 20).save(tmp_path / f"one.{suffix}")
+    data = load_data(str(tmp_path), resolution=16)
+    assert np.abs(np.asarray(data.images).astype(int) - (200, 40, 90)).max() <= 1
+
+
+def test_prepared_under_a_name_it_is_found_by_it(tmp_path):
+    np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8), sources=np.arange(4))
+    made = prepare_data("mine", tmp_path / "a.npz", resolution=16)
+    found = load_data("mine", resolution=16)
+    assert (len(found), found.source_names, found.checksum) == (4, made.source_names, made.checksum)
+    assert len(load_again("mine", 16, found.recipe)) == 4
+    with pytest.raises(ValueError, match="num_images is for rendered data; the files at mine are as they are"):
+        load_data("mine", resolution=16, num_images=3)
+    with pytest.raises(ValueError, match="unknown data set 'mine'"):
+        load_data("mine", resolution=32)
+    np.savez(tmp_path / "b.npz", images=np.ones((4, 16, 16, 3), np.uint8))
+    prepare_data("mine", tmp_path / "b.npz", resolution=16)
+    with pytest.raises(ValueError, match="mine was prepared 2 times from different files"):
+        load_data("mine", resolution=16)
+
+
+def test_a_path_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no folder or file .*holidy/, and no data set of that name"):
+        load_data(f"{tmp_path}/holidy/")
+
+
+def test_rendered_images_stay_rendered(tmp_path):
+    np.savez(tmp_path / "a.npz", images=np.zeros((2, 16, 16, 3), np.uint8), origin=np.array(["rendered"]))
+    assert load_data(tmp_path / "a.npz", resolution=16).origin == "rendered"
 
 
 def test_the_middle_is_kept(tmp_path):
@@ -206,7 +251,7 @@ def test_wrong_arrays(tmp_path):
     with pytest.raises(ValueError, match="sources must have a row for each of 5 images"):
         prepare_data("good", tmp_path / "good.npy", sources=np.zeros((4, 2)))
     (tmp_path / "nothing").mkdir()
-    with pytest.raises(ValueError, match="has no PNG, JPEG or WebP images"):
+    with pytest.raises(ValueError, match="has no images: no PNG, JPEG, WebP"):
         load_data(str(tmp_path / "nothing"))
     (tmp_path / "nothing" / "x.png").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"none of the 1 images in .* can be read"):

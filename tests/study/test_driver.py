@@ -81,6 +81,8 @@ def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
 
 def test_another_plan_in_the_same_folder_is_an_error(finished):
     out, _, _ = finished
+    with pytest.raises(ValueError, match=r"holds another run: steps is 20, the plan says 10.*Choose another --out"):
+        run_study(tiny_plan(steps=10), out, InlineEngine())
     with pytest.raises(ValueError, match=r"holds another run: batch_size is 8, the plan says 4.*Choose another --out"):
         run_study(tiny_plan(batch_size=4), out, InlineEngine())
     other = {"shapes3d": {"resolution": 16, "sources": ["wall hue", "shape"]}}

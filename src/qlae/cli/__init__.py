@@ -12,7 +12,7 @@ from tyro.conf import subcommand
 from .._version import __version__
 from .data import Data
 from .explore import Explore
-from .export import Export
+from .export import Encode, Export
 from .runs import Evaluate, Report, Train
 from .score import Score
 from .study import Study
@@ -23,6 +23,7 @@ Command = (
     | Annotated[Study, subcommand("study")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Explore, subcommand("explore")]
+    | Annotated[Encode, subcommand("encode")]
     | Annotated[Export, subcommand("export")]
     | Annotated[Score, subcommand("score")]
     | Annotated[Data, subcommand("data")]
@@ -49,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(command))
 
 
-def _run(command: Train | Evaluate | Study | Report | Explore | Export | Score | Data) -> int:
+def _run(command: Train | Evaluate | Study | Report | Explore | Encode | Export | Score | Data) -> int:
     try:
         command()
     except ValueError as error:

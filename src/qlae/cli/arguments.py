@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, arg(metavar="NAME")]
 Directory = Annotated[Path, arg(metavar="RUN")]
+OptionalName = Annotated[str | None, arg(metavar="NAME")]
 OptionalInt = Annotated[int | None, arg(metavar="INT")]
 OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH")]

@@ -46,7 +46,7 @@ class Render:
     """The data set."""
     images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
-    """An .npz to write (arrays images, sources, source_names) instead; it must not exist."""
+    """An .npz to write (arrays images, sources, source_names, origin) instead; it must not exist."""
 
     def __call__(self) -> None:
         from ..data import keep_on_disk
@@ -69,6 +69,7 @@ class Render:
                 "images": np.asarray(data.images),
                 "sources": data.sources,
                 "source_names": np.array(data.source_names),
+                "origin": np.array([data.origin]),
             }
             write_whole(self.out, lambda file: np.savez(file, allow_pickle=False, **arrays))
         print(f"{self.out or 'kept on disk'}: {data}")
@@ -82,7 +83,7 @@ class Prepare:
     """
 
     data: Positional[Name]
-    """A data set whose published files these are, or a name of your own."""
+    """A data set whose published files these are, or a name of your own, by which it is found from then on."""
     path: Annotated[Path, arg(name="from", metavar="PATH")]
     """The file, folder or archive."""
     resolution: int = 64

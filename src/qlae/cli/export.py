@@ -1,11 +1,45 @@
-"""The verb that hands a model on: export."""
+"""The verbs that hand something on: encode, the codes of images; export, a model."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from tyro.conf import Positional
 
-from .arguments import Directory, OptionalPath
+from .arguments import Directory, OptionalName, OptionalPath
+
+
+@dataclass(frozen=True)
+class Encode:
+    """Write the code of every image to a CSV, a row an image: its file's name, then a column a latent.
+
+    Latents and values that were named in `qlae explore` go by these names.
+    For example: qlae encode runs/holiday --out codes.csv; or with other images: qlae encode runs/holiday --data more/
+    """
+
+    run: Positional[Directory]
+    """The run directory, or the folder of an exported model."""
+    data: OptionalName = None
+    """A data set by name, or the path of images of your own; what the run was trained on by default."""
+    out: Path = Path("codes.csv")
+    """The CSV to write; it must not exist."""
+    numbers: bool = False
+    """The numbers that codes stand for, instead of the codes."""
+    device: str = "auto"
+    """auto, cpu, cuda, cuda:1, …"""
+    quiet: bool = False
+    """No progress bars."""
+
+    def __call__(self) -> None:
+        from ..encoding import encode_to_csv
+
+        how: dict[str, Any] = {
+            "data": self.data,
+            "numbers": self.numbers,
+            "device": self.device,
+            "show": not self.quiet,
+        }
+        print(encode_to_csv(self.run, self.out, **how))
 
 
 @dataclass(frozen=True)

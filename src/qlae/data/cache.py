@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..atomic import write_json, write_whole
-from .dataset import SourceDataset
+from .dataset import ORIGINS, SourceDataset
 
 FORMAT = 1
 PARTIAL = ".partial"
@@ -92,6 +92,21 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
     return open_entry(path) if os.path.isfile(path / "info.json") else None
 
 
+def named(name: str, resolution: int) -> SourceDataset | None:
+    """Images of one's own that were kept under a name, opened; ``None`` if there are none, an error if several."""
+    found = [
+        entry
+        for entry in entries()
+        if entry.whole and entry.key.rpartition("-")[0] in (f"{name}-{origin}-{resolution}" for origin in ORIGINS)
+    ]
+    if len(found) > 1:
+        raise ValueError(
+            f"{name} was prepared {len(found)} times from different files ({', '.join(e.key for e in found)}); "
+            "remove those that are not meant with `qlae data clear`"
+        )
+    return open_entry(found[0].path) if found else None
+
+
 def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
     """Open an entry; images stay on disk and are mapped into memory.
 
@@ -111,7 +126,7 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
         sources = np.load(path / "sources.npy", allow_pickle=False) if info["has_sources"] else None
         facts = info["data"]
         known = ("name", "origin", "resolution", "num_images", "source_names", "source_sizes", "fixed")
-        return SourceDataset(
+        data = SourceDataset(
             np.memmap(path / "images.u8", dtype=np.uint8, mode="r", shape=shape),
             sources,
             name=facts["name"],
@@ -121,6 +136,8 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
             fixed=facts.get("fixed"),
             details={k: v for k, v in facts.items() if k not in known},
         )
+        data.checksum = info["sha256"] if data.origin == "real" else None  # rendered images follow from their recipe
+        return data
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"the cache entry {path.name} is damaged ({error}): {again}") from error
 

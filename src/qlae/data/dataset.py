@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .sources import grid_rows
 
+ORIGINS = ("rendered", "real")
 #: Called with (images done, images in all) as work goes on, so that a caller can draw a bar.
 Progress = Callable[[int, int], None]
 
@@ -48,6 +49,8 @@ class SourceDataset:
         fixed: the levels of sources that the scene has but that do not vary here.
         recipe: the arguments of `load_data` that make this data again, fit for JSON; None where there are none, as for
             arrays from elsewhere.
+        file_names: of images that came as files, in a folder or an archive, the name of each; else None.
+        checksum: SHA-256 of all images, where they were read from files; else None.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class SourceDataset:
             name, origin, source_names, source_sizes, fixed: see the class.
             details: further JSON-able facts for `describe`, such as how sources were drawn.
         """
-        if origin not in ("rendered", "real"):
+        if origin not in ORIGINS:
             raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
         shape = tuple(images.shape)
         if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or images.dtype != np.uint8:
@@ -90,6 +93,8 @@ class SourceDataset:
         self.fixed = dict(fixed or {})
         self.details = dict(details or {})
         self.recipe: dict[str, Any] | None = None
+        self.file_names: tuple[str, ...] | None = None
+        self.checksum: str | None = None
         self._sources = sources
 
     @property
@@ -149,5 +154,5 @@ class SourceDataset:
             fixed=self.fixed,
             details=self.details | dict(details or {}),
         )
-        data.recipe = self.recipe
+        data.recipe, data.file_names = self.recipe, self.file_names
         return data

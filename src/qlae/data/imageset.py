@@ -27,6 +27,8 @@ class ImageSet:
             is `batch_size` but for the last.
         made_from: what tells these files from others (path, size, time), JSON-able.
         details: further facts for `SourceDataset.describe`.
+        file_names: of each image, where each is a file.
+        origin: ``"rendered"`` where the file says so, as those of `qlae data render` do.
     """
 
     name: str
@@ -38,12 +40,14 @@ class ImageSet:
     batch_size: int
     made_from: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
+    file_names: Sequence[str] | None = None
+    origin: str = "real"
 
     def describe(self, resolution: int) -> dict[str, Any]:
         """As `SourceDataset.describe`."""
         return {
             "name": self.name,
-            "origin": "real",
+            "origin": self.origin,
             "resolution": resolution,
             "num_images": self.num_images,
             "source_names": list(self.source_names),
@@ -53,10 +57,11 @@ class ImageSet:
 
     def prepare(self, resolution: int, *, progress: Progress | None = None) -> SourceDataset:
         """Resample all images into the cache in one pass, or find them there."""
-        description = self.describe(resolution)
-        known = cache.find(description)
-        if known is not None:
-            return known
+        data = cache.find(self.describe(resolution)) or self._build(resolution, progress)
+        data.file_names = None if self.file_names is None else tuple(self.file_names)
+        return data
+
+    def _build(self, resolution: int, progress: Progress | None) -> SourceDataset:
 
         def fill(images: NDArray[np.uint8], first_job: int, job_done: Callable[[int, int], None]) -> None:
             done = min(first_job * self.batch_size, self.num_images)
@@ -72,4 +77,4 @@ class ImageSet:
             if done != self.num_images:
                 raise ValueError(f"{self.name}: {done:,} images came where {self.num_images:,} were announced")
 
-        return cache.build(description, fill, made_with={}, sources=self.sources)
+        return cache.build(self.describe(resolution), fill, made_with={}, sources=self.sources)

@@ -44,7 +44,7 @@ def load_data(
     """A data set by name. Returns at once: images are rendered when they are indexed, or read if `keep_on_disk` kept them.
 
     Args:
-        name: one of `data_names`, or the path of images of one's own.
+        name: one of `data_names`, the path of images of one's own, or the name they were prepared under.
         resolution: height and width of the images, 8 or more.
         sources: names of the sources that shall vary (all by default). Images are in row-major order of these, in the
             order of the data set. Every other source stays at the middle of its range, level ``size // 2``.
@@ -66,15 +66,25 @@ def load_data(
     ((32, 32, 3), [1, 3])
     """  # noqa: E501
     name = str(name) if isinstance(name, Path) else name
+    kept = None
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
     if path is None and isinstance(name, str) and name and name not in SOURCES and Path(name).exists():
         path = name
-    if path is not None:
+    if path is None and isinstance(name, str) and name not in SOURCES:
+        kept = cache.named(name, resolution)
+        if kept is None and ("/" in name or "\\" in name or Path(name).suffix):
+            raise ValueError(f"there is no folder or file {name}, and no data set of that name")
+    if path is not None or kept is not None:
         choices = {"sources": sources, "fixed": fixed, "num_images": num_images, "correlated": correlated}
         for argument, value in {**choices, "continuous": continuous}.items():
             if value:
-                raise ValueError(f"{argument} is for rendered data; the files at {path} are as they are")
+                raise ValueError(f"{argument} is for rendered data; the files at {path or name} are as they are")
+    if kept is not None:
+        if source_file is not None:
+            raise ValueError(f"{name} was prepared with its sources; give source_file when it is prepared")
+        data = kept
+    elif path is not None:
         data = prepare_data(name, path, resolution=resolution, sources=source_file, progress=progress)
     elif source_file is not None:
         raise ValueError("source_file is for images of one's own; rendered data has its sources")

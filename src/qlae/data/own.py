@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .dataset import ORIGINS
 from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
 from .imageset import ImageSet
@@ -24,7 +25,7 @@ from .pictures import decode, mapped, resized
 from .source_table import read_table
 from .streams import ArrayStream, keys_of
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 NAMES_SHOWN = 10
 
 
@@ -34,8 +35,8 @@ def read_own(
     """Images of one's own, ready to be prepared.
 
     Args:
-        path: a folder, zip or tar with PNG, JPEG or WebP images, or an ``.npz`` or ``.npy`` with bytes of shape
-            (n, h, w) or (n, h, w, channels).
+        path: a folder, zip or tar with PNG, JPEG, WebP, BMP, GIF or TIFF images, or an ``.npz`` or ``.npy`` with bytes
+            of shape (n, h, w) or (n, h, w, channels).
         name: what to call them; by default as the file or folder.
         sources: a CSV or ``.npy`` file, or an array (n, n_s).
 
@@ -80,7 +81,14 @@ def _from_array(name: str, path: Path, sources: str | Path | NDArray[Any] | None
         lambda resolution, first: (resized(b, resolution) for b in stream.rows(BATCH, first)),
         fingerprint(path),
         {},
+        origin=_origin(path, keys),
     )
+
+
+def _origin(path: Path, keys: list[str]) -> str:
+    """What an .npz says of its origin, as those that `qlae data render` writes do; else real."""
+    said = str(ArrayStream(path, "origin").all()[0]) if "origin" in keys else "real"
+    return said if said in ORIGINS else "real"
 
 
 def _hint(dtype: np.dtype[Any]) -> str:
@@ -95,7 +103,7 @@ def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] |
         n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
     ]
     if not candidates:
-        raise ValueError(f"{files.path} has no PNG, JPEG or WebP images")
+        raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files")
     states = list(_readable(files, candidates))
     good = [n for n, reason, _ in states if reason is None]
     skipped = [f"{n} ({reason})" for n, reason, _ in states if reason is not None]
@@ -114,7 +122,7 @@ def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] |
     digest = hashlib.sha256("".join(f"{n}:{d}\n" for n, _, d in states).encode()).hexdigest()
     made_from = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
     details = {"num_skipped": len(skipped), "skipped": skipped[:NAMES_SHOWN]} if skipped else {}
-    return _own_set(name, len(good), columns, png_batches(files, good), made_from, details)
+    return _own_set(name, len(good), columns, png_batches(files, good), made_from, details, file_names=good)
 
 
 def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None, str]]:
@@ -162,6 +170,9 @@ def _own_set(
     batches: Any,
     made_from: dict[str, Any],
     details: dict[str, Any],
+    *,
+    file_names: list[str] | None = None,
+    origin: str = "real",
 ) -> ImageSet:
     numbers = [_as_levels(n, values) for n, values in columns.items()]
     # `sources` has one dtype: floats if any source has fractions.
@@ -178,6 +189,8 @@ def _own_set(
         batch_size=BATCH,
         made_from=made_from,
         details=details,
+        file_names=file_names,
+        origin=origin,
     )
 
 

@@ -20,6 +20,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
 #: Larger files or pictures are taken for an accident or an attack.
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26
@@ -32,7 +33,7 @@ def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
     try:
-        with Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "WEBP")) as image:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 raise ValueError(f"it has {width}×{height} pixels, more than {MAX_PIXELS:,}")

@@ -145,6 +145,26 @@ def check_latents(latents: Any, *, kind: str = "auto") -> Latents:
     return Latents(values, codes, sizes)
 
 
+def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
+    """What is scored of a sample, and its kind: codes where there are any, else the latents as they come.
+
+    A code that stands for a number is scored as that number, so that its scale and its order count where a metric asks
+    for them. Which code it is says its index: the numbers are taken from where each code first occurs, not compared.
+    """
+    if codes is None:
+        return latents, "auto"
+    if latents is None:
+        return codes, "codes"
+    indices, numbers = np.asarray(codes), np.asarray(latents)
+    if indices.shape != numbers.shape or indices.ndim != 2:
+        raise ValueError(f"codes have shape {indices.shape} and latents {numbers.shape}: give both for each latent.")
+    values = np.empty_like(numbers)
+    for j in range(indices.shape[1]):
+        _, first, index = np.unique(indices[:, j], return_index=True, return_inverse=True)
+        values[:, j] = numbers[first, j][index]
+    return values, "codes"
+
+
 def leave_out_constant(sources: Sources) -> Bools:
     """The mask of sources that vary; warns of those that do not, raises if none does."""
     varying = sources.varying

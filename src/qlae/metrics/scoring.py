@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from qlae.metrics.dci import dci
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.infomec import concentration, infomec
 from qlae.metrics.information import estimate, normalise
-from qlae.metrics.inputs import Latents, Sources, check_pair, whole_number
+from qlae.metrics.inputs import Latents, Sources, check_pair, scored_form, whole_number
 from qlae.metrics.irs import irs
 from qlae.metrics.mcc import mcc
 from qlae.metrics.mig import mig
@@ -113,6 +114,8 @@ def score(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
     find_protocol(protocol)
+    if n_jobs == 0:
+        raise ValueError("n_jobs is 0; give at least 1, or -1 for all cores.")
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
     results = {}
     for name in names:
@@ -153,21 +156,26 @@ def metric_names(metrics: str | Sequence[str]) -> list[str]:
 
 
 def score_file(path: str | Path, **options: Any) -> Scores:
-    """`score` of a file with arrays `sources` and `latents` (.npz); options as for `score`."""
+    """`score` of a file with arrays `sources` and `latents` or `codes` (.npz); options as for `score`.
+
+    Where both are there, as in a run's ``sample.npz``, codes are scored as the numbers they stand for.
+    """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
     try:
         file = np.load(path, allow_pickle=False)
-    except (OSError, EOFError, ValueError) as error:
+        arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        told = "it is no .npz file of plain arrays" if isinstance(error, ValueError) else error
         raise ValueError(
-            f"{path} cannot be read ({error}); write it with np.savez(path, sources=…, latents=…)."
+            f"{path} cannot be read ({told}); write it with np.savez(path, sources=…, latents=…)."
         ) from error
-    arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
-    if not {"sources", "latents"} <= set(arrays):
+    if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
         held = ", ".join(arrays) or "a single unnamed array"
         raise ValueError(f"{path} holds {held}; arrays named 'sources' and 'latents' are needed.")
-    return score(arrays["sources"], arrays["latents"], **options)
+    latents, kind = scored_form(arrays.get("latents"), arrays.get("codes"))
+    return score(arrays["sources"], latents, **({"latent_kind": kind} | options))
 
 
 def _compute(

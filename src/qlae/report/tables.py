@@ -84,11 +84,20 @@ class ResultsTable:
 
 def study_tables(summary: Summary) -> list[ResultsTable]:
     """All tables that a study has the models for."""
+    published = {*AUTOENCODERS, *GANS, *ABLATED_AUTOENCODERS, *ABLATED_GANS}
+    own = [model for model in summary.models if model not in published]  # under a label of the plan's
     spread = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
     tables = []
     for name, title, groups in (
-        ("main", "Main results", (AUTOENCODERS, GANS)),
-        ("ablations", "Ablations", (ABLATED_AUTOENCODERS, ABLATED_GANS)),
+        (
+            "main",
+            "Main results",
+            [
+                [*group, *(model for model in own if is_adversarial(summary.plan, model) == gan)]
+                for gan, group in enumerate((AUTOENCODERS, GANS))
+            ],
+        ),
+        ("ablations", "Ablations", [ABLATED_AUTOENCODERS, ABLATED_GANS]),
     ):
         blocks = [[model for model in group if model in summary.models] for group in groups]
         blocks = [block for block in blocks if len(block) > (name == "ablations")]
@@ -144,7 +153,7 @@ def to_markdown(table: ResultsTable) -> str:
 
 def to_latex(table: ResultsTable) -> str:
     """A ``tabular`` that needs booktabs."""
-    spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{data}}}" for data, width in table.spans)
+    spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_latex(data)}}}" for data, width in table.spans)
     heads = " & ".join(
         rf"{TITLES[score]} $\uparrow$" if score != "informative" else "informative" for _, score in table.columns
     )
@@ -153,8 +162,20 @@ def to_latex(table: ResultsTable) -> str:
     lines += [rf"model & {heads} \\"]
     for block in table.blocks:
         lines.append(r"\midrule")
-        lines += [rf"{model} & {' & '.join(_latex_cell(entry) for entry in entries)} \\" for model, entries in block]
+        lines += [
+            rf"{_latex(model)} & {' & '.join(_latex_cell(entry) for entry in entries)} \\" for model, entries in block
+        ]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _latex(text: str) -> str:
+    """Text in which nothing is a command.
+
+    >>> print(_latex("my_qlae & 5%"))
+    my\\_qlae \\& 5\\%
+    """
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    return "".join(words.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
 
 
 def _latex_cell(entry: Entry) -> str:

@@ -136,6 +136,8 @@ def _require_same(job: Job, run: Run) -> None:
     for key in ("data", "resolution", *DRAWN):
         if (held.get(key) or None) != (asked.get(key) or None):
             differing[key] = held.get(key), asked.get(key)
+    if config.steps > num_updates(job):
+        differing["steps"] = config.steps, num_updates(job)
     if differing:
         told = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differing.items())
         raise ValueError(f"{run.path} holds another run: {told}. Choose another --out")

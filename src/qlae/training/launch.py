@@ -204,6 +204,7 @@ def data_config(data: SourceDataset) -> DataConfig:
         num_images=len(data),
         source_names=data.source_names,
         recipe=data.recipe,
+        checksum=data.checksum,
     )
 
 

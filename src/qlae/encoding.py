@@ -1,0 +1,95 @@
+"""The code of every image as a table: a CSV with a row an image.
+
+Latents and values that a person named in the explorer go by these names, so that the table can be read.
+"""
+
+import csv
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .atomic import write_bytes
+from .data import SourceDataset, load_data
+from .evaluation import data_of
+from .explorer.naming import FILE, Names
+from .latents import DiscreteLatent
+from .loading import load
+from .model import CHUNK, Model
+from .progress import growing_bar, progress_bar
+
+
+def encode_to_csv(
+    run: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    data: SourceDataset | str | os.PathLike[str] | None = None,
+    numbers: bool = False,
+    device: str = "auto",
+    show: bool = True,
+) -> Path:
+    """Write the codes of all images, or their latents where these are continuous.
+
+    Args:
+        run: the run directory, or the folder of a model that was handed on.
+        out: the file to write, which must not exist.
+        data: the images, or their name or path; those that the run was trained on if not given.
+        numbers: the numbers that codes stand for instead of the codes.
+        device: where the model runs.
+        show: draw a progress bar.
+    """
+    path = Path(out)
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another name or remove it")
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist; make it first")
+    model = load(run, device=device)
+    if numbers and model.latent.num_outputs != model.latent.num_latents:
+        raise ValueError("the codes of this model stand for vectors, not for numbers")
+    if data is None:
+        if model.origin is None or model.origin.config.data.recipe is None:
+            raise ValueError(f"the images behind {run} are not known; say which to encode")
+        data = data_of(model.origin.config.data)
+    elif not isinstance(data, SourceDataset):
+        with growing_bar("reading", show=show) as report:
+            data = load_data(Path(data), resolution=model.resolution, progress=report)
+    if data.resolution != model.resolution:
+        raise ValueError(
+            f"the model takes images of {model.resolution}×{model.resolution}, "
+            f"got {data.resolution}×{data.resolution}: read them with resolution {model.resolution}"
+        )
+    table = _encoded(model, data, numbers=numbers, show=show)
+    write_bytes(path, _as_csv(table, data, _names(model, Path(run))).encode())
+    return path
+
+
+def _encoded(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:
+    """(n, num_latents), integers for codes and floats else."""
+    encode = model.encode if isinstance(model.latent, DiscreteLatent) and not numbers else model.latents
+    parts = []
+    with progress_bar("encoding", len(data), show=show) as report:
+        for start in range(0, len(data), CHUNK):
+            parts.append(encode(data.images[start : start + CHUNK]))
+            report(start + len(parts[-1]))
+    return np.concatenate(parts)
+
+
+def _names(model: Model, run: Path) -> dict[str, Any]:
+    sizes = list(model.latent.num_values) if isinstance(model.latent, DiscreteLatent) else []
+    return Names(run / FILE, sizes or [0] * model.latent.num_latents).read()
+
+
+def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:
+    heads = [names["latents"].get(str(j), f"z{j}") for j in range(table.shape[1])]
+    values = [names["values"].get(str(j), {}) for j in range(table.shape[1])]
+    coded = np.issubdtype(table.dtype, np.integer)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["image" if data.file_names is None else "file", *heads])
+    for i, row in enumerate(table.tolist()):
+        cells = [named.get(str(v), v) if coded else f"{v:.6g}" for named, v in zip(values, row, strict=True)]
+        writer.writerow([i if data.file_names is None else data.file_names[i], *cells])
+    return out.getvalue()
