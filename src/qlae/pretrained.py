@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ._version import __version__
 from .atomic import write_bytes, write_json
-from .config import RunConfig
+from .config import NetworkConfig, RunConfig
 
 WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"
@@ -122,8 +122,8 @@ def model_card(origin: Origin) -> str:
         "## Training",
         "",
         f"{results.get('steps', config.steps):,} updates of {config.batch_size} images, weight decay "
-        f"{config.optimizer.weight_decay:g}, seed {config.seed}, {config.network.size} networks of the "
-        f"{config.network.form} form; {origin.weights} weights. Everything else is in `config.json`.",
+        f"{config.optimizer.weight_decay:g}, seed {config.seed}, {_networks(config.network)}; {origin.weights} "
+        "weights. Everything else is in `config.json`.",
         "",
     ]
     return "\n".join(lines)
@@ -140,6 +140,10 @@ def _front_matter(origin: Origin, found: list[tuple[str, str, float]]) -> list[s
         entry = {"task": task, "dataset": {"name": config.data.name, "type": config.data.name}, "metrics": metrics}
         lines += ["model-index:", f"- name: {name}", f"  results: {json.dumps([entry], ensure_ascii=False)}"]
     return [*lines, "---", ""]
+
+
+def _networks(config: NetworkConfig) -> str:
+    return "networks of their own" if config.own else f"{config.size} networks of the {config.form} form"
 
 
 def _score_lines(origin: Origin, found: list[tuple[str, str, float]]) -> list[str]:

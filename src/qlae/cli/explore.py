@@ -21,8 +21,8 @@ class Explore:
     """The run directory."""
     port: int = 8642
     """On 127.0.0.1; where it is taken, a free one is used instead."""
-    browser: bool = True
-    """Whether to open the page in the browser."""
+    no_browser: bool = False
+    """Do not open the page in the browser; print its address only."""
     export: Annotated[Path | None, arg(metavar="DIR")] = None
     """Write a page that needs no server to this folder instead, with some samples."""
     export_samples: int = 12
@@ -36,7 +36,7 @@ class Explore:
         from ..explorer import explore, open_run, save_page
 
         if self.export is None:
-            explore(self.run, port=self.port, browser=self.browser, device=self.device, show=not self.quiet)
+            explore(self.run, port=self.port, browser=not self.no_browser, device=self.device, show=not self.quiet)
             return
         exploration = open_run(self.run, device=self.device, show=not self.quiet)
         print(save_page(exploration, self.export, num_samples=self.export_samples, show=not self.quiet))

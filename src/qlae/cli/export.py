@@ -33,13 +33,8 @@ class Encode:
     def __call__(self) -> None:
         from ..encoding import encode_to_csv
 
-        how: dict[str, Any] = {
-            "data": self.data,
-            "numbers": self.numbers,
-            "device": self.device,
-            "show": not self.quiet,
-        }
-        print(encode_to_csv(self.run, self.out, **how))
+        show = not self.quiet
+        print(encode_to_csv(self.run, self.out, data=self.data, numbers=self.numbers, device=self.device, show=show))
 
 
 @dataclass(frozen=True)

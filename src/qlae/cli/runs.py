@@ -154,8 +154,8 @@ class Evaluate:
 class Report:
     """Draw the pictures of scored runs again and print their scores side by side; or write the report of a study.
 
-    For example: qlae report runs/demo/qlae runs/demo/ae
-    For a study, tables, figures and a page: qlae report runs/paper-quick
+    For example: qlae report runs/demo/qlae runs/demo/ae.
+    Of a study it writes tables, figures and a page: qlae report runs/paper-quick.
     """
 
     runs: Positional[tuple[Directory, ...]]

@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 class Score:
     """Score any representation: a file with arrays `sources` (n, n_s) and `latents` (n, n_z), which any tool can write.
 
-    Integer latents are codes, floats are continuous.
+    Integer latents are codes, floats are continuous; an array `codes` beside them says that floats stand for codes.
     For example: qlae score codes.npz --metrics infomec dci --plot nmi.png
     """
 
@@ -25,7 +25,7 @@ class Score:
     bootstrap: int = 0
     """Resamples for 95% intervals; 200 are plenty."""
     jobs: int = 1
-    """Processes for the resamples; -1 for all cores."""
+    """Processes for the resamples, and threads for DCI; -1 for all cores."""
     seed: int = 0
     """Of everything random."""
     json: bool = False
@@ -43,6 +43,8 @@ class Score:
             raise ValueError(f"--plot takes one path, got {len(self.plot)}")
         if self.plot is not None and "infomec" not in names:
             raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
+        if not self.file.is_file():
+            raise ValueError(f"{self.file} is not a file; give an .npz with arrays 'sources' and 'latents'")
         beside = self.file.with_name(f"{self.file.stem}-nmi.png")
         picture = None if self.plot is None else next(iter(self.plot), beside)
         if picture is not None and (picture.suffix not in (".png", ".svg", ".pdf") or not picture.parent.is_dir()):

@@ -48,8 +48,8 @@ class Study:
     """Ray: GPUs that a run takes; a fraction lets runs share one."""
     cpus_per_run: float = 1.0
     """Ray: CPUs that a run takes."""
-    report: bool = True
-    """Whether to write the report when all runs are over."""
+    no_report: bool = False
+    """Do not write the report when all runs are over; `qlae report FOLDER` writes it later."""
     quiet: bool = False
     """No table while it runs."""
 
@@ -92,7 +92,7 @@ class Study:
             print(f"failed {name}: {entry.error}")
         if failed:
             print(f"{len(failed)} runs failed; --retry-failed tries them again")
-        if self.report and any(entry.state == "done" for entry in index.runs.values()):
+        if not self.no_report and any(entry.state == "done" for entry in index.runs.values()):
             from ..report import report_study
 
             print(report_study(folder, show=not self.quiet))

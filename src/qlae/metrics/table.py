@@ -59,8 +59,9 @@ def print_scores(scores: Scores, *, title: str | None = None, console: Any = Non
         silent = np.flatnonzero(found.active & ~found.informative)
         console.print(f"{found.num_active} of {found.active.size} latents active, n = {found.num_samples:,}.")
         if silent.size:
-            names = ", ".join(map(str, silent))
-            console.print(f"Latents {names} tell no more than noise would: InfoM and InfoC count them all the same.")
+            names = ", ".join(f"z{j}" for j in silent)
+            told = "no more than noise would, and InfoM and InfoC count that all the same."
+            console.print(f"Of the sources {names} {'tells' if silent.size == 1 else 'tell'} {told}")
 
 
 def _protocol_of(scores: Scores, name: str) -> str:
