@@ -9,6 +9,7 @@ from rich.console import Console
 from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.study import StudyFolder, is_study, run_study
+from qlae.study.dry_run import told_plan
 from qlae.study.selection import select
 from qlae.study.view import status, status_table, summary
 
@@ -44,6 +45,7 @@ def test_stages_go_tune_select_rerun(finished):
 
 def test_a_finished_study_runs_nothing_again(finished):
     out, _, index = finished
+    assert told_plan(tiny_plan(), out, 1, "cpu").endswith("6 runs, 6 of them known to be finished")
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
@@ -71,6 +73,9 @@ def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
     (results_path,) = out.glob("runs/*/*/*/results.json")
     before = json.loads(results_path.read_text())
     (results_path.parent / "checkpoint.safetensors").unlink()
+    told_before = told_plan(tiny_plan(**alone, metrics=["dci"]), out, 1, "cpu")
+    assert "shapes3d/qlae/s1  20 updates  trained, to be scored\n" in told_before
+    assert "1 runs, 0 of them known to be finished\nRoughly 0 s for the others" in told_before
     engine = InlineEngine()
     index = run_study(tiny_plan(**alone, metrics=["dci"]), out, engine)
     assert set(states(index).values()) == {"done"}

@@ -41,21 +41,21 @@ def run_study(
         before = folder.index
         index = Index()
         first = tune_jobs(plan)
-        _note(index, first, before, folder, retry_failed)
+        note_jobs(index, first, before, folder, retry_failed)
         # Reruns of what was selected by an earlier sitting, so that the table shows them from the start.
-        _note(index, rerun_jobs(plan, _selected(plan, first, folder, index)[0]), before, folder, retry_failed)
+        note_jobs(index, rerun_jobs(plan, selected_values(plan, first, folder, index)[0]), before, folder, retry_failed)
         folder.write_plan(plan)  # now that no run of the folder contradicts it
         _carry_out(first, index, folder, engine, show)
-        selected, index.selected = _selected(plan, first, folder, index)
+        selected, index.selected = selected_values(plan, first, folder, index)
         second = rerun_jobs(plan, selected)
         kept = {job.name for job in (*first, *second)}
         index.runs = {name: entry for name, entry in index.runs.items() if name in kept}
-        _note(index, second, before, folder, retry_failed)
+        note_jobs(index, second, before, folder, retry_failed)
         _carry_out(second, index, folder, engine, show)
     return index
 
 
-def _note(index: Index, jobs: Sequence[Job], before: Index, folder: StudyFolder, retry_failed: bool) -> None:
+def note_jobs(index: Index, jobs: Sequence[Job], before: Index, folder: StudyFolder, retry_failed: bool) -> None:
     """Put jobs into the index, with the state that their run directories and the last index tell."""
     for job in jobs:
         if job.name in index.runs:
@@ -90,7 +90,7 @@ def _take_down(event: Event, index: Index) -> None:
     entry.seconds = None if event.seconds is None else round(event.seconds, 1)
 
 
-def _selected(
+def selected_values(
     plan: Plan, jobs: Sequence[Job], folder: StudyFolder, index: Index
 ) -> tuple[dict[tuple[str, str], float | None], dict[str, list[dict[str, object]]]]:
     """The value to rerun for every data set and model whose tuning is over, and the candidates behind each.

@@ -10,7 +10,7 @@ from .jobs import Job, num_updates
 
 # Seconds an update of an autoencoder at the size's own batch: one CPU thread (small at 32×32, full at 64×64), or a GPU
 # of a data centre. Measured on one machine each (docs/performance.md), so good for the order of magnitude.
-SECONDS_AN_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 1.5, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0028}
+SECONDS_AN_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 1.5, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
 ADVERSARIAL = {"cpu": 3.0, "cuda": 2.0}  # times an autoencoder's
 RESOLUTION = {"small": 32, "full": 64}
 EVALUATION_SECONDS = {"infomec": 10.0, "dci": 40.0}  # at 10,000 samples, both sets of weights
@@ -25,8 +25,12 @@ def run_seconds(job: Job, device: str) -> float:
     batch = job.options.get("batch_size", preset.batch_size) / SIZES[size]["autoencoding"].batch_size
     adversarial = ADVERSARIAL[device] if MODELS[job.model_name].objective == "adversarial" else 1.0
     update = SECONDS_AN_UPDATE[size, device] * (max(pixels * batch, 0.2) if device == "cpu" else 1.0) * adversarial
-    scored = sum(EVALUATION_SECONDS.get(metric, 5.0) for metric in job.metrics) * job.num_samples / 10_000
-    return num_updates(job) * update + scored + OVERHEAD
+    return num_updates(job) * update + scoring_seconds(job) + OVERHEAD
+
+
+def scoring_seconds(job: Job) -> float:
+    """A guess at the seconds that scoring a run's sample takes."""
+    return sum(EVALUATION_SECONDS.get(metric, 5.0) for metric in job.metrics) * job.num_samples / 10_000
 
 
 def seconds_left(entries: Iterable[Entry], num_workers: int) -> float | None:
