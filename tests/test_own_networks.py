@@ -75,7 +75,7 @@ def test_the_start_is_the_caller_s(tmp_path, tiny_data):
 
 def test_forgotten_or_needless_networks_are_told(tmp_path, tiny_data):
     own = trained(tmp_path / "own", tiny_data)
-    with pytest.raises(ValueError, match=r"encoder and a decoder of its maker's; give them: networks="):
+    with pytest.raises(ValueError, match=r"encoder and a decoder of its maker's; give them, in Python: networks="):
         qlae.load(own.path)
     with pytest.raises(ValueError, match=r"holds another run: network.own is True, asked for False"):
         qlae.train("qlae", tiny_data, out=own.path, num_latents=6, size="small", steps=20, show=False)
@@ -95,3 +95,12 @@ def test_wrong_sizes_are_told_before_anything_is_written(tmp_path, tiny_data):
     with pytest.raises(ValueError, match=r"the encoder needs features\(images\)"):
         trained(out, tiny_data, "infowgan-gp", networks=(bare, networks()[1]))
     assert not out.exists()
+
+
+def test_what_is_no_pair_of_modules_or_does_not_fit_is_told(tmp_path, tiny_data):
+    with pytest.raises(ValueError, match=r"networks takes two modules of torch, \(encoder, decoder\), got Linear"):
+        qlae.train("ae", tiny_data, out=tmp_path / "a", networks=nn.Linear(2, 2), show=False)
+    with pytest.raises(ValueError, match=r"Linear does not take \(b, 3, 16, 16\): mat1 and mat2 shapes"):
+        qlae.train("ae", tiny_data, out=tmp_path / "b", networks=(nn.Linear(5, 4), nn.Linear(4, 4)), show=False)
+    assert not (tmp_path / "a").exists()
+    assert not (tmp_path / "b").exists()

@@ -22,6 +22,7 @@ from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
 from .metrics.psnr import psnr_per_image
 from .model import CHUNK, Model, Networks, to_float
+from .pretrained import is_pretrained
 from .progress import progress_bar
 from .run import Run
 from .sample import PREFIXES, Arrays, check_scoring, score_sample, score_weights, versions
@@ -72,7 +73,8 @@ def evaluate_run(
     config = run.config
     saved = checkpoint.load(run.path)
     if saved is None:
-        raise ValueError(f"{run.path} has no checkpoint to evaluate; train it first")
+        what = "is a model that was handed on; evaluate the run that it came from" if is_pretrained(run.path) else ""
+        raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = data_of(config.data) if data is None else data
     sample = draw_sample(data, num_samples)
     images = data.images[sample]

@@ -154,6 +154,10 @@ class Model(nn.Module):
 
     def _over_images(self, images: ImageArray, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
         images = np.asarray(images) if isinstance(images, list | tuple) else images
+        if not hasattr(images, "shape") or not hasattr(images, "dtype"):
+            raise ValueError(
+                f"expected an array of images, got {type(images).__name__}; qlae.load_data(path) reads files"
+            )
         shape, side = tuple(images.shape), self.resolution
         if shape[1:] != (side, side, 3) or images.dtype != np.uint8:
             raise ValueError(
@@ -262,10 +266,15 @@ def require_buildable(config: RunConfig, own: Networks | None = None) -> None:
 def _require_matching(config: NetworkConfig, own: Networks | None) -> None:
     if config.own and own is None:
         raise ValueError(
-            "this run was trained with an encoder and a decoder of its maker's; give them: networks=(encoder, decoder)"
+            "this run was trained with an encoder and a decoder of its maker's; give them, in Python: "
+            "networks=(encoder, decoder)"
         )
     if own is not None and not config.own:
         raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
+    if own is not None and not (
+        isinstance(own, tuple | list) and len(own) == 2 and all(isinstance(module, nn.Module) for module in own)
+    ):
+        raise ValueError(f"networks takes two modules of torch, (encoder, decoder), got {type(own).__name__}")
 
 
 def _build_critic(encoder: nn.Module, resolution: int) -> nn.Module:
@@ -303,5 +312,10 @@ def _output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shap
     try:
         with torch.inference_mode():
             return tuple(function(torch.zeros(2, *shape)).shape[1:])
+    except RuntimeError as error:
+        told = str(error).strip().splitlines() or [""]
+        raise ValueError(
+            f"{type(module).__name__} does not take (b, {', '.join(map(str, shape))}): {told[0]}"
+        ) from error
     finally:
         module.train(training)

@@ -80,8 +80,8 @@ class DiscreteLatent(LatentSpace, ABC):
 
     def require_codes(self, codes: Tensor) -> None:
         """An error unless the last dimension is one code a latent."""
-        if codes.shape[-1] != self.num_latents:
-            raise ValueError(f"expected (..., {self.num_latents}) codes, got shape {tuple(codes.shape)}")
+        if codes.shape[-1:] != (self.num_latents,) or codes.dtype.is_floating_point:
+            raise ValueError(f"expected (..., {self.num_latents}) integers, got {codes.dtype} {tuple(codes.shape)}")
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Decoder inputs of codes drawn uniformly, each dimension by itself; differentiable in a codebook."""
@@ -94,6 +94,7 @@ class DiscreteLatent(LatentSpace, ABC):
 
     def usage(self, codes: Tensor) -> CodeUsage:
         """Counts, used values and perplexity of every dimension over a sample of codes (n, num_latents)."""
+        self.require_codes(codes)
         num_values = max(self.num_values)
         offset = torch.arange(self.num_latents, device=codes.device) * num_values
         counts = torch.bincount((codes + offset).flatten(), minlength=self.num_latents * num_values)

@@ -16,11 +16,11 @@
       make("div", {}, make("dt", {}, SCORES[name]), make("dd", {}, name === "psnr" ? `${value.toFixed(1)} dB` : value.toFixed(2)))));
     const notes = [];
     if (state.backend.saved) {
-      notes.push(`A saved page: ${state.backend.rows.length} samples, one latent moved at a time. To move several, mix two samples, find images, encode your own pictures or give names, run: qlae explore ${run}`);
+      notes.push(`A saved page: ${state.backend.rows.length} samples, one latent moved at a time. To move several, mix two samples, find images, encode your own pictures or give names, run: qlae explore ${run}.`);
     } else if (!state.run.has_images) {
       notes.push("The images of this run are not on this machine: reconstructions stand in for them.");
     }
-    if (!state.run.nmi) notes.push("No sources are known for this data, so latents are not named after what they tell; give them names of your own.");
+    if (!state.run.nmi) notes.push("No sources are known for this data, so latents are not named after what they tell" + (state.backend.saved ? "." : "; give them names of your own."));
     find("notice").textContent = notes.join(" ");
     find("notice").hidden = !notes.length;
   }
