@@ -175,7 +175,7 @@ def leave_out_constant(sources: Sources) -> Bools:
     if not varying.all():
         constant = ", ".join(str(i) for i in np.flatnonzero(~varying))
         warnings.warn(
-            f"constant sources are left out of the scores (their NMI is 0), by their columns: {constant}.", stacklevel=3
+            f"constant sources are left out of the scores (their NMI is 0): columns {constant}.", stacklevel=3
         )
     return varying
 
