@@ -80,7 +80,11 @@ def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
     index = run_study(tiny_plan(**alone, metrics=["dci"]), out, engine)
     assert set(states(index).values()) == {"done"}
     assert len(engine.names) == 1
+    run_study(tiny_plan(**alone, metrics=["dci", "mig"]), out, engine)
+    assert len(engine.names) == 2
     after = json.loads(results_path.read_text())
+    mig = after["averaged"].pop("mig")
+    assert 0 <= mig <= 1
     assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c")}
 
 

@@ -11,6 +11,8 @@ from .plan import DataPlan, ModelPlan, Plan
 
 DRAWN = ("sources", "fixed", "num_images", "noise", "continuous")  # entries of a recipe that decide the images
 
+SCORE_OF = {"infomec": "infom", "dci": "d"}  # by which to see that a metric was computed; others go by their names
+
 
 @dataclass(frozen=True)
 class Job:
@@ -109,7 +111,8 @@ def is_finished(job: Job, run: Run) -> bool:
     if not has_sample(job, run):
         return False
     results = run.results
-    return bool(results["protocol"] == job.protocol and ("d" in results["averaged"] or "dci" not in job.metrics))
+    scored = all(SCORE_OF.get(metric, metric) in results["averaged"] for metric in job.metrics)
+    return bool(results["protocol"] == job.protocol and scored)
 
 
 def has_sample(job: Job, run: Run) -> bool:
