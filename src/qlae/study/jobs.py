@@ -10,7 +10,6 @@ from ..run import Run
 from .plan import DataPlan, ModelPlan, Plan
 
 DRAWN = ("sources", "fixed", "num_images", "noise", "continuous")  # entries of a recipe that decide the images
-
 SCORE_OF = {"infomec": "infom", "dci": "d"}  # by which to see that a metric was computed; others go by their names
 
 
