@@ -28,6 +28,14 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise
 
 
+def require_new(path: Path) -> None:
+    """An error unless a file can be written there without overwriting anything."""
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another --out or remove it")
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist; make it first")
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Write ``content`` whole."""
     write_whole(path, lambda file: file.write(content))

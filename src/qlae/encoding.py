@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .atomic import write_bytes
+from .atomic import require_new, write_bytes
 from .data import SourceDataset, load_data
 from .evaluation import data_of
 from .explorer.naming import FILE, Names
@@ -42,10 +42,7 @@ def encode_to_csv(
         show: draw a progress bar.
     """
     path = Path(out)
-    if path.exists():
-        raise ValueError(f"{path} exists already; choose another name or remove it")
-    if not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist; make it first")
+    require_new(path)
     model = load(run, device=device)
     if numbers and model.latent.num_outputs != model.latent.num_latents:
         raise ValueError("the codes of this model stand for vectors, not for numbers")

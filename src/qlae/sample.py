@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from ._version import __version__
 from .atomic import write_json
 from .metrics import METRICS, score
-from .metrics.inputs import scored_form, whole_number
-from .metrics.protocols import find_protocol
-from .metrics.scoring import metric_names
+from .metrics.inputs import scored_form
+from .metrics.scoring import check_options, metric_names
 from .progress import progress_bar
 from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
 from .run import Run
@@ -142,11 +141,7 @@ def score_weights(
 
 def check_scoring(protocol: str, metrics: str | Sequence[str], bootstrap: int, jobs: int) -> None:
     """An error for what cannot be scored, before any work is done."""
-    find_protocol(protocol)
-    _names(metrics)
-    whole_number("bootstrap", bootstrap, 0)
-    if jobs == 0:
-        raise ValueError("jobs must be at least 1, or -1 for all cores, got 0")
+    check_options(_names(metrics), protocol, bootstrap, jobs)
 
 
 def _names(metrics: str | Sequence[str]) -> list[str]:

@@ -179,9 +179,8 @@ def size(num_bytes: int) -> str:
 
 def require_new_npz(path: Path) -> None:
     """An error unless an .npz can be written there without overwriting anything."""
+    from ..atomic import require_new
+
     if path.suffix != ".npz":
         raise ValueError(f"--out must end in .npz, got {path}")
-    if path.exists():
-        raise ValueError(f"{path} exists already; choose another --out or remove it")
-    if not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist; make it first")
+    require_new(path)

@@ -43,9 +43,7 @@ class Score:
             raise ValueError(f"--plot takes one path, got {len(self.plot)}")
         if self.plot is not None and "infomec" not in names:
             raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
-        if not self.file.is_file():
-            raise ValueError(f"{self.file} is not a file; give an .npz with arrays 'sources' and 'latents'")
-        beside = self.file.with_name(f"{self.file.stem}-nmi.png")
+        beside = self.file.parent / f"{self.file.stem}-nmi.png"
         picture = None if self.plot is None else next(iter(self.plot), beside)
         if picture is not None and (picture.suffix not in (".png", ".svg", ".pdf") or not picture.parent.is_dir()):
             raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")

@@ -108,14 +108,10 @@ def score(
     >>> scores["infom"] > 0.97, scores["mig"] > 0.97
     (True, True)
     """
-    names = metric_names(metrics)
-    whole_number("bootstrap", bootstrap, 0)
+    names = check_options(metrics, protocol, bootstrap, n_jobs)
     whole_number("seed", seed, 0)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
-    find_protocol(protocol)
-    if n_jobs == 0:
-        raise ValueError("n_jobs is 0; give at least 1, or -1 for all cores.")
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
     results = {}
     for name in names:
@@ -141,6 +137,16 @@ def score(
         if any(name in numbers for numbers in drawn)
     }
     return Scores(results, intervals, confidence, bootstrap)
+
+
+def check_options(metrics: str | Sequence[str], protocol: str, bootstrap: int, n_jobs: int | None) -> list[str]:
+    """The names of the metrics; an error for what `score` cannot do, to be had before any work is done."""
+    names = metric_names(metrics)
+    find_protocol(protocol)
+    whole_number("bootstrap", bootstrap, 0)
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be at least 1, or -1 for all cores, got 0.")
+    return names
 
 
 def metric_names(metrics: str | Sequence[str]) -> list[str]:

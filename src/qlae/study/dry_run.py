@@ -8,7 +8,7 @@ from ..run import Run
 from .driver import note_jobs, selected_values
 from .estimate import run_seconds, scoring_seconds, told
 from .folder import Index, StudyFolder
-from .jobs import Job, has_sample, is_finished, num_updates, rerun_jobs, tune_jobs
+from .jobs import Job, is_finished, lacks_scores_only, num_updates, rerun_jobs, tune_jobs
 from .local import LocalEngine
 from .plan import Plan
 
@@ -58,7 +58,7 @@ def state_of(job: Job, run: Run) -> str:
     """What there is of a run: ``FINISHED``, ``TO_SCORE`` where nothing but scores is missing, or nothing to tell."""
     if is_finished(job, run):
         return FINISHED
-    return TO_SCORE if has_sample(job, run) and run.sample_path.is_file() else ""
+    return TO_SCORE if lacks_scores_only(job, run) else ""
 
 
 def _tell_stage(

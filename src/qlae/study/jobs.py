@@ -107,15 +107,20 @@ def num_updates(job: Job) -> int:
 
 def is_finished(job: Job, run: Run) -> bool:
     """Whether a run directory holds all that a job asks for. A directory with another run in it is an error."""
-    if not has_sample(job, run):
+    if not _is_evaluated(job, run):
         return False
     results = run.results
     scored = all(SCORE_OF.get(metric, metric) in results["averaged"] for metric in job.metrics)
     return bool(results["protocol"] == job.protocol and scored)
 
 
-def has_sample(job: Job, run: Run) -> bool:
-    """Whether a run is trained and its sample drawn as a job asks for, so that nothing but scores can be missing."""
+def lacks_scores_only(job: Job, run: Run) -> bool:
+    """Whether an unfinished run is trained, and its sample is there to be scored again."""
+    return _is_evaluated(job, run) and run.sample_path.is_file()
+
+
+def _is_evaluated(job: Job, run: Run) -> bool:
+    """Whether a run is trained for as long, and scored on as many images, as a job asks for."""
     if not run.config_path.is_file():
         return False
     _require_same(job, run)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..run import Run
-from .jobs import Job, has_sample
+from .jobs import Job, lacks_scores_only
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
@@ -44,7 +44,7 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
     try:
         _wait_until_free(run)
         how: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
-        if has_sample(job, run) and run.sample_path.is_file():
+        if lacks_scores_only(job, run):
             from ..sample import rescore_run
 
             rescore_run(run, **how)
