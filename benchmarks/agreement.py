@@ -30,7 +30,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 from scipy import stats
-from timing import machine, told
 
 from qlae.atomic import write_json, write_whole
 from qlae.data import RenderedImages, load_data
@@ -43,7 +42,7 @@ SCORES = {"infom": "InfoM", "infoe": "InfoE", "infoc": "InfoC", "psnr": "PSNR, d
 DRAWN = ("infom", "infoe", "psnr")
 WEIGHTS = ("averaged", "raw")
 SMOOTHED = 500  # updates that a point of the drawn curves is the mean of
-LAST = 1000  # updates whose mean loss is compared
+LAST = 1000  # updates whose loss is compared
 PATIENCE = 5  # seconds in which processes that a signal reached have saved what they have
 
 
@@ -70,15 +69,16 @@ def main() -> None:
 
     runs = [told_run(mode, seed, Run(path), options.steps) for (mode, seed), path in paths.items()]
     judged = judge(runs)
-    where = machine(torch.device(options.device))
-    report(judged, len(options.seeds))
-    print(told(where))
-    content = where | {
+    least = least_loss(options)
+    band = within_band(runs, least)
+    report(judged, band, len(options.seeds))
+    content = trained_on(Run(path) for path in paths.values()) | {
         "model": "qlae",
         "size": options.size,
         "resolution": options.resolution,
-        "least_loss": least_loss(options),
+        "least_loss": least,
         "agreement": judged,
+        "curve_within_band": band,
         "runs": runs,
     }
     options.out.mkdir(parents=True, exist_ok=True)
@@ -135,6 +135,7 @@ def finished(run: Run, steps: int) -> bool:
 def told_run(mode: str, seed: int, run: Run, steps: int) -> dict[str, Any]:
     """What is kept of a run: its scores and its loss curve."""
     results, log = run.results, run.log()
+    last = [row["loss"] for row in log if row["step"] > steps - LAST]
     return {
         "mode": mode,
         "seed": seed,
@@ -142,8 +143,18 @@ def told_run(mode: str, seed: int, run: Run, steps: int) -> dict[str, Any]:
         "steps": steps,
         "seconds": results["seconds"],
         **{weights: {name: results[weights][name] for name in SCORES} for weights in WEIGHTS},
-        "last_loss": statistics.fmean(row["loss"] for row in log if row["step"] > steps - LAST),
+        "loss, last mean": statistics.fmean(last),
+        "loss, last median": statistics.median(last),
         "curve": {key: [row[key] for row in log] for key in ("step", "loss")},
+    }
+
+
+def trained_on(runs: Iterable[Run]) -> dict[str, str]:
+    """The machine and the version of torch that runs were trained with, which need not be those of this call."""
+    results = [run.results for run in runs]
+    return {
+        "machine": ", ".join(dict.fromkeys(str(found["device"]) for found in results)),
+        "torch": ", ".join(dict.fromkeys(str(found["versions"]["torch"]) for found in results)),
     }
 
 
@@ -156,8 +167,16 @@ def judge(runs: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for weights in WEIGHTS
         for name, title in SCORES.items()
     }
-    values["loss at the end"] = {mode: [run["last_loss"] for run in runs if run["mode"] == mode] for mode in MODES}
+    for name in ("loss, last mean", "loss, last median"):
+        values[name] = {mode: [run[name] for run in runs if run["mode"] == mode] for mode in MODES}
     return {name: by_mode | spread(by_mode["eager"], by_mode["fast"]) for name, by_mode in values.items()}
+
+
+def within_band(runs: list[dict[str, Any]], least: float) -> list[float]:
+    """For each fast run the share of its smoothed loss curve that lies between the extremes of the eager ones."""
+    curves = {mode: [smooth(run, least)[1] for run in runs if run["mode"] == mode] for mode in MODES}
+    low, high = np.min(curves["eager"], axis=0), np.max(curves["eager"], axis=0)
+    return [float(np.mean((low <= curve) & (curve <= high))) for curve in curves["fast"]]
 
 
 def spread(eager: list[float], fast: list[float]) -> dict[str, Any]:
@@ -184,7 +203,7 @@ def by_chance(num_eager: int) -> dict[str, float]:
     }
 
 
-def report(judged: dict[str, dict[str, Any]], num_seeds: int) -> None:
+def report(judged: dict[str, dict[str, Any]], band: list[float], num_seeds: int) -> None:
     print(f"{'score':18}{'eager: range':>20}{'mean ± 2 sd':>20}{'fast':>28}   inside: range, 2 sd")
     for name, found in judged.items():
         ends, digits = found["ends"], 2 if name.startswith("PSNR") else 4
@@ -197,12 +216,15 @@ def report(judged: dict[str, dict[str, Any]], num_seeds: int) -> None:
         )
     chances = [f"{num_seeds * chance:.1f}" for chance in by_chance(num_seeds).values()]
     print(f"{'by chance':86}   {', '.join(f'{count} of {num_seeds}' for count in chances)}")
+    shares = " ".join(f"{share:.0%}" for share in band)
+    print(f"of the fast loss curves {shares} lie between the eager ones; by chance {by_chance(num_seeds)['range']:.0%}")
 
 
 def least_loss(options: argparse.Namespace) -> float:
     """What no reconstruction gets below: the mean entropy of the entries of all images, taken as probabilities."""
     images = load_data("shapes3d", resolution=options.resolution, sources=options.sources).images
-    there = images.render_on(options.device) if isinstance(images, RenderedImages) else torch.from_numpy(images[:])
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    there = images.render_on(device) if isinstance(images, RenderedImages) else torch.from_numpy(images[:])
     counts = sum(torch.bincount(part.flatten(), minlength=256) for part in there.split(1000))
     level = np.arange(256) / 255
     entropies = stats.entropy([level, 1 - level])

@@ -77,6 +77,8 @@ def convolutions() -> None:
     for x, out, transposed in ((maps, 32, False), (maps, 32, True), (half, 64, False)):
         narrow_conv.forward(x, numbers(*((32, out) if transposed else (out, 32)), 3, 3), transposed)
         narrow_conv.weight_gradient(numbers(2, out, *x.shape[2:]), x, numbers(out, 32, 3, 3), False)
+    for transposed in (False, True):
+        narrow_conv.forward(numbers(2, 64, 32, 32), numbers(64, 64, 3, 3), transposed)
     narrow_conv.forward(maps, numbers(32, 32, 4, 4), False)
     narrow_conv.forward(half, numbers(32, 32, 4, 4), True)
     narrow_conv.weight_gradient(half, maps, numbers(32, 32, 4, 4), False)

@@ -20,6 +20,14 @@ def one_thread():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """Nothing is left in the user's cache, and nothing is found there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("QLAE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def tiny_data() -> SourceDataset:
     """40 rendered images of 16×16: floor hue and shape."""

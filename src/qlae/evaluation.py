@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from . import kernels
 from .atomic import write_json, write_npz
 from .config import DataConfig
-from .data import SourceDataset, load_again
+from .data import SourceDataset, images_of, load_again
 from .device import pick_device, told_device
 from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
@@ -77,7 +77,7 @@ def evaluate_run(
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = data_of(config.data) if data is None else data
     sample = draw_sample(data, num_samples)
-    images = data.images[sample]
+    images = images_of(data, sample, str(pick_device(device)))
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
     for weights, prefix in PREFIXES.items():
@@ -112,7 +112,7 @@ def scorer(
 ) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:
     """What scores the averaged weights of a checkpoint on the evaluation sample, while the run still trains."""
     sample = draw_sample(data, NUM_SAMPLES)
-    images, sources = data.images[sample], data.sources[sample]
+    images, sources = images_of(data, sample, str(pick_device(device))), data.sources[sample]
 
     def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
         with torch.random.fork_rng(devices=[]), _without_tuning():  # a network of the caller's may draw from torch's

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from qlae.data import cache, keep_on_disk, load_data
+from qlae.data import RenderedImages, cache, images_of, keep_on_disk, load_data
 
 SMALL = {"resolution": 16, "sources": ["wall hue", "shape", "orientation"]}
 
@@ -30,6 +30,20 @@ def test_kept_images_are_found_again(cache_folder):
     assert not isinstance(load_data("shapes3d", resolution=16).images, np.memmap)  # another selection of sources
     with pytest.raises((ValueError, OSError)):
         again.images[0] = 0
+
+
+def test_some_images_come_from_where_they_are_quickest(cache_folder, monkeypatch):
+    data = load_data("shapes3d", **SMALL)
+    rows = np.array([3, 599, 200])
+    rendered = data.images[rows]
+    assert np.array_equal(images_of(data, rows), rendered)
+    asked = []
+    monkeypatch.setattr(RenderedImages, "on", lambda self, device: asked.append(device) or self)
+    assert np.array_equal(images_of(data, rows, "cuda:1"), rendered)
+    assert asked == ["cuda:1"]
+    keep_on_disk(data)
+    monkeypatch.setattr(RenderedImages, "__getitem__", lambda self, rows: pytest.fail("rendered once more"))
+    assert np.array_equal(images_of(data, rows), rendered)
 
 
 def test_drawn_images_are_kept_with_their_sources():

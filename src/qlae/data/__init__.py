@@ -2,7 +2,7 @@
 
 from .dataset import ImageArray, Progress, SourceDataset
 from .loading import data_names, load_again, load_data, prepare_data
-from .rendered import RenderedImages, keep_on_disk
+from .rendered import RenderedImages, images_of, keep_on_disk
 from .sampled import NoisyImages
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "RenderedImages",
     "SourceDataset",
     "data_names",
+    "images_of",
     "keep_on_disk",
     "load_again",
     "load_data",

@@ -114,13 +114,16 @@ class RenderedImages:
             if progress is not None:
                 progress(rows.stop, len(self))
 
+    def on(self, device: str) -> RenderedImages:
+        """The same images, rendered on a device."""
+        return RenderedImages(self.name, self.shape[1], grid=self.grid, points=self.points, device=device)
+
     def render_on(self, device: str, *, progress: Progress | None = None) -> Tensor:
         """All images as a tensor on a device, rendered there: they never pass through the host."""
         import torch
 
-        there = RenderedImages(self.name, self.shape[1], grid=self.grid, points=self.points, device=device)
         out = torch.empty(self.shape, dtype=torch.uint8, device=device)
-        there.fill(out, progress=progress)
+        self.on(device).fill(out, progress=progress)
         return out
 
     @property
@@ -156,6 +159,17 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
         made_with={"renderer": RENDERER_VERSION, "device": images.device.partition(":")[0]},
         sources=None if images.points is None else data.sources,
     )
+
+
+def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu") -> NDArray[np.uint8]:
+    """The images of some rows: where they have to be rendered, on a GPU that is there, else not if they lie on disk."""
+    images = data.images
+    if isinstance(images, RenderedImages) and device.startswith("cuda"):
+        images = images.on(device)
+    elif isinstance(images, RenderedImages):
+        kept = cache.find(data.describe())  # since the data were loaded, as by training on them
+        images = images if kept is None else kept.images
+    return np.asarray(images[rows])
 
 
 def row_indices(rows: Any, count: int) -> NDArray[np.int64]:

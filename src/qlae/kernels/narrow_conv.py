@@ -2,9 +2,11 @@
 
 Each output of a 3×3 convolution takes nine pixels. Libraries fetch them nine times from the cache, and few channels do
 not make enough arithmetic to hide that behind. Here a program goes down the rows of an image and fetches each row once,
-as windows: a pixel with its neighbours to the left and right, which lie side by side in memory. A row's products go to
-all the rows of the output that it touches: those above are completed, those below begun. The next row is fetched
-meanwhile.
+for all that is computed of it: its products go to all the rows of the output that it touches, those above are
+completed, those below begun. The next row is fetched meanwhile.
+
+A row comes as windows, each pixel with its neighbours to the left and right, which lie side by side in memory; or,
+where that would fill up products with zeros, as the pixels, those to their left and those to their right.
 
 Memory is channels last. A tile is a row of pixels, or the same row of several images where one is narrower.
 """
@@ -20,9 +22,17 @@ from torch import Tensor
 from .sums import PROGRAMS, channels_last, sum_rows
 
 PIXELS = 64  # of a tile
-WIDTHS = (32, 64)  # of its rows
-NUM_CHANNELS = 32  # of what windows are taken of
-NUM_OUT = {3: (32, 64), 4: (32,)}  # by a kernel's side: of what comes out, or in a gradient of weights stands still
+
+# What was seen to be faster than a library: a kernel's side, the channels that go over its places and those that come
+# out or, in a gradient of weights, stand still → the widths of rows.
+FORWARD = {
+    (3, 32, 32): (32, 64),
+    (3, 32, 64): (32, 64),
+    (3, 64, 32): (32,),
+    (3, 64, 64): (32,),
+    (4, 32, 32): (32, 64),
+}
+WEIGHTS = {kind: widths for kind, widths in FORWARD.items() if kind[1] == 32}
 
 
 @triton.jit
@@ -63,12 +73,13 @@ def _window(
 
 
 @triton.jit
-def _row(x_ptr, images, row, columns, num_images, first, end, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr):
+def _pixels(x_ptr, images, row, columns, num_images, first, end, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr):
     """(pixels, channels); 0 outside of the images and of the rows that are wanted."""
     channels = tl.arange(0, CHANNELS)
-    there = (images < num_images) & (row >= first) & (row < tl.minimum(end, height))
+    there = (images < num_images) & (row >= tl.maximum(first, 0)) & (row < tl.minimum(end, height))
+    inside = there & (columns >= 0) & (columns < WIDTH)
     starts = _starts(images, row, columns, height, WIDTH, CHANNELS)
-    return tl.load(x_ptr + starts[:, None] + channels[None, :], mask=there[:, None], other=0.0)
+    return tl.load(x_ptr + starts[:, None] + channels[None, :], mask=inside[:, None], other=0.0)
 
 
 @triton.jit
@@ -91,12 +102,18 @@ def _weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, SIDE: 
 
 
 @triton.jit
-def _turned_weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, LENGTH: tl.constexpr):
-    """(length, out) of a row of 3×3 kernels that lie as (channels, side, side, out), turned by half a turn."""
-    k = tl.arange(0, LENGTH)
-    out = tl.arange(0, OUT)
-    places = (k % CHANNELS * 9 + (2 - down) * 3 + (2 - k // CHANNELS)) * OUT
-    return tl.load(weight_ptr + places[:, None] + out[None, :], mask=(k < 3 * CHANNELS)[:, None], other=0.0)
+def _tap_weights(
+    weight_ptr, down: tl.constexpr, right: tl.constexpr, TURNED: tl.constexpr, CHANNELS: tl.constexpr, OUT: tl.constexpr
+):
+    """(channels, out) of one place of 3×3 kernels, which lie as (out, side, side, channels), or turned by half a turn
+    as (channels, side, side, out)."""
+    channels = tl.arange(0, CHANNELS)[:, None]
+    out = tl.arange(0, OUT)[None, :]
+    place: tl.constexpr = down * 3 + right
+    if TURNED:
+        return tl.load(weight_ptr + (channels * 9 + 8 - place) * OUT + out)
+    else:
+        return tl.load(weight_ptr + (out * 9 + place) * CHANNELS + channels)
 
 
 @triton.jit
@@ -125,28 +142,34 @@ def _same(
     ROWS: tl.constexpr,
     PIXELS: tl.constexpr,
 ):
-    LENGTH: tl.constexpr = 4 * CHANNELS
     images, columns, first = _place(tl.program_id(0), bands, WIDTH, ROWS, PIXELS)
-    if TURNED:
-        w0 = _turned_weights(weight_ptr, 0, CHANNELS, OUT, LENGTH)
-        w1 = _turned_weights(weight_ptr, 1, CHANNELS, OUT, LENGTH)
-        w2 = _turned_weights(weight_ptr, 2, CHANNELS, OUT, LENGTH)
-    else:
-        w0 = _weights(weight_ptr, 0, CHANNELS, OUT, 3, LENGTH)
-        w1 = _weights(weight_ptr, 1, CHANNELS, OUT, 3, LENGTH)
-        w2 = _weights(weight_ptr, 2, CHANNELS, OUT, 3, LENGTH)
-    left = columns - 1
+    w00 = _tap_weights(weight_ptr, 0, 0, TURNED, CHANNELS, OUT)
+    w01 = _tap_weights(weight_ptr, 0, 1, TURNED, CHANNELS, OUT)
+    w02 = _tap_weights(weight_ptr, 0, 2, TURNED, CHANNELS, OUT)
+    w10 = _tap_weights(weight_ptr, 1, 0, TURNED, CHANNELS, OUT)
+    w11 = _tap_weights(weight_ptr, 1, 1, TURNED, CHANNELS, OUT)
+    w12 = _tap_weights(weight_ptr, 1, 2, TURNED, CHANNELS, OUT)
+    w20 = _tap_weights(weight_ptr, 2, 0, TURNED, CHANNELS, OUT)
+    w21 = _tap_weights(weight_ptr, 2, 1, TURNED, CHANNELS, OUT)
+    w22 = _tap_weights(weight_ptr, 2, 2, TURNED, CHANNELS, OUT)
+    start = first - 1
     end = first + ROWS + 1
     above = tl.zeros((PIXELS, OUT), tl.float32)  # outputs of the row above the input's, and of its own
     level = tl.zeros((PIXELS, OUT), tl.float32)
-    ahead = _window(x_ptr, images, first - 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
+    left_ahead = _pixels(x_ptr, images, start, columns - 1, num_images, start, end, height, WIDTH, CHANNELS)
+    mid_ahead = _pixels(x_ptr, images, start, columns, num_images, start, end, height, WIDTH, CHANNELS)
+    right_ahead = _pixels(x_ptr, images, start, columns + 1, num_images, start, end, height, WIDTH, CHANNELS)
     for step in range(ROWS + 2):
-        row = first - 1 + step
-        x = ahead
-        ahead = _window(x_ptr, images, row + 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
-        done = tl.dot(x, w2, above)
-        above = tl.dot(x, w1, level)
-        level = tl.dot(x, w0)
+        row = start + step
+        left = left_ahead
+        mid = mid_ahead
+        right = right_ahead
+        left_ahead = _pixels(x_ptr, images, row + 1, columns - 1, num_images, start, end, height, WIDTH, CHANNELS)
+        mid_ahead = _pixels(x_ptr, images, row + 1, columns, num_images, start, end, height, WIDTH, CHANNELS)
+        right_ahead = _pixels(x_ptr, images, row + 1, columns + 1, num_images, start, end, height, WIDTH, CHANNELS)
+        done = tl.dot(right, w22, tl.dot(mid, w21, tl.dot(left, w20, above)))
+        above = tl.dot(right, w12, tl.dot(mid, w11, tl.dot(left, w10, level)))
+        level = tl.dot(right, w02, tl.dot(mid, w01, tl.dot(left, w00)))
         wanted = (row > first) & (row <= height)
         _store_row(out_ptr, done, images, row - 1, columns, num_images, wanted, height, WIDTH, OUT)
 
@@ -256,13 +279,13 @@ def _same_weights(
         end = last + 1
         above = tl.zeros((PIXELS, STILL), still_ptr.dtype.element_ty)
         level = tl.zeros((PIXELS, STILL), still_ptr.dtype.element_ty)
-        below_ahead = _row(still_ptr, images, first, columns, num_images, first, last, height, WIDTH, STILL)
+        below_ahead = _pixels(still_ptr, images, first, columns, num_images, first, last, height, WIDTH, STILL)
         ahead = _window(moving_ptr, images, first - 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
         for step in range(ROWS + 2):
             row = first - 1 + step
             below = below_ahead
             moving = tl.trans(ahead)
-            below_ahead = _row(still_ptr, images, row + 2, columns, num_images, first, last, height, WIDTH, STILL)
+            below_ahead = _pixels(still_ptr, images, row + 2, columns, num_images, first, last, height, WIDTH, STILL)
             ahead = _window(moving_ptr, images, row + 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
             t0 = tl.dot(moving, below, t0)
             t1 = tl.dot(moving, level, t1)
@@ -306,7 +329,7 @@ def _strided_weights(
         last = first + ROWS
         end = 2 * last + 1
         above = tl.zeros((PIXELS, STILL), still_ptr.dtype.element_ty)
-        level_ahead = _row(still_ptr, images, first, columns, num_images, first, last, height, WIDTH, STILL)
+        level_ahead = _pixels(still_ptr, images, first, columns, num_images, first, last, height, WIDTH, STILL)
         upper_ahead = _window(moving_ptr, images, 2 * first - 1, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
         lower_ahead = _window(moving_ptr, images, 2 * first, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH)
         for step in range(ROWS + 1):
@@ -314,7 +337,7 @@ def _strided_weights(
             level = level_ahead
             upper = tl.trans(upper_ahead)
             lower = tl.trans(lower_ahead)
-            level_ahead = _row(still_ptr, images, row + 1, columns, num_images, first, last, height, WIDTH, STILL)
+            level_ahead = _pixels(still_ptr, images, row + 1, columns, num_images, first, last, height, WIDTH, STILL)
             upper_ahead = _window(
                 moving_ptr, images, 2 * row + 1, left, num_images, end, high, WIDE, CHANNELS, 4, LENGTH
             )
@@ -339,7 +362,7 @@ def takes(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int
     """Whether a convolution is faster here than in a library."""
     num_out = weight.shape[1 if transposed else 0]
     width = x.shape[3] if transposed else x.shape[3] // stride[1]
-    return _is_known(weight, stride, padding, width, x, num_out)
+    return _is_known(FORWARD, weight, stride, padding, width, x, num_out)
 
 
 def takes_weights(
@@ -352,18 +375,22 @@ def takes_weights(
 ) -> bool:
     """Whether the gradient of a convolution's weights is faster here than in a library."""
     still, moving = (x, gradient) if transposed else (gradient, x)
-    return _is_known(weight, stride, padding, still.shape[3], moving, still.shape[1])
+    return _is_known(WEIGHTS, weight, stride, padding, still.shape[3], moving, still.shape[1])
 
 
 def _is_known(
-    weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], width: int, moving: Tensor, num_out: int
+    faster: dict[tuple[int, int, int], tuple[int, ...]],
+    weight: Tensor,
+    stride: tuple[int, int],
+    padding: tuple[int, int],
+    width: int,
+    moving: Tensor,
+    num_out: int,
 ) -> bool:
-    kind = (*weight.shape[2:], *stride, *padding)
+    form = (*weight.shape[2:], *stride, *padding)
     return (
-        kind in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1))
-        and width in WIDTHS
-        and moving.shape[1] == NUM_CHANNELS
-        and num_out in NUM_OUT[kind[0]]
+        form in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1))
+        and width in faster.get((form[0], moving.shape[1], num_out), ())
         and moving.dtype == torch.bfloat16
         and _is_measured(moving.device)
     )
