@@ -28,10 +28,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from qlae.atomic import write_json, write_whole
 from qlae.config import RunConfig
-from qlae.data import SourceDataset, load_data
+from qlae.data import SourceDataset, data_config, load_data
 from qlae.model import build_model
 from qlae.presets import resolve
-from qlae.training.launch import data_config
 
 DPI = 150
 GIB = 2**30

@@ -33,9 +33,9 @@ from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
 from timing import Switches, Updates, machine, milliseconds, told, up_to_multiple
 
 from qlae.atomic import write_json
-from qlae.data import SourceDataset, load_data
+from qlae.data import SourceDataset, data_config, load_data
 from qlae.presets import resolve
-from qlae.training.launch import build_state, data_config
+from qlae.training.launch import build_state
 
 ROOT = Path(__file__).parents[1]
 FIRST = "c9751f7"  # the demo as it first was

@@ -6,13 +6,14 @@ import torch
 from torch import nn
 
 from qlae import kernels
+from qlae.data import data_config
 from qlae.data.batches import HostBatches
 from qlae.model import build_model, place
 from qlae.objectives import build_players
 from qlae.presets import MODELS, resolve
 from qlae.run import Run
 from qlae.training import train
-from qlae.training.launch import build_state, data_config
+from qlae.training.launch import build_state
 from qlae.training.state import TrainingState
 from qlae.training.step import GraphStep
 

@@ -4,10 +4,11 @@ import pytest
 import torch
 
 from qlae.config import DataConfig
+from qlae.data import data_config
 from qlae.model import build_model
 from qlae.objectives.weighting import Weighting
 from qlae.presets import resolve
-from qlae.training.launch import build_state, data_config
+from qlae.training.launch import build_state
 
 CPU = torch.device("cpu")
 

@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from qlae.config import DataConfig
+from qlae.data import data_config
 from qlae.presets import MODELS, resolve
 from qlae.training.flat import FlatParameters
-from qlae.training.launch import build_state, data_config
+from qlae.training.launch import build_state
 
 CPU = torch.device("cpu")
 AUTOENCODERS = [name for name, preset in MODELS.items() if preset.objective == "autoencoding"]

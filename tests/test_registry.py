@@ -7,13 +7,12 @@ import pytest
 import torch
 
 import qlae
-from qlae.data import load_data
+from qlae.data import data_config, load_data
 from qlae.latents import ContinuousLatent, DiscreteLatent
 from qlae.presets import MODELS, SIZES, resolve
 from qlae.report import draw_pictures
 from qlae.run import Run
 from qlae.training import checkpoint, train_run
-from qlae.training.launch import data_config
 
 PUBLISHED = (
     *("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae", "qlae", "qlae-global-codebook", "qlae-no-weight-decay"),

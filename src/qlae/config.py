@@ -102,6 +102,11 @@ class RunConfig:
             _require_whole(name, value, at_least=1)
         for value in self.latent.values_each:
             _require_whole("num_values", value, at_least=1)
+        if len(self.latent.values_each) != self.latent.num_latents:
+            raise ValueError(
+                f"num_values has {len(self.latent.values_each)} entries for {self.latent.num_latents} latents; "
+                "give one number, or one a latent"
+            )
         _require_whole("warm_up", self.warm_up, at_least=0)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
             raise ValueError(f"seed must be a whole number from 0 to 2^62, got {self.seed!r}")
@@ -137,6 +142,15 @@ class RunConfig:
         known = self.data.checksum is not None and other.data.checksum is not None
         keys = [key for key in mine | theirs if key != "steps" and (known or key != "data.checksum")]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
+
+
+def require_resolution(resolution: int) -> None:
+    """An error for images that the paper's networks cannot take."""
+    if resolution < 8 or resolution.bit_count() != 1:
+        raise ValueError(
+            f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
+            "resize the images or render them at one of these"
+        )
 
 
 def _require_whole(name: str, value: Any, *, at_least: int) -> None:

@@ -25,7 +25,7 @@ from .model import CHUNK, Model, Networks, to_float
 from .pretrained import is_pretrained
 from .progress import progress_bar
 from .run import Run
-from .sample import PREFIXES, Arrays, check_scoring, score_sample, score_weights, versions
+from .sample import PREFIXES, Arrays, as_before, check_scoring, score_sample, score_weights, versions
 from .training import checkpoint
 
 NUM_SAMPLES = 10_000
@@ -42,9 +42,9 @@ def evaluate_run(
     data: SourceDataset | None = None,
     networks: Networks | None = None,
     device: str = "auto",
-    num_samples: int = NUM_SAMPLES,
-    protocol: str = "paper",
-    metrics: str | Sequence[str] = ("infomec",),
+    num_samples: int | None = None,
+    protocol: str | None = None,
+    metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
     show: bool = True,
@@ -56,10 +56,10 @@ def evaluate_run(
         data: what it was trained on; read from the run's config if not given.
         networks: the encoder and the decoder, where it was trained with networks of your own.
         device: where the model runs.
-        num_samples: images to score on, drawn without replacement.
-        protocol: of InfoMEC; see ``qlae.metrics.infomec``.
+        num_samples: images to score on, drawn without replacement; as many as before, or 10,000, by default.
+        protocol: of InfoMEC; see ``qlae.metrics.infomec``. As before, or the paper's, by default.
         metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or
-            ``"all"``.
+            ``"all"``. Those that were computed before, or InfoMEC alone, by default.
         bootstrap: half samples from which the averaged weights get a 95% interval for each score, and beside them a
             curve of the scores against the sample size; 200 are plenty.
         jobs: processes for these, and threads for DCI; -1 for all cores.
@@ -68,8 +68,12 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    check_scoring(protocol, metrics, bootstrap, jobs)
     run = run if isinstance(run, Run) else Run.open(run)
+    before = run.results_so_far
+    protocol, metrics = as_before(before, protocol, metrics)
+    if num_samples is None:
+        num_samples = NUM_SAMPLES if before is None else max(before["num_samples"], 2)
+    check_scoring(protocol, metrics, bootstrap, jobs)
     config = run.config
     saved = checkpoint.load(run.path)
     if saved is None:
@@ -87,7 +91,7 @@ def evaluate_run(
             if weights == "averaged":
                 pictures = make_pictures(model, images, found)
         arrays |= {prefix + name: array for name, array in found.items()}
-    scores = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
+    scores, warned = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
 
     results = {
         "model": config.model,
@@ -99,6 +103,7 @@ def evaluate_run(
         "device": told_device(pick_device(device)),
         "num_samples": len(sample),
         **scores,
+        "warnings": warned,
         "versions": versions() | {"torch": torch.__version__},
     }
     write_npz(run.sample_path, **arrays)

@@ -47,7 +47,7 @@ def model_from(
     model = build_model(config, networks)
     # Buffers, such as the running statistics of a batch norm, have no average: they come from the raw weights.
     model.load_state_dict(_named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]))
-    results = run.results if run.results_path.is_file() else {}
+    results = run.results_so_far or {}
     scored = results.get("steps") == saved.state["step"]  # else it went on after it was scored
     return _ready(model, Origin(config, weights, results if scored else {}), device)
 

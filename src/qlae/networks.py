@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .config import require_resolution
 from .norms import leaky_norm
 from .operations import conv_norm, linear, pixel_conv
 
@@ -66,12 +67,7 @@ SMALL_GAN = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_s
 
 def num_blocks(resolution: int, patch: int = 1) -> int:
     """k of a resolution 4·2^k, k ≥ 1, counted in patches; an error for every other number."""
-    halvings = resolution.bit_length() - 1
-    if resolution < 2 * START_RESOLUTION or 1 << halvings != resolution:
-        raise ValueError(
-            f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
-            "resize the images or render them at one of these"
-        )
+    require_resolution(resolution)
     return (resolution // (START_RESOLUTION * patch)).bit_length() - 1
 
 

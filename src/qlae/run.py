@@ -84,6 +84,19 @@ class Run:
             raise self._damaged(self.results_path, "it holds no scores")
         return results
 
+    @property
+    def results_so_far(self) -> dict[str, Any] | None:
+        """The scores; None if there are none yet, or they are damaged and an evaluation has to write them anew."""
+        try:
+            return self.results
+        except ValueError:
+            return None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is anything in it that could be lost: a checkpoint, or results."""
+        return any((self.path / name).exists() for name in ("checkpoint.json", "previous.json", self.results_path.name))
+
     def arrays(self, path: Path) -> dict[str, NDArray[Any]]:
         """The arrays of one of the run's ``.npz`` files."""
         if not path.is_file():
@@ -109,12 +122,12 @@ class Run:
         return rows
 
     def require_free(self, config: RunConfig) -> None:
-        """An error unless the directory is new, empty, or holds a run of this config.
+        """An error unless the directory is new, empty, or holds a run of this config, or one that never got anywhere.
 
         The same config with another number of steps is the same run, to go on for longer.
         """
         if self.config_path.is_file():
-            difference = self.config.difference(config)
+            difference = self.config.difference(config) if self.is_begun else {}
             if difference:
                 told = "; ".join(f"{key} is {old!r}, asked for {new!r}" for key, (old, new) in difference.items())
                 raise ValueError(f"{self.path} holds another run: {told}. Choose another --out, or ask for the same")

@@ -7,6 +7,7 @@ begin with ``raw_``.
 
 import os
 import platform
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from .run import Run
 
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
+SCORE_OF = {"infomec": "infom", "dci": "d"}  # by which to see that a metric was computed; others go by their names
 OTHERS = ("d", "c", "i", *METRICS[2:])  # scores that do not depend on InfoMEC's protocol
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 
@@ -34,8 +36,8 @@ Arrays = dict[str, NDArray[Any]]  # by name: of the whole sample, or the `PARTS`
 def rescore_run(
     run: Run | str | os.PathLike[str],
     *,
-    protocol: str = "paper",
-    metrics: str | Sequence[str] = ("infomec",),
+    protocol: str | None = None,
+    metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
     show: bool = True,
@@ -51,37 +53,53 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is written anew.
     """
-    check_scoring(protocol, metrics, bootstrap, jobs)
     run = run if isinstance(run, Run) else Run.open(run)
-    results, arrays = run.results, run.arrays(run.sample_path)
+    results = run.results
+    protocol, metrics = as_before(results, protocol, metrics)
+    check_scoring(protocol, metrics, bootstrap, jobs)
+    arrays = run.arrays(run.sample_path)
     _require_together(run, results, arrays)
-    scores = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
+    scores, warned = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
     kept = (*OTHERS, "psnr") + (RESAMPLED if protocol == results["protocol"] else ())
     scores = {
         weights: {name: results[weights][name] for name in kept if name in results[weights]} | told
         for weights, told in scores.items()
     }
-    results |= {"protocol": protocol, **scores, "versions": results["versions"] | versions()}
+    results |= {"protocol": protocol, **scores, "warnings": warned, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
 
 
-def score_sample(arrays: Arrays, *, bootstrap: int = 0, **how: Any) -> dict[str, dict[str, Any]]:
-    """The scores of both sets of weights, by the arrays of ``sample.npz``; intervals for the averaged ones only.
+def as_before(
+    results: dict[str, Any] | None, protocol: str | None, metrics: str | Sequence[str] | None
+) -> tuple[str, str | Sequence[str]]:
+    """What is not said: as a run was scored before, or, if it never was, InfoMEC alone by the paper's protocol."""
+    before = results or {"protocol": "paper", "averaged": {}}
+    found = tuple(metric for metric in METRICS if SCORE_OF.get(metric, metric) in before["averaged"])
+    return protocol or before["protocol"], (found or ("infomec",)) if metrics is None else metrics
+
+
+def score_sample(arrays: Arrays, *, bootstrap: int = 0, **how: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The scores of both sets of weights, by the arrays of ``sample.npz``, and what was warned of.
 
     Args:
         arrays: by name, with ``sources``.
-        bootstrap, how: as for `score_weights`.
+        bootstrap: intervals for the averaged weights only.
+        how: as for `score_weights`.
     """
-    return {
-        weights: score_weights(
-            arrays["sources"],
-            {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays},
-            bootstrap=bootstrap if weights == "averaged" else 0,
-            **how,
-        )
-        for weights, prefix in PREFIXES.items()
-    }
+    scores: dict[str, dict[str, Any]] = {}
+    warned: list[str] = []
+    for weights, prefix in PREFIXES.items():
+        found = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            scores[weights] = score_weights(
+                arrays["sources"], found, bootstrap=bootstrap if weights == "averaged" else 0, **how
+            )
+        for warning in caught:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        warned += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in caught)
+    return scores, warned
 
 
 def score_weights(

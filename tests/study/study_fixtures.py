@@ -29,6 +29,10 @@ class InlineEngine:
     """Carries out jobs one after another, here; notes their names, and may be stopped after some."""
 
     num_workers = 1
+    kind = "cpu"
+
+    def told(self):
+        return "the process itself"
 
     def __init__(self, stop_after: int | None = None):
         self.stop_after, self.names = stop_after, []

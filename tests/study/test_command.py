@@ -27,7 +27,7 @@ def test_a_dry_run_tells_every_run_and_does_nothing(tmp_path, capsys):
     assert "   shapes3d/qlae/weight-decay-0.1-s0  2,500 updates" in out
     assert "   isaac3d/qlae/(selected value)-s4  2,500 updates" in out
     assert "66 runs" in out
-    assert "with 2 worker(s)" in out
+    assert "with 2 workers, 1 CPU thread each" in out
     assert not (tmp_path / "x").exists()
 
 

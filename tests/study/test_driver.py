@@ -2,12 +2,15 @@
 
 import io
 import json
+import re
+import shutil
 import warnings
 
 import pytest
 from rich.console import Console
 from study_fixtures import InlineEngine, tiny_plan
 
+import qlae
 from qlae.study import StudyFolder, is_study, run_study
 from qlae.study.dry_run import told_plan
 from qlae.study.selection import select
@@ -45,7 +48,7 @@ def test_stages_go_tune_select_rerun(finished):
 
 def test_a_finished_study_runs_nothing_again(finished):
     out, _, index = finished
-    assert told_plan(tiny_plan(), out, 1, "cpu").endswith("6 runs, 6 of them known to be finished")
+    assert told_plan(tiny_plan(), out, InlineEngine()).endswith("6 runs, 6 of them known to be finished")
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
@@ -73,7 +76,7 @@ def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
     (results_path,) = out.glob("runs/*/*/*/results.json")
     before = json.loads(results_path.read_text())
     (results_path.parent / "checkpoint.safetensors").unlink()
-    told_before = told_plan(tiny_plan(**alone, metrics=["dci"]), out, 1, "cpu")
+    told_before = told_plan(tiny_plan(**alone, metrics=["dci"]), out, InlineEngine())
     assert "shapes3d/qlae/s1  20 updates  trained, to be scored\n" in told_before
     assert "1 runs, 0 of them known to be finished\nRoughly 0 s for the others" in told_before
     engine = InlineEngine()
@@ -171,16 +174,89 @@ def test_status_tells_the_state(finished):
     changed = folder.index
     changed.runs["shapes3d/ae/s1"].state = "running"  # as a killed driver leaves it
     folder.write_index(changed)
-    assert "Nobody is running it now. To go on: qlae study" in told(status(folder))
+    results = folder.run("shapes3d/ae/s1").results_path
+    results.rename(results.with_name("aside"))
+    text = told(status(folder))
+    assert "0 running, 0 failed, 1 waiting" in text
+    assert "of work left" in text
+    assert "Nobody is running it now. To go on: qlae study" in text
+    results.with_name("aside").rename(results)
+    folder.index_path.unlink()
+    assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", told(status(folder)))
+    folder.write_index(index)
     with pytest.raises(ValueError, match=r"is not a study: it has no study\.json"):
         StudyFolder.open(out / "runs")
 
 
-def test_a_damaged_index_says_what_to_do(finished):
-    out, _, _ = finished
+def test_a_damaged_index_is_done_without(finished):
+    out, _, index = finished
     path = StudyFolder(out).index_path
     kept = path.read_text()
-    path.write_text(json.dumps({"runs": {"a": {"oops": 1}}, "selected": {}}))
-    with pytest.raises(ValueError, match="delete it: finished runs are found without it"):
-        _ = StudyFolder(out).index
+    for content in (json.dumps({"runs": {"a": {"oops": 1}}, "selected": {}}), "{", "[]"):
+        path.write_text(content)
+        with pytest.warns(UserWarning, match=r"index\.json cannot be read .*; going by the run directories"):
+            assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", told(status(StudyFolder(out))))
+        with pytest.warns(UserWarning, match="going by the run directories"):
+            assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)
     path.write_text(kept)
+
+
+def test_what_was_scored_otherwise_or_damaged_is_named_and_done_again(tmp_path):
+    plan = tiny_plan(tune=False, models=["qlae", "ae"])
+    folder = StudyFolder(tmp_path / "x")
+    run_study(plan, folder.path, InlineEngine())
+    names = [f"shapes3d/{model}/s{seed}" for model in ("qlae", "ae") for seed in (1, 2)]
+    right = {name: folder.run(name).results for name in names}
+    damaged, otherwise, gone, _ = names
+    folder.run(damaged).results_path.write_text("{")
+    qlae.evaluate(folder.run(otherwise), num_samples=30, show=False)
+    shutil.rmtree(folder.run(gone).path)
+    text = told(status(folder))
+    assert f"to be done again {damaged}: its results cannot be read" in text
+    assert f"to be done again {otherwise}: scored on 30 samples, the plan says 40" in text
+    assert "1 done, 0 running, 0 failed, 3 waiting" in text
+    engine = InlineEngine()
+    run_study(plan, folder.path, engine)
+    assert sorted(engine.names) == sorted([damaged, otherwise, gone])
+    for name, results in right.items():
+        assert folder.run(name).results["averaged"] == results["averaged"]
+
+
+def test_a_run_that_failed_at_once_does_not_hold_up_a_better_plan(tmp_path):
+    bad = tiny_plan(tune=False, rerun_seeds=1, models={"ae": {"learning_rate": 1e30}})
+    index = run_study(bad, tmp_path / "x", InlineEngine())
+    assert set(states(index).values()) == {"failed"}
+    good = tiny_plan(tune=False, rerun_seeds=1, models={"ae": {"learning_rate": 1e-3}})
+    assert set(states(run_study(good, tmp_path / "x", InlineEngine())).values()) == {"failed"}  # until it is asked for
+    index = run_study(good, tmp_path / "x", InlineEngine(), retry_failed=True)
+    assert set(states(index).values()) == {"done"}
+
+
+def test_another_plan_for_a_folder_tells_what_it_leaves_out(finished):
+    out, _, index = finished
+    with pytest.warns(UserWarning, match="holds finished runs that the plan does not name.*: shapes3d/qlae"):
+        run_study(tiny_plan(models={"ae": {"grid": []}}), out, InlineEngine())
+    assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": ["shapes4d"]}, r"data\.shapes4d: .*shapes3d"),
+        ({"data": {"mine": {"path": "/nowhere/at/all"}}}, r"data\.mine: /nowhere/at/all does not exist"),
+        ({"data": {"shapes3d": {"sources": ["colour"]}}}, r"data\.shapes3d: .*colour"),
+        ({"data": {"shapes3d": {"resolution": 17}}}, r"data\.shapes3d: the networks take square images .*got 17"),
+        ({"steps": -5}, r"models\.qlae: steps must be .*-5"),
+        ({"models": {"beta-vae": {"weights": {"klx": 1.0}}}}, r"models\.beta-vae: .*klx"),
+        ({"models": {"qlae": {"num_values": [3, 4]}}}, r"models\.qlae: num_values has 2 entries for 4 latents"),
+    ],
+)
+def test_what_could_only_fail_is_an_error_before_anything_runs(tmp_path, changes, message):
+    plan = tiny_plan(**changes)
+    for attempt in (
+        lambda: told_plan(plan, tmp_path / "x", InlineEngine()),
+        lambda: run_study(plan, tmp_path / "x", InlineEngine()),
+    ):
+        with pytest.raises(ValueError, match=message):
+            attempt()
+    assert not (tmp_path / "x").exists()

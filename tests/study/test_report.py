@@ -1,6 +1,7 @@
 """The report of a study, from run directories made by hand: every number can be told beforehand."""
 
 import csv
+import dataclasses
 import json
 import math
 import re
@@ -14,7 +15,9 @@ from PIL import Image
 from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.atomic import write_json, write_npz
+from qlae.data import data_config, load_data
 from qlae.metrics import infomec
+from qlae.presets import resolve
 from qlae.report import report_study
 from qlae.report.aggregate import AGGREGATED, Cell, bold, summarise
 from qlae.report.correlations import between_metrics, between_published_metrics, spearman, with_published
@@ -24,7 +27,8 @@ from qlae.report.vignettes import by_bins, by_depth, by_neighbours
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.folder import Entry, Index
 
-SEEDS = (2, 3, 4)
+SEEDS = (2, 3, 4)  # of the plan's 2 to 5
+STEPS = 30_000
 INFOM = {  # of each seed
     ("shapes3d", "qlae"): (0.90, 0.95, 1.00),
     ("shapes3d", "ae"): (0.40, 0.41, 0.42),
@@ -48,14 +52,18 @@ def write_run(folder, name, data, model, seed, infom):
     write_npz(run.pictures_path, interventions=random.integers(0, 255, (2, 4, 6, 8, 8, 3), dtype=np.uint8))
     scores = {"infom": infom, "infoe": infom, "infoc": 1 - infom, "d": infom**2, "i": 0.5, "c": infom, "psnr": 30.0}
     latent = {"active_latents": [True] * 4 + [False] * 2, "informative_latents": [True] * 3 + [False, True, False]}
-    facts = {"name": data, "origin": "rendered", "resolution": 64, "num_images": 480_000}
+    rendered = load_data(data)
+    run.write_config(resolve(model, data_config(rendered), len(rendered.source_names), steps=STEPS, seed=seed))
     write_json(
         run.results_path,
         {
             "model": model,
-            "data": facts | {"source_names": ["hue", "scale", "shape"]},
+            "data": rendered.describe() | {"source_names": ["hue", "scale", "shape"]},
+            "protocol": "paper",
+            "num_samples": 10_000,
             "seed": seed,
-            "steps": 30_000,
+            "steps": STEPS,
+            "warnings": ["averaged weights: a <warning>"] if (model, seed) == ("ae", 2) else [],
             "averaged": scores | latent | {"nmi": random.random((3, 6)).tolist()},
         },
     )
@@ -64,7 +72,8 @@ def write_run(folder, name, data, model, seed, infom):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     study = StudyFolder(tmp_path_factory.mktemp("study") / "made")
-    content = {"tune": False, "rerun_seeds": 3, "data": ["shapes3d", "isaac3d"], "models": ["ae", "beta-vae", "qlae"]}
+    content = {"tune": False, "rerun_seeds": 4, "data": ["shapes3d", "isaac3d"], "models": ["ae", "beta-vae", "qlae"]}
+    content["steps"] = STEPS
     study.write_plan(Plan.from_content(content, name="made"))
     runs = {}
     for (data, model), values in INFOM.items():
@@ -72,7 +81,7 @@ def folder(tmp_path_factory):
             name = f"{data}/{model}/s{seed}"
             write_run(study, name, data, model, seed, infom)
             runs[name] = Entry("rerun", data, model, None, seed, "done", 60.0)
-    runs["shapes3d/ae/s9"] = Entry("rerun", "shapes3d", "ae", None, 9, "failed", error="ValueError: <no> luck")
+    runs["shapes3d/ae/s5"] = Entry("rerun", "shapes3d", "ae", None, 5, "failed", error="ValueError: <no> luck")
     study.write_index(Index(runs))
     return study
 
@@ -125,7 +134,8 @@ def test_tables_hold_published_numbers_and_differences(folder):
     assert r"\multicolumn{5}{c}{shapes3d}" in latex
     assert r"$\mathbf{0.95 \pm 0.12}$ {\tiny $(0.95, +0.00)$}" in latex
     assert latex.count(r"\midrule") == 1
-    rows = list(csv.DictReader(to_csv([tables["isaac3d"]]).splitlines()))
+    rows = list(csv.DictReader(to_csv(tables["isaac3d"], {"isaac3d": "rendered"}).splitlines()))
+    assert {row["origin"] for row in rows} == {"rendered"}
     (row,) = [row for row in rows if (row["model"], row["score"]) == ("qlae", "infom")]
     assert (row["mean"], row["num_seeds"], row["bold"], row["published"]) == ("0.75", "3", "1", "0.78")
     assert float(row["ci95"]) == pytest.approx(HALF, rel=1e-5)
@@ -167,12 +177,78 @@ def test_the_page_is_whole_and_needs_no_network(folder):
     assert text.count("data:image/png;base64,") == 3 + 2  # vignettes, one sheet a data set
     assert "Rendered data and the real sets are not the same" in text
     assert "ValueError: &lt;no&gt; luck" in text
+    assert "averaged weights: a &lt;warning&gt;" in text
+    assert "over 3 seeds." in text
     assert "interventions-shapes3d.png" in {file.name for file in path.parent.iterdir()}
     assert "qlae beside beta-vae" in text  # the best of the prior methods
     names = {file.name for file in path.parent.iterdir()}
     for table in ("main-infomec", "main-dci", "shapes3d", "isaac3d"):
         assert {f"{table}.md", f"{table}.tex", f"{table}.csv"} <= names
+    for name in ("main-dci.md", "main-dci.tex"):  # each stands alone
+        assert "Rendered data and the real sets are not the same" in (path.parent / name).read_text()
     assert len(json.loads((path.parent / "correlations.json").read_text())) == 6 + 7 * 3
+
+
+def copied(folder, tmp_path):
+    shutil.copytree(folder.path, tmp_path / "copy")
+    return StudyFolder(tmp_path / "copy")
+
+
+def test_without_its_index_a_study_has_the_same_report(folder, tmp_path):
+    study = copied(folder, tmp_path)
+    before = report_study(study, show=False).read_text()
+    study.index_path.unlink()
+    assert report_study(study, show=False).read_text().replace("0 failed", "1 failed") == before.replace(
+        before[before.index("<div class=wide><table><thead><tr>\n<th>failed run") : before.index("luck</td></tr>")]
+        + "luck</td></tr>\n</tbody></table></div>",
+        "",
+    ).replace("5 to come", "6 to come")
+
+
+def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, tmp_path):
+    study = copied(folder, tmp_path)
+    study.run("shapes3d/qlae/s2").results_path.write_text("{")
+    results = study.run("shapes3d/ae/s3").results
+    write_json(study.run("shapes3d/ae/s3").results_path, results | {"num_samples": 500})
+    shutil.rmtree(study.run("isaac3d/qlae/s4").path)
+    text = report_study(study, show=False).read_text()
+    assert "shapes3d/qlae/s2</td><td class=text>its results cannot be read" in text
+    assert "shapes3d/ae/s3</td><td class=text>scored on 500 samples, the plan says 10,000" in text
+    assert "over 3 seeds, fewer where it says n." in text
+    summary = summarise(study)
+    assert summary.cell("shapes3d", "qlae", "infom").values == pytest.approx((0.95, 1.0))
+    assert summary.cell(AGGREGATED, "qlae", "infom").values == pytest.approx((0.85,))  # of seed 3 alone
+    (table,) = [table for table in study_tables(summary) if table.name == "shapes3d"]
+    assert re.search(r"\| qlae \| \*\*0\.9[78] ± 0\.32\*\* n = 2 \(0\.95, \+0\.0[23]\) \|", to_markdown(table))
+    assert "| beta-vae | 0.61 ± 0.02 (0.59, +0.02) |" in to_markdown(table)
+    (study.run("shapes3d/beta-vae/s3").path / "pictures.npz").unlink()
+    with pytest.warns(UserWarning, match="no interventions on shapes3d: .*has no pictures.npz"):
+        assert report_study(study, show=False).is_file()
+
+
+def test_a_report_takes_back_what_is_no_longer_true_and_nothing_else(folder, tmp_path):
+    study = copied(folder, tmp_path)
+    report = report_study(study, show=False).parent
+    (report / "mine.md").write_text("my notes")
+    content = study.plan.content | {"data": ["isaac3d"]}
+    study.write_plan(Plan.from_content(content, name="made"))
+    report_study(study, show=False)
+    names = {file.name for file in report.iterdir()}
+    assert {"mine.md", "isaac3d.md"} <= names
+    assert not {"shapes3d.md", "interventions-shapes3d.png"} & names
+
+
+def test_what_goes_by_a_name_of_the_papers_and_is_something_else_has_no_published_number(folder):
+    summary = summarise(folder)
+    assert summary.published_mean("shapes3d", "qlae", "infom") == 0.95
+    other = folder.plan.content | {"models": {"qlae": {"model": "ae"}}}
+    assert (
+        dataclasses.replace(summary, plan=Plan.from_content(other)).published_mean("shapes3d", "qlae", "infom") is None
+    )
+    other = folder.plan.content | {"data": {"shapes3d": {"name": "isaac3d"}}}
+    assert (
+        dataclasses.replace(summary, plan=Plan.from_content(other)).published_mean("shapes3d", "qlae", "infom") is None
+    )
 
 
 def test_reporting_does_not_load_torch(folder):

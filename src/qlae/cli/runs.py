@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .arguments import DataOptions, Directory, OptionalFloat, OptionalInt, OptionalPath, load, weight
+from .arguments import DataOptions, Directory, OptionalFloat, OptionalInt, OptionalName, OptionalPath, load, weight
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,12 @@ class Evaluate:
     """The run directory."""
     from_sample: bool = False
     """Score the sample of the last evaluation again, which needs neither the model nor the images."""
-    num_samples: int = 10_000
-    """Images to score on."""
-    protocol: str = "paper"
-    """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
-    metrics: tuple[str, ...] = ("infomec",)
-    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all."""
+    num_samples: OptionalInt = None
+    """Images to score on; as many as before, or 10,000 the first time."""
+    protocol: OptionalName = None
+    """InfoMEC protocol: paper, official-train, official-standalone or tripod; as before, or paper the first time."""
+    metrics: tuple[str, ...] = ()
+    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all; as before, or infomec the first time."""
     bootstrap: int = 0
     """Half samples for 95% intervals of each score, and a curve of scores against the sample size; 200 are plenty."""
     jobs: int = 1
@@ -125,13 +125,13 @@ class Evaluate:
         run = Run.open(self.run)
         how: dict[str, Any] = {
             "protocol": self.protocol,
-            "metrics": self.metrics,
+            "metrics": self.metrics or None,
             "bootstrap": self.bootstrap,
             "jobs": self.jobs,
             "show": not self.quiet,
         }
         if self.from_sample:
-            if self.num_samples != Evaluate.num_samples:
+            if self.num_samples is not None:
                 raise ValueError(
                     f"--from-sample scores the sample that is there, and --num-samples {self.num_samples} asks for "
                     "another: leave one of them out"

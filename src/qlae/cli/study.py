@@ -117,4 +117,4 @@ class Study:
     def _tell(self, plan: "Plan", out: Path) -> None:
         from ..study.dry_run import told_plan
 
-        Console(soft_wrap=True, highlight=False).print(told_plan(plan, out, self.workers, self.device), markup=False)
+        Console(soft_wrap=True, highlight=False).print(told_plan(plan, out, self._engine()), markup=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..config import DataConfig
 from ..names import require_known
 from . import cache
 from .dataset import Progress, SourceDataset
@@ -119,6 +120,19 @@ def load_again(
     if "correlated" in arguments:
         arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
     return load_data(name, resolution=resolution, progress=progress, **arguments)
+
+
+def data_config(data: SourceDataset) -> DataConfig:
+    """What a config says of a data set, from which `load_again` makes it again."""
+    return DataConfig(
+        name=data.name,
+        resolution=data.resolution,
+        origin=data.origin,
+        num_images=len(data),
+        source_names=data.source_names,
+        recipe=data.recipe,
+        checksum=data.checksum,
+    )
 
 
 def _recipe(**arguments: Any) -> dict[str, Any]:

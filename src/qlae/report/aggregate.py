@@ -14,6 +14,7 @@ from scipy import stats
 
 from ..presets import MODELS
 from ..run import Run
+from ..study.driver import current
 from ..study.folder import Entry, Index, StudyFolder
 from ..study.plan import Plan
 from .published import METRICS, published
@@ -93,19 +94,34 @@ class Summary:
         return group.cell(score) if group else None
 
     def published_mean(self, data: str, model: str, score: str) -> float | None:
-        """The paper's number beside a cell; of ``"aggregated"``, its mean over this study's data sets."""
+        """The paper's number beside a cell; of ``"aggregated"``, its mean over this study's data sets.
+
+        Something else under a label of the paper's has none.
+        """
+        if any(one.name != one.label for one in self.plan.models if one.label == model):
+            return None
         names = self.data if data == AGGREGATED else [data]
+        if any(one.name != one.label for one in self.plan.data if one.label in names):
+            return None
         found = [published().get((name, model, score)) for name in names]
         return fmean(cell.mean for cell in found if cell) if found and all(found) else None
 
-    def origins(self) -> list[str]:
-        """What each data set was, such as ``shapes3d (rendered, 64×64, 480,000 images)``."""
-        told = {}
-        for (label, _), group in self.groups.items():
-            facts = group.results[0]["data"]
-            side = facts["resolution"]
-            told[label] = f"{label} ({facts['origin']}, {side}×{side}, {facts['num_images']:,} images)"
-        return [told[label] for label in self.data]
+    @property
+    def num_seeds(self) -> int:
+        """Of the group that has most."""
+        return max(len(group.results) for group in self.groups.values())
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What results say of each data set, by label."""
+        return {
+            label: next(group.results[0]["data"] for key, group in self.groups.items() if key[0] == label)
+            for label in self.data
+        }
+
+    def origins(self) -> dict[str, str]:
+        """Whether each data set is ``"rendered"`` or ``"real"``, by label; ``"aggregated"`` may be both."""
+        found = {label: str(facts["origin"]) for label, facts in self.facts().items()}
+        return found | {AGGREGATED: " and ".join(sorted(set(found.values())))}
 
     def _aggregated(self, model: str, score: str) -> Cell | None:
         groups = [self.groups.get((data, model)) for data in self.data]
@@ -121,7 +137,8 @@ class Summary:
 
 def summarise(folder: StudyFolder) -> Summary:
     """Read a study's run directories."""
-    plan, index = folder.plan, folder.index
+    plan = folder.plan
+    index = current(plan, folder, folder.index, strict=False)
     groups = {}
     for data in plan.data:
         for model in plan.models:

@@ -18,6 +18,7 @@ PRIOR = ("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae")
 TITLES = {
     "infom": "InfoM",
     "infoe": "InfoE",
+    "infoe_scalar": "InfoE, codes as numbers",
     "infoc": "InfoC",
     "d": "D",
     "i": "I",

@@ -1,6 +1,8 @@
 """The report of a study: tables, figures and one page, all from its run directories, without torch."""
 
 import io
+import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,20 +11,20 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from ..atomic import write_bytes, write_json
 from ..progress import progress_bar
 from ..study.folder import StudyFolder
 from . import vignettes as vignette
-from .aggregate import Summary, summarise
+from .aggregate import AGGREGATED, Summary, summarise
 from .correlations import Correlation, between_metrics, between_published_metrics, to_rows, with_published
+from .files import ReportFiles
 from .page import Section, page, paragraph, picture, plain_table
 from .qualitative import compared, qualitative
 from .tables import ResultsTable, study_tables, to_csv, to_html, to_latex, to_markdown
 
 DPI = 150
 CELLS = (
-    "Mean ± half of the 95% t-interval over seeds; in brackets the published mean and the difference. Bold: the "
-    "interval overlaps the one with the highest end, autoencoders and GANs apart."
+    "In brackets the published mean and the difference. Bold: the interval overlaps the one with the highest end, as "
+    "in the paper, autoencoders and GANs apart."
 )
 INFORMATIVE = (
     "Informative: of the latents that InfoM counts, the share that tells more of some source than shuffled samples "
@@ -37,20 +39,20 @@ NOT_THE_SAME = (
 def report_study(folder: StudyFolder, *, show: bool = True) -> Path:
     """Write the report of what a study has finished so far; the page."""
     summary = summarise(folder)
-    out = folder.report_path
-    out.mkdir(exist_ok=True)
+    files = ReportFiles(folder.report_path)
     with progress_bar("reporting", 3 + len(summary.data), show=show) as report:
         tables = study_tables(summary)
-        _write_tables(out, tables, summary)
+        _write_tables(files, tables, summary)
         report(1, note="correlations")
         inner, outer = [*between_metrics(summary), *between_published_metrics()], with_published(summary)
-        write_json(out / "correlations.json", [found.__dict__ for found in (*inner, *outer)])
+        correlations = json.dumps([found.__dict__ for found in (*inner, *outer)], indent=2) + "\n"
+        files.write("correlations.json", correlations.encode())
         report(2, note="vignettes")
-        figures = _draw_vignettes(out, summary)
+        figures = _draw_vignettes(files, summary)
         report(3, note="interventions")
         sheets: dict[str, tuple[bytes, str]] = {}
         for number, data in enumerate(summary.data):
-            sheets |= _draw_qualitative(out, summary, data)
+            sheets |= _draw_qualitative(files, summary, data)
             report(4 + number, note=data)
     sections = [
         Section("tables", "Tables", _told_tables(tables)),
@@ -59,52 +61,73 @@ def report_study(folder: StudyFolder, *, show: bool = True) -> Path:
         *([Section("interventions", "What the latents mean", _told_sheets(sheets))] if sheets else []),
         Section("runs", "Tuning and runs", _told_runs(summary)),
     ]
-    path = out / "index.html"
-    write_bytes(path, page(f"Study: {summary.plan.name}", _intro(summary), sections).encode())
+    path = files.write("index.html", page(f"Study: {summary.plan.name}", _intro(summary), sections).encode())
+    files.forget_others()
     return path
 
 
 def notes(summary: Summary) -> list[str]:
     """What a reader of the tables must know, in plain sentences."""
-    used = sorted({origin for group in summary.groups.values() for origin in (group.results[0]["data"]["origin"],)})
     steps = sorted({result["steps"] for group in summary.groups.values() for result in group.results})
     updates = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
-    told = [f"Data: {'; '.join(summary.origins())}. {updates} updates a run; the paper made 200,000 at 64×64."]
+    sets = [
+        f"{label} ({facts['origin']}, {facts['resolution']}×{facts['resolution']}, {facts['num_images']:,} images)"
+        for label, facts in summary.facts().items()
+    ]
+    told = [f"Data: {'; '.join(sets)}. {updates} updates a run; the paper made 200,000 at 64×64."]
     told[0] += f" Scored on up to {summary.plan.num_samples:,} samples by the protocol {summary.plan.protocol}."
-    told += [NOT_THE_SAME] if "rendered" in used else []
-    return [*told, CELLS, INFORMATIVE]
+    told += [NOT_THE_SAME] if "rendered" in summary.origins()[AGGREGATED] else []
+    return [*told, f"{_told_seeds(summary)} {CELLS}", INFORMATIVE]
 
 
-def _write_tables(out: Path, tables: Sequence[ResultsTable], summary: Summary) -> None:
+def _told_seeds(summary: Summary) -> str:
+    most = summary.num_seeds
+    if most == 1:
+        return "One seed, so there are no intervals."
+    fewer = any(len(group.results) < most for group in summary.groups.values())
+    return f"Mean ± half of the 95% t-interval over {most} seeds{', fewer where it says n' if fewer else ''}."
+
+
+def _write_tables(files: ReportFiles, tables: Sequence[ResultsTable], summary: Summary) -> None:
+    """Each table in three formats, with what one must know of it, and all of them in one file."""
     told = [f"# {summary.plan.name}", *notes(summary)]
     for table in tables:
-        told += [f"## {table.title}", to_markdown(table).strip()]
-        write_bytes(out / f"{table.name}.md", to_markdown(table).encode())
-        write_bytes(out / f"{table.name}.tex", to_latex(table).encode())
-        write_bytes(out / f"{table.name}.csv", to_csv([table]).encode())
-    write_bytes(out / "tables.md", ("\n\n".join(told) + "\n").encode())
+        alone = to_markdown(table).strip()
+        told += [f"## {table.title}", alone]
+        files.write(f"{table.name}.md", ("\n\n".join([alone, *notes(summary)]) + "\n").encode())
+        files.write(f"{table.name}.tex", to_latex(table, [table.title, *notes(summary)]).encode())
+        files.write(f"{table.name}.csv", to_csv(table, summary.origins()).encode())
+    files.write("tables.md", ("\n\n".join(told) + "\n").encode())
 
 
-def _draw_vignettes(out: Path, summary: Summary) -> list[tuple[bytes, str]]:
-    data, found = vignette.vignettes(summary)
+def _draw_vignettes(files: ReportFiles, summary: Summary) -> list[tuple[bytes, str]]:
+    try:
+        data, found = vignette.vignettes(summary)
+    except ValueError as error:
+        warnings.warn(f"no vignettes: {error}", stacklevel=2)
+        return []
     if not found:
         return []
-    write_bytes(out / "vignettes.csv", vignette.to_csv(found).encode())
+    files.write("vignettes.csv", vignette.to_csv(found).encode())
     drawn = []
     for one in found:
         png = _png(vignette.vignette_figure(one, data))
-        write_bytes(out / f"vignette-{one.name}.png", png)
+        files.write(f"vignette-{one.name}.png", png)
         over = f"{one.points[0]} to {one.points[-1]}"
         drawn.append((png, f"{data}: {one.says}. The {one.axis} ({over}) moves {vignette.spread(one)}."))
     return drawn
 
 
-def _draw_qualitative(out: Path, summary: Summary, data: str) -> dict[str, tuple[bytes, str]]:
-    sheet = qualitative(summary, data)
+def _draw_qualitative(files: ReportFiles, summary: Summary, data: str) -> dict[str, tuple[bytes, str]]:
+    try:
+        sheet = qualitative(summary, data)
+    except ValueError as error:
+        warnings.warn(f"no interventions on {data}: {error}", stacklevel=2)
+        return {}
     if sheet is None:
         return {}
     png = _png(sheet)
-    write_bytes(out / f"interventions-{data}.png", png)
+    files.write(f"interventions-{data}.png", png)
     names = " beside ".join(group.model for group in compared(summary, data))
     caption = (
         f"{data}: {names}. One latent is moved at a time through its range (a column a latent, a block a sample), and "
@@ -175,5 +198,13 @@ def _told_runs(summary: Summary) -> str:
             f"{summary.plan.near_db:g} dB below the best of the grid."
         )
         told += plain_table(("data / model", "value", "InfoM", "PSNR (dB)", "seeds", ""), rows)
-    failed = [(name, entry.error or "") for name, entry in summary.index.runs.items() if entry.state == "failed"]
-    return told + (plain_table(("failed run", "error"), failed, num_text=2) if failed else "")
+    for state, head in (("failed", "failed run"), ("waiting", "run left out")):
+        found = [(name, e.error) for name, e in summary.index.runs.items() if e.state == state and e.error]
+        told += plain_table((head, "why"), found, num_text=2) if found else ""
+    warned = [
+        (f"{group.data}/{group.model}, seed {result['seed']}", warning)
+        for group in summary.groups.values()
+        for result in group.results
+        for warning in result.get("warnings", ())
+    ]
+    return told + (plain_table(("scored with a warning", ""), warned, num_text=2) if warned else "")

@@ -1,13 +1,14 @@
 """The paper's tables from a study: main, ablations, and one a data set; as Markdown, LaTeX, CSV and HTML.
 
 A cell reads ``0.95 ± 0.02 (0.97, −0.02)``: mean and half of the 95% t-interval, then the published mean and the
-difference. Bold are the intervals that overlap the one with the highest end, autoencoders and GANs apart.
+difference; ``n = 3`` before the bracket where there are fewer seeds than in other cells. Bold are the intervals that
+overlap the one with the highest end, as in the paper, autoencoders and GANs apart.
 """
 
 import csv
 import html
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .aggregate import AGGREGATED, Cell, Summary, bold, is_adversarial
@@ -35,6 +36,7 @@ class Entry:
     cell: Cell | None
     bold: bool
     published: float | None
+    most_seeds: int  # of the table's cells
 
     @property
     def digits(self) -> int:
@@ -50,11 +52,15 @@ class Entry:
 
     @property
     def beside(self) -> str:
-        """The published mean and the difference; empty where there is none."""
-        if self.published is None or self.cell is None:
+        """How many seeds, where they are fewer than elsewhere; the published mean and the difference."""
+        if self.cell is None:
             return ""
-        difference = f"{self.cell.mean - self.published:+.{self.digits}f}".replace("-", "−")
-        return f"({self.published:.{self.digits}f}, {difference})"
+        parts = [f"n = {len(self.cell.values)}"] if len(self.cell.values) < self.most_seeds else []
+        if self.published is not None:
+            difference = round(self.cell.mean - self.published, self.digits) + 0.0  # no −0.00
+            told = f"{difference:+.{self.digits}f}".replace("-", "−")
+            parts.append(f"({self.published:.{self.digits}f}, {told})")
+        return " ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -124,6 +130,8 @@ def make_table(
     ]
     if not filled:
         return None
+    everything = [summary.cell(data, model, score) for data, score in filled for block in blocks for model in block]
+    most = max(len(cell.values) for cell in everything if cell)
     made = []
     for block in blocks:
         by_column = []
@@ -132,7 +140,7 @@ def make_table(
             shown = bold(cells) if score != "informative" else [False] * len(cells)
             by_column.append(
                 [
-                    Entry(data, model, score, cell, strong, summary.published_mean(data, model, score))
+                    Entry(data, model, score, cell, strong, summary.published_mean(data, model, score), most)
                     for model, cell, strong in zip(block, cells, shown, strict=True)
                 ]
             )
@@ -151,13 +159,14 @@ def to_markdown(table: ResultsTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_latex(table: ResultsTable) -> str:
-    """A ``tabular`` that needs booktabs."""
+def to_latex(table: ResultsTable, notes: Sequence[str] = ()) -> str:
+    """A ``tabular`` that needs booktabs, beneath comments."""
     spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_latex(data)}}}" for data, width in table.spans)
     heads = " & ".join(
         rf"{TITLES[score]} $\uparrow$" if score != "informative" else "informative" for _, score in table.columns
     )
-    lines = [rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
+    lines = [f"% {note}" for note in notes]
+    lines += [rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
     lines += [rf" & {spans} \\"] if len(table.spans) > 1 else []
     lines += [rf"model & {heads} \\"]
     for block in table.blocks:
@@ -186,20 +195,24 @@ def _latex_cell(entry: Entry) -> str:
     return f"{value} {{\\tiny ${entry.beside.replace('−', '-')}$}}" if entry.beside else value
 
 
-def to_csv(tables: Sequence[ResultsTable]) -> str:
-    """One line a cell: what it is, mean, half of the interval, number of seeds, bold, published mean, difference."""
+def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
+    """One line a cell: what it is, mean, half of the interval, number of seeds, bold, published mean, difference.
+
+    ``origins`` says of every data set whether it is rendered or real; published numbers are of real data.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["table", "data", "model", "score", "mean", "ci95", "num_seeds", "bold", "published", "difference"])
-    for table in tables:
-        for _, entries in table.rows():
-            for e in entries:
-                if e.cell is None:
-                    continue
-                half = "" if e.cell.half is None else f"{e.cell.half:.6g}"
-                beside = ("", "") if e.published is None else (f"{e.published:.6g}", f"{e.cell.mean - e.published:.6g}")
-                shown = (f"{e.cell.mean:.6g}", half, len(e.cell.values), int(e.bold))
-                writer.writerow((table.name, e.data, e.model, e.score, *shown, *beside))
+    writer.writerow(
+        ["table", "data", "origin", "model", "score", "mean", "ci95", "num_seeds", "bold", "published", "difference"]
+    )
+    for _, entries in table.rows():
+        for e in entries:
+            if e.cell is None:
+                continue
+            half = "" if e.cell.half is None else f"{e.cell.half:.6g}"
+            beside = ("", "") if e.published is None else (f"{e.published:.6g}", f"{e.cell.mean - e.published:.6g}")
+            shown = (f"{e.cell.mean:.6g}", half, len(e.cell.values), int(e.bold))
+            writer.writerow((table.name, e.data, origins[e.data], e.model, e.score, *shown, *beside))
     return out.getvalue()
 
 

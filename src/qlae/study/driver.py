@@ -3,12 +3,13 @@
 import contextlib
 import os
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
-from .jobs import Job, is_finished, rerun_jobs, tune_jobs
+from .jobs import Job, lacks, require_possible, rerun_jobs, tune_jobs
 from .plan import Plan
 from .selection import Candidate, select
 
@@ -37,35 +38,75 @@ def run_study(
     """
     folder = StudyFolder(out)
     folder.require_free()
+    require_possible(plan)
     with folder.locked(), _terminable():
         before = folder.index
-        index = Index()
         first = tune_jobs(plan)
-        note_jobs(index, first, before, folder, retry_failed)
-        # Reruns of what was selected by an earlier sitting, so that the table shows them from the start.
-        note_jobs(index, rerun_jobs(plan, selected_values(plan, first, folder, index)[0]), before, folder, retry_failed)
+        # With reruns of what was selected by an earlier sitting, so that the table shows them from the start.
+        index = current(plan, folder, before, retry_failed=retry_failed)
+        _tell_left_out(index, before, folder)
         folder.write_plan(plan)  # now that no run of the folder contradicts it
         _carry_out(first, index, folder, engine, show)
         selected, index.selected = selected_values(plan, first, folder, index)
         second = rerun_jobs(plan, selected)
         kept = {job.name for job in (*first, *second)}
         index.runs = {name: entry for name, entry in index.runs.items() if name in kept}
-        note_jobs(index, second, before, folder, retry_failed)
+        _note_jobs(index, second, before, folder, retry_failed=retry_failed, strict=True)
         _carry_out(second, index, folder, engine, show)
     return index
 
 
-def note_jobs(index: Index, jobs: Sequence[Job], before: Index, folder: StudyFolder, retry_failed: bool) -> None:
-    """Put jobs into the index, with the state that their run directories and the last index tell."""
+def current(
+    plan: Plan, folder: StudyFolder, before: Index, *, retry_failed: bool = False, strict: bool = True
+) -> Index:
+    """The state of a study as its run directories tell it, and the last index what they cannot.
+
+    Args:
+        plan, folder: of the study.
+        before: the last index.
+        retry_failed: whether runs that failed are to come again.
+        strict: whether a directory that holds another run than the plan's is an error; else it is noted in its entry.
+    """
+    index = Index()
+    tuned = tune_jobs(plan)
+    _note_jobs(index, tuned, before, folder, retry_failed=retry_failed, strict=strict)
+    selected, index.selected = selected_values(plan, tuned, folder, index)
+    _note_jobs(index, rerun_jobs(plan, selected), before, folder, retry_failed=retry_failed, strict=strict)
+    return index
+
+
+def _note_jobs(
+    index: Index, jobs: Sequence[Job], before: Index, folder: StudyFolder, *, retry_failed: bool, strict: bool
+) -> None:
     for job in jobs:
         if job.name in index.runs:
             continue
-        entry, last = Entry.of(job), before.runs.get(job.name)
-        if is_finished(job, folder.run(job.name)):
+        entry, last, run = Entry.of(job), before.runs.get(job.name), folder.run(job.name)
+        try:
+            missing = lacks(job, run)
+        except ValueError as error:
+            if strict:
+                raise
+            missing = str(error)
+        if missing is None:
             entry.state, entry.seconds = "done", last.seconds if last else None
         elif last and last.state == "failed" and not retry_failed:
             entry.state, entry.error, entry.trace = "failed", last.error, last.trace
+        elif run.results_path.is_file():
+            entry.error = missing
         index.runs[job.name] = entry
+
+
+def _tell_left_out(index: Index, before: Index, folder: StudyFolder) -> None:
+    """Warn of finished runs that another plan left in the folder: those of models or data sets that this one lacks."""
+    groups = {(entry.data, entry.model) for entry in index.runs.values()}
+    left = {(e.data, e.model) for e in before.runs.values() if e.state == "done"} - groups
+    if left:
+        told = ", ".join(f"{data}/{model}" for data, model in sorted(left))
+        warnings.warn(
+            f"{folder.path} holds finished runs that the plan does not name, and the report will not have: {told}",
+            stacklevel=2,
+        )
 
 
 def _carry_out(jobs: Sequence[Job], index: Index, folder: StudyFolder, engine: Engine, show: Show | None) -> None:

@@ -5,24 +5,23 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ..run import Run
-from .driver import note_jobs, selected_values
+from .driver import current, selected_values
+from .engine import Engine
 from .estimate import run_seconds, scoring_seconds, told
-from .folder import Index, StudyFolder
-from .jobs import Job, is_finished, lacks_scores_only, num_updates, rerun_jobs, tune_jobs
-from .local import LocalEngine
+from .folder import StudyFolder
+from .jobs import Job, is_finished, lacks_scores_only, num_updates, require_possible, rerun_jobs, tune_jobs
 from .plan import Plan
 
 FINISHED, TO_SCORE = "finished", "trained, to be scored"
 
 
-def told_plan(plan: Plan, out: str | os.PathLike[str], num_workers: int | None = None, device: str = "auto") -> str:
+def told_plan(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> str:
     """The plan in plain lines; runs that are finished already are marked, and nothing is written."""
-    engine = LocalEngine(num_workers, device=device)
-    kind, where = ("cuda", "a GPU each") if engine.gpus else ("cpu", "one CPU thread each")
     folder = StudyFolder(out)
+    folder.require_free()
+    require_possible(plan)
     tuned = tune_jobs(plan)
-    index = Index()
-    note_jobs(index, tuned, folder.index, folder, retry_failed=False)
+    index = current(plan, folder, folder.index)
     selected, _ = selected_values(plan, tuned, folder, index)
     # Which values the reruns of tuned models will take is known only when these are; the presets' stand in for them.
     pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
@@ -30,28 +29,36 @@ def told_plan(plan: Plan, out: str | os.PathLike[str], num_workers: int | None =
     rerun = rerun_jobs(plan, {pair: selected.get(pair) for pair in pairs})
     known = [*tuned, *(job for job in rerun if (job.data, job.model) not in unknown)]
     states = {job.name: state_of(job, folder.run(job.name)) for job in known}
-    left = [job for job in (*tuned, *rerun) if states.get(job.name) != FINISHED]
-    seconds = sum(scoring_seconds(job) if states.get(job.name) == TO_SCORE else run_seconds(job, kind) for job in left)
-    num_finished = len(tuned) + len(rerun) - len(left)
+    num_finished = sum(state == FINISHED for state in states.values())
+
+    def seconds(jobs: Sequence[Job]) -> float:
+        return sum(_seconds_left(job, states.get(job.name, ""), engine.kind) for job in jobs) / engine.num_workers
+
     lines = [
         f"{plan.name}: {plan.about}".rstrip(": "),
         "",
-        *_tell_stage("1. tune", tuned, states),
+        *_tell_stage("1. tune", tuned, states, seconds(tuned)),
         "",
         "2. select, for every data set and model, the value with the best InfoM among those whose PSNR is at most "
         f"{plan.near_db:g} dB below the best",
         "",
-        *_tell_stage("3. rerun", rerun, states, unknown),
+        *_tell_stage("3. rerun", rerun, states, seconds(rerun), unknown),
         "",
         f"4. aggregate: tables, figures and a page in {Path(out) / 'report'}",
         "",
         f"{len(tuned) + len(rerun)} runs, {num_finished} of them known to be finished",
     ]
+    left = seconds([*tuned, *rerun])
     if left:
-        how = f"{engine.num_workers} worker(s), {where}"
-        guess = told(seconds / engine.num_workers)
-        lines.append(f"Roughly {guess} for the others with {how}: a guess, of which to trust the order of magnitude")
+        guess = "a guess, of which to trust the order of magnitude"
+        lines.append(f"Roughly {told(left)} for the others with {engine.told()}: {guess}")
     return "\n".join(lines)
+
+
+def _seconds_left(job: Job, state: str, kind: str) -> float:
+    if state == FINISHED:
+        return 0.0
+    return scoring_seconds(job) if state == TO_SCORE else run_seconds(job, kind)
 
 
 def state_of(job: Job, run: Run) -> str:
@@ -62,9 +69,13 @@ def state_of(job: Job, run: Run) -> str:
 
 
 def _tell_stage(
-    title: str, jobs: Sequence[Job], states: Mapping[str, str], unknown: Collection[tuple[str, str]] = ()
+    title: str,
+    jobs: Sequence[Job],
+    states: Mapping[str, str],
+    seconds: float,
+    unknown: Collection[tuple[str, str]] = (),
 ) -> list[str]:
-    lines = [f"{title}: {len(jobs)} runs"]
+    lines = [f"{title}: {len(jobs)} runs" + (f", roughly {told(seconds)}" if seconds else "")]
     for job in jobs:
         value = "(selected value)-" if (job.data, job.model) in unknown else ""
         name = job.name.replace(f"/s{job.seed}", f"/{value}s{job.seed}")

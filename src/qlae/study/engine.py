@@ -29,6 +29,15 @@ class Engine(Protocol):
         """How many jobs go on at once; a guess where the engine cannot know."""
         ...
 
+    @property
+    def kind(self) -> str:
+        """What runs train on, ``"cpu"`` or ``"cuda"``; a guess where the engine cannot know."""
+        ...
+
+    def told(self) -> str:
+        """The engine in words."""
+        ...
+
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
         """Events until each job is done or failed; None when nothing happened for a while."""
         ...

@@ -51,9 +51,10 @@ def seconds_left(entries: Iterable[Entry], num_workers: int) -> float | None:
 def told(seconds: float) -> str:
     """A time in words.
 
-    >>> told(42), told(1_500), told(40_000)
-    ('42 s', '25 min', '11 h')
+    >>> told(42), told(1_500), told(40_000), told(400_000)
+    ('42 s', '25 min', '11 h', '5 days')
     """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 6_000 else f"{seconds / 3600:.0f} h"
+    for most, unit, name in ((100, 1, "s"), (6_000, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < most:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 86_400:,.0f} days"

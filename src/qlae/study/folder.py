@@ -1,13 +1,14 @@
 """A study on disk: ``study.json`` (the plan), ``index.json`` (the state of every run), ``runs/`` (the run directories).
 
-What is finished is decided by the run directories; the index adds what they cannot tell: the stage, the error of a
-failed run, what is running. Reading a study needs no torch.
+What is finished is decided by the run directories (`driver.current`); the index adds what they cannot tell: the error
+of a failed run, what is running, how long runs took. Reading a study needs no torch.
 """
 
 import contextlib
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,15 +106,14 @@ class StudyFolder:
 
     @property
     def index(self) -> Index:
-        """The index; an empty one if there is none yet."""
+        """What was written last; an empty index if there is none, or it is damaged, as the runs tell most of it."""
         if not self.index_path.is_file():
             return Index()
         try:
             return Index.from_dict(self._read(self.index_path))
-        except (KeyError, TypeError) as error:
-            raise ValueError(
-                f"{self.index_path} cannot be understood ({error}); delete it: finished runs are found without it"
-            ) from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            warnings.warn(f"{self.index_path} cannot be read ({error}); going by the run directories", stacklevel=2)
+            return Index()
 
     def run(self, name: str) -> Run:
         """The run directory of that name, there or not."""

@@ -3,14 +3,17 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ..config import require_resolution
+from ..data import data_config, load_again
 from ..presets import MODELS, SIZES, resolve
 from ..run import Run
+from ..sample import SCORE_OF
 from .plan import DataPlan, ModelPlan, Plan
 
 DRAWN = ("sources", "fixed", "num_images", "noise", "continuous")  # entries of a recipe that decide the images
-SCORE_OF = {"infomec": "infom", "dci": "d"}  # by which to see that a metric was computed; others go by their names
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,31 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
     )
 
 
+def require_possible(plan: Plan) -> None:
+    """An error for what else would only fail run by run: data that are not there, configs that cannot be.
+
+    Images of one's own are not read for it.
+    """
+    for data in plan.data:
+        where = f"data.{data.label}"
+        path = data.options.get("path")
+        if path is not None and not Path(path).exists():
+            raise ValueError(f"{where}: {path} does not exist")
+        jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
+        if path is not None:
+            continue
+        try:
+            config = data_config(load_again(jobs[0].data_name, jobs[0].resolution, jobs[0].recipe))
+            require_resolution(config.resolution)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{where}: {error}") from None
+        for job in jobs:
+            try:
+                resolve(job.model_name, config, len(config.source_names), **job.options)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"models.{job.model}: {error}") from None
+
+
 def num_updates(job: Job) -> int:
     """How many updates a job asks for."""
     trained = SIZES[job.options.get("size", "full")][MODELS[job.model_name].objective]
@@ -107,28 +135,51 @@ def num_updates(job: Job) -> int:
 
 def is_finished(job: Job, run: Run) -> bool:
     """Whether a run directory holds all that a job asks for. A directory with another run in it is an error."""
-    if not _is_evaluated(job, run):
-        return False
-    results = run.results
-    scored = all(SCORE_OF.get(metric, metric) in results["averaged"] for metric in job.metrics)
-    return bool(results["protocol"] == job.protocol and scored)
+    return lacks(job, run) is None
+
+
+def lacks(job: Job, run: Run) -> str | None:
+    """What a run directory lacks of all that a job asks for, in words. One with another run in it is an error."""
+    if not run.is_begun:
+        return "not trained yet"
+    if not run.config_path.is_file():
+        return "it has no config.json"
+    _require_same(job, run)
+    if not run.results_path.is_file():
+        return "not evaluated yet"
+    try:
+        results = run.results
+        return _lacking_training(job, run, results) or _lacking_scores(job, results)
+    except (ValueError, KeyError, TypeError) as error:
+        return f"its results cannot be read ({error})"
 
 
 def lacks_scores_only(job: Job, run: Run) -> bool:
     """Whether an unfinished run is trained, and its sample is there to be scored again."""
-    return _is_evaluated(job, run) and run.sample_path.is_file()
-
-
-def _is_evaluated(job: Job, run: Run) -> bool:
-    """Whether a run is trained for as long, and scored on as many images, as a job asks for."""
-    if not run.config_path.is_file():
+    if not (run.is_begun and run.config_path.is_file() and run.sample_path.is_file()):
         return False
     _require_same(job, run)
-    if not run.results_path.is_file():
+    try:
+        return _lacking_training(job, run, run.results) is None
+    except (ValueError, KeyError, TypeError):
         return False
-    results = run.results
-    asked = min(job.num_samples, run.config.data.num_images)
-    return bool(results["steps"] >= num_updates(job) and results["num_samples"] == asked)
+
+
+def _lacking_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | None:
+    """Whether a run is trained for as long, and evaluated on as many images, as a job asks for."""
+    steps, num_samples = num_updates(job), min(job.num_samples, run.config.data.num_images)
+    if results["steps"] < steps:
+        return f"evaluated after {results['steps']:,} updates, the plan says {steps:,}"
+    if results["num_samples"] != num_samples:
+        return f"scored on {results['num_samples']:,} samples, the plan says {num_samples:,}"
+    return None
+
+
+def _lacking_scores(job: Job, results: Mapping[str, Any]) -> str | None:
+    if results["protocol"] != job.protocol:
+        return f"scored by the protocol {results['protocol']}, the plan says {job.protocol}"
+    missing = [metric for metric in job.metrics if SCORE_OF.get(metric, metric) not in results["averaged"]]
+    return f"not scored by {', '.join(missing)} yet" if missing else None
 
 
 def _require_same(job: Job, run: Run) -> None:

@@ -45,6 +45,15 @@ class LocalEngine:
     def num_workers(self) -> int:
         return self._num_workers
 
+    @property
+    def kind(self) -> str:
+        return "cuda" if self.gpus else "cpu"
+
+    def told(self) -> str:
+        if self.gpus:
+            return f"{_counted(self.num_workers, 'worker')} on {_counted(len(self.gpus), 'GPU')}"
+        return f"{_counted(self.num_workers, 'worker')}, {_counted(self.threads, 'CPU thread')} each"
+
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
         todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
         for job in jobs:
@@ -186,3 +195,7 @@ def visible_gpus() -> list[str]:
     count = torch.cuda.device_count()
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return named[:count] if len(named) >= count else [str(number) for number in range(count)]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

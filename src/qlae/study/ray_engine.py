@@ -56,6 +56,13 @@ class RayEngine:
         rooms += [there.get("GPU", 0) / self.num_gpus] if self.num_gpus else []
         return max(1, int(min(rooms, default=1)))
 
+    @property
+    def kind(self) -> str:
+        return "cuda" if self.num_gpus or self.device == "cuda" else "cpu"
+
+    def told(self) -> str:
+        return f"room for {self.num_workers} at a time on Ray" if self.ray.is_initialized() else "one at a time on Ray"
+
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
         ray = self.ray
         if not ray.is_initialized():

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .driver import Show
+from .driver import Show, current
 from .engine import Engine
 from .estimate import seconds_left, told
 from .folder import STATES, Entry, Index, StudyFolder
@@ -45,16 +45,20 @@ def _done(entries: list[Entry], stage: str) -> str:
     return f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·"
 
 
-def summary(index: Index, num_workers: int, plan: Plan) -> Text:
-    """One line: how many runs are in each state, how many reruns wait for a selection, and the time left."""
+def summary(index: Index, num_workers: int | None, plan: Plan) -> Text:
+    """One line: how many runs are in each state, how many reruns wait for a selection, and the time left.
+
+    Where nobody is running it (``num_workers`` is None), the time that its runs would take one after the other.
+    """
     entries = list(index.runs.values())
     parts = [f"{sum(entry.state == state for entry in entries)} {state}" for state in STATES]
-    unplanned = len(plan.data) * len(plan.models) * plan.rerun_seeds - sum(e.stage == "rerun" for e in entries)
-    if unplanned > 0:
+    tuning = {(e.data, e.model) for e in entries if e.stage == "tune" and e.state in ("waiting", "running")}
+    unplanned = len(tuning) * plan.rerun_seeds
+    if unplanned:
         parts.append(f"{unplanned} reruns not selected yet")
-    left = seconds_left([*entries, *[_later() for _ in range(max(unplanned, 0))]], num_workers)
+    left = seconds_left([*entries, *[_later() for _ in range(unplanned)]], num_workers or 1)
     if left:
-        parts.append(f"about {told(left)} left")
+        parts.append(f"about {told(left)} {'left' if num_workers else 'of work left'}")
     return Text(", ".join(parts))
 
 
@@ -97,24 +101,40 @@ def _lines(plan: Plan, engine: Engine) -> Show:
 
 def status(folder: StudyFolder) -> RenderableType:
     """The state of a study as its folder tells it: the table, what is running and how far, and what failed."""
-    index, plan = folder.index, folder.plan
+    plan, before = folder.plan, folder.index
+    index = current(plan, folder, before, strict=False)
     driven = folder.is_driven()
-    if not driven:
-        for entry in index.runs.values():
-            entry.state = "waiting" if entry.state == "running" else entry.state
-    running = {name: entry for name, entry in index.runs.items() if entry.state == "running"}
+    running = [name for name, entry in index.runs.items() if driven and _is_running(name, entry, before)]
+    for name in running:
+        index.runs[name].state = "running"
     steps = {job.name: num_updates(job) for job in tune_jobs(plan) + rerun_jobs(plan, _values(index, plan))}
     parts: list[RenderableType] = [status_table(index, title=f"{plan.name} in {folder.path}")]
     parts += [Text(f"running {name}: {_progress(folder, name, steps.get(name))}") for name in running]
-    failed = [(name, entry.error) for name, entry in index.runs.items() if entry.state == "failed"]
-    parts += [Text(f"failed {name}: {error}", style="red") for name, error in failed[:MAX_ERRORS]]
-    if len(failed) > MAX_ERRORS:
-        parts.append(Text(f"and {len(failed) - MAX_ERRORS} more; index.json has them all", style="red"))
-    parts.append(summary(index, max(1, len(running)), plan))
-    unfinished = any(entry.state == "waiting" for entry in index.runs.values())
-    if not driven and unfinished:
+    parts += _told_errors("failed", index)
+    parts += _told_errors("waiting", index, "to be done again")
+    parts.append(summary(index, max(1, len(running)) if driven else None, plan))
+    states = {entry.state for entry in index.runs.values()}
+    if not driven and "waiting" in states:
         parts.append(Text(f"Nobody is running it now. To go on: qlae study {folder.path}"))
+    if not driven and "failed" in states:
+        parts.append(Text(f"To try failed runs again: qlae study {folder.path} --retry-failed"))
     return Group(*parts)
+
+
+def _is_running(name: str, entry: Entry, before: Index) -> bool:
+    last = before.runs.get(name)
+    return entry.state == "waiting" and last is not None and last.state == "running"
+
+
+def _told_errors(state: str, index: Index, word: str = "") -> list[RenderableType]:
+    """The first runs of a state that an error is known of."""
+    found = [(name, e.error) for name, e in index.runs.items() if e.state == state and e.error]
+    told: list[RenderableType] = [
+        Text(f"{word or state} {name}: {error}", style="red") for name, error in found[:MAX_ERRORS]
+    ]
+    if len(found) > MAX_ERRORS:
+        told.append(Text(f"and {len(found) - MAX_ERRORS} more {word or state}", style="red"))
+    return told
 
 
 def _values(index: Index, plan: Plan) -> dict[tuple[str, str], float | None]:

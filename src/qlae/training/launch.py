@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from .. import kernels
-from ..config import DataConfig, RunConfig
-from ..data import RenderedImages, SourceDataset, keep_on_disk, load_data
+from ..config import RunConfig
+from ..data import RenderedImages, SourceDataset, data_config, keep_on_disk, load_data
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..device import pick_device
 from ..latents.space import positive_count
@@ -193,19 +193,6 @@ def _precision(name: str, run: Run, device: str, *, own: bool) -> str:
         return run.config.precision
     reduced = not own and pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if reduced else "float32"
-
-
-def data_config(data: SourceDataset) -> DataConfig:
-    """What a config says of a data set."""
-    return DataConfig(
-        name=data.name,
-        resolution=data.resolution,
-        origin=data.origin,
-        num_images=len(data),
-        source_names=data.source_names,
-        recipe=data.recipe,
-        checksum=data.checksum,
-    )
 
 
 def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.device, *, show: bool) -> Batches:
