@@ -22,7 +22,8 @@ from qlae.report import report_study
 from qlae.report.aggregate import AGGREGATED, Cell, bold, summarise
 from qlae.report.correlations import between_metrics, between_published_metrics, spearman, with_published
 from qlae.report.published import published
-from qlae.report.tables import study_tables, to_csv, to_latex, to_markdown
+from qlae.report.qualitative import qualitative
+from qlae.report.tables import study_tables, to_csv, to_html, to_latex, to_markdown
 from qlae.report.vignettes import by_bins, by_depth, by_neighbours
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.folder import Entry, Index
@@ -140,6 +141,26 @@ def test_tables_hold_published_numbers_and_differences(folder):
     assert (row["mean"], row["num_seeds"], row["bold"], row["published"]) == ("0.75", "3", "1", "0.78")
     assert float(row["ci95"]) == pytest.approx(HALF, rel=1e-5)
     assert float(row["difference"]) == pytest.approx(-0.03)
+
+
+def test_html_rules_groups_of_columns_apart(folder):
+    tables = {table.name: to_html(table) for table in study_tables(summarise(folder))}
+    main, one = tables["main-infomec"], tables["shapes3d"]
+    assert '<table class="results compact" style="--columns: 15">' in main
+    assert '<th class=group colspan="5">shapes3d</th><th class=group colspan="5">isaac3d</th>' in main
+    assert main.count("<td class=group>") == 2 * 3  # two rules, three models
+    assert '<table class="results" style="--columns: 8">' in one
+    assert re.findall("<th class=group>([^<]*)", one) == ["D", "PSNR"]
+    assert "<td><b>0.95 <span>± 0.12</span></b><small><span>(0.95,</span> <span>+0.00)</span></small></td>" in one
+
+
+def test_interventions_of_both_models_stand_level(folder, rng, tmp_path):
+    before = qualitative(summarise(folder), "shapes3d")
+    copy = StudyFolder(shutil.copytree(folder.path, tmp_path / "copy"))
+    for seed in SEEDS:
+        blocks = rng.integers(0, 255, (3, 10, 6, 8, 8, 3), dtype=np.uint8)
+        write_npz(copy.run(f"shapes3d/beta-vae/s{seed}").pictures_path, interventions=blocks)
+    assert qualitative(summarise(copy), "shapes3d").shape == before.shape  # 4 of its 10 steps beside the 4 of qlae
 
 
 def test_rank_correlations(folder):

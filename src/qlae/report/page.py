@@ -7,29 +7,48 @@ from dataclasses import dataclass
 
 STYLE = """
 :root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1180px; margin: 2rem auto;
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1600px; margin: 2rem auto;
        padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { margin-top: 2.4rem; border-bottom: 2px solid #2b6cb0; }
 h3 { margin: 1.6rem 0 .3rem; } nav a { margin-right: 1.1rem; } a { color: #2b6cb0; }
+p, pre, figure { max-width: 1180px; }
 .note { background: #fff8e1; border-left: 4px solid #f0b429; padding: .5rem .9rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; margin: .6rem 0 1rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .22rem .6rem; text-align: right; white-space: nowrap; }
-th:first-child, td.text { text-align: left; } thead tr:first-child th { text-align: center; }
-thead { border-bottom: 1.5px solid #222; } tbody { border-bottom: 1px solid #888; }
-tbody tr:nth-child(even) { background: #f6f8fa; }
-td small { display: block; color: #666; font-size: .76em; line-height: 1.1; }
-table.compact { font-size: .8rem; } .compact th, .compact td { padding: .2rem .3rem; white-space: normal; }
-.compact thead tr:last-child th { font-weight: 600; font-size: .88em; } .compact tbody th { white-space: nowrap; }
-.compact td { min-width: 2.3rem; } .compact td span { white-space: nowrap; }
+table { border-collapse: separate; border-spacing: 0; margin: .6rem 0 1rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .22rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; background: #fff; }
+tbody tr:nth-child(even) > * { background: #f6f8fa; }
+thead th { vertical-align: bottom; } th[colspan] { text-align: center; }
+thead tr:last-child > * { border-bottom: 1.5px solid #222; } tbody tr:last-child > * { border-bottom: 1px solid #888; }
+.group { border-left: 1px solid #bbb; }
+th:first-child, .text { text-align: left; } .results th:first-child { position: sticky; left: 0; z-index: 1; }
+td.text:last-child { min-width: 14em; white-space: normal; overflow-wrap: anywhere; }
+td small { display: block; color: #666; font-size: .76em; line-height: 1.15; }
+table.compact { font-size: clamp(12px, calc(1330px / (var(--columns) * 4.2 + 8)), 14px); }
+.compact th, .compact td { padding: .2rem clamp(.22em, calc(7.5em / var(--columns)), .6em); white-space: normal;
+                           line-height: 1.3; }
+.compact th:first-child { padding-right: .6em; }
+.compact td span { display: block; white-space: nowrap; }
+.compact thead tr:last-child th { font-weight: 600; font-size: .88em; }
 img { max-width: 100%; height: auto; } figure { margin: .8rem 0 1.4rem; } figcaption { color: #555; font-size: .9em; }
 pre { white-space: pre-wrap; background: #f6f8fa; padding: .6rem; font-size: .85em; }
+@media (max-width: 700px) {
+  body { margin: 1rem auto; padding: 0 .8rem; } td.text { white-space: normal; }
+  .results tbody th { white-space: normal; }
+}
 @media print {
   @page { size: A4 landscape; margin: 12mm; }
-  body { max-width: none; margin: 0; font-size: 9.5pt; } nav { display: none; } .wide { overflow: visible; }
-  table { font-size: 7.5pt; } table.compact { font-size: 6pt; } th, td { padding: .12rem .3rem; }
-  .compact th, .compact td { padding: .08rem .12rem; } h2, h3, section p { break-after: avoid; }
-  table, figure { break-inside: avoid; } figure img { max-height: 165mm; }
+  body { max-width: none; margin: 0; padding: 0; font-size: 9.5pt; line-height: 1.35; } nav { display: none; }
+  p, pre, figure { max-width: none; } p { margin: .45rem 0; } .wide { overflow: visible; }
+  h1 { margin-top: 0; } h2 { margin: .9rem 0 .4rem; } h3 { margin: .6rem 0 .1rem; }
+  table { font-size: 8pt; margin: .2rem 0 .5rem; } th, td { padding: .05rem .35rem; line-height: 1.2; }
+  table.compact { font-size: min(9pt, calc(770pt / (var(--columns) * 4 + 8))); }
+  .compact th, .compact td { padding: .05rem clamp(.22em, calc(6em / var(--columns)), .6em); line-height: 1.2; }
+  .results th:first-child { position: static; } .compact tbody tr + tr > * { border-top: .5px solid #ddd; }
+  h2, h3, section p { break-after: avoid; } table, figure, tr { break-inside: avoid; }
+  figure { margin: .3rem 0 .6rem; } figure img { display: block; max-height: 154mm; margin-bottom: .2rem; }
+  #correlations { columns: 2; } #correlations h2 { column-span: all; } td.text { white-space: normal; }
+  #vignettes figure { display: inline-block; width: 49%; vertical-align: top; }
+  #vignettes figure:last-child { width: 73.5%; }
 }
 """
 
@@ -69,16 +88,18 @@ def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_text
     """A table of strings; the first columns are words, the others numbers."""
     lines = [
         "<div class=wide><table><thead><tr>",
-        *(f"<th>{html.escape(head)}</th>" for head in heads),
+        *(f"<th{_kind(place, num_text) if place else ''}>{html.escape(head)}</th>" for place, head in enumerate(heads)),
         "</tr></thead>",
     ]
     lines.append("<tbody>")
     for row in rows:
-        cells = [
-            f"<td{' class=text' if place < num_text else ''}>{html.escape(cell)}</td>" for place, cell in enumerate(row)
-        ]
+        cells = [f"<td{_kind(place, num_text)}>{html.escape(cell)}</td>" for place, cell in enumerate(row)]
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return "\n".join([*lines, "</tbody></table></div>"])
+
+
+def _kind(place: int, num_text: int) -> str:
+    return " class=text" if place < num_text else ""
 
 
 def paragraph(text: str, kind: str = "") -> str:

@@ -3,12 +3,14 @@
 Reconstructions, interventions, images from the prior, NMI heatmap, training curves.
 """
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.textpath import TextPath
 from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 
@@ -22,7 +24,12 @@ DPI = 150
 GAP = 2  # pixels of the image between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
-OVERHANG = 0.65  # inches by which slanted labels stand out to the right
+PITCH, STACKED_PITCH = 0.38, 0.6  # inches from one tile of interventions to the next
+BLOCK_GAP = 0.3  # inches between two samples
+MARGIN = 0.1  # inches
+TITLE_SIZE, LABEL_SIZE = 11, 9  # points
+TITLE_HEIGHT, LABEL_HEIGHT = 0.35, 0.22  # inches of a line with what is around it
+SLANT = math.radians(35)  # of labels
 DECADE = 10
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
 SCORES = ("infom", "infoe", "infoc")
@@ -37,7 +44,12 @@ def draw_pictures(run: Run) -> list[Path]:
     active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
     figures = {
         "reconstructions": reconstructions(arrays["originals"], arrays["reconstructions"], title),
-        "interventions": interventions(arrays["interventions"], active, meanings(results, len(active)), title),
+        "interventions": interventions(
+            arrays["interventions"],
+            active,
+            meanings(results, len(active)),
+            f"{title}: one latent moved at a time through its range, top to bottom",
+        ),
     }
     if "generated" in arrays:
         figures["generated"] = generated(arrays["generated"], title)
@@ -86,7 +98,15 @@ def reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], ti
     return figure
 
 
-def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], meanings: list[str], title: str) -> Figure:
+def interventions(
+    blocks: NDArray[np.uint8],
+    active: NDArray[np.bool_],
+    meanings: list[str],
+    title: str,
+    *,
+    pitch: float | None = None,
+    rise: float = 0.0,
+) -> Figure:
     """A block a sample, a column a latent, a row a step through that latent's range.
 
     Args:
@@ -94,32 +114,55 @@ def interventions(blocks: NDArray[np.uint8], active: NDArray[np.bool_], meanings
         active: (num_latents,); the others are labelled in red.
         meanings: what each latent tells most about, perhaps nothing.
         title: above it all.
+        pitch: inches from one tile to the next, for blocks that stand one above the other whatever their shape.
+        rise: inches that the labels get at least, so that pictures with other labels stand level.
     """
-    num_blocks, num_steps, num_latents, side = blocks.shape[:4]
     sheets = [tile(block) for block in blocks]
-    height, width = sheets[0].shape[:2]
-    stacked = num_blocks * num_steps <= 1.5 * num_latents
-    inches = (0.6 if stacked else 0.36) * max(num_latents, 6)
-    rows, columns = (num_blocks, 1) if stacked else (1, num_blocks)
-    figure = Figure(
-        figsize=(columns * (inches + OVERHANG), rows * (inches * height / width + 0.1) + 1.1), layout="constrained"
-    )
-    figure.suptitle(f"{title}: one latent moved at a time through its range, top to bottom", fontsize=11)
-    labels = [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
-    for number, (axes, sheet) in enumerate(
-        zip(figure.subplots(rows, columns, squeeze=False).flat, sheets, strict=True)
-    ):
-        axes.imshow(sheet, interpolation="nearest")
-        axes.set_yticks([])
+    num_steps, num_latents, side = blocks.shape[1:4]
+    stacked = pitch is not None or len(blocks) * num_steps <= 1.5 * num_latents
+    pitch = pitch or (STACKED_PITCH if stacked else PITCH)
+    height, width = (pitch / (side + GAP) * pixels for pixels in sheets[0].shape[:2])
+    labels = _labels(meanings)
+    centre = pitch / 2
+    ends = [centre + j * pitch + _inches(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
+    room = max(width, *ends)  # of a block with its labels
+    rows, columns = (len(blocks), 1) if stacked else (1, len(blocks))
+    inner = columns * room + (columns - 1) * BLOCK_GAP
+    top = TITLE_HEIGHT + max(rise, label_rise(meanings))
+    full_width = max(inner, _inches(title, TITLE_SIZE)) + 2 * MARGIN
+    full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
+    figure = Figure(figsize=(full_width, full_height))
+    figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
+    for number, sheet in enumerate(sheets):
+        row, column = (number, 0) if stacked else (0, number)
+        left = (full_width - inner) / 2 + column * (room + BLOCK_GAP)
+        bottom = full_height - top - height - row * (height + BLOCK_GAP)
+        axes = figure.add_axes((left / full_width, bottom / full_height, width / full_width, height / full_height))
+        axes.imshow(sheet, interpolation="nearest", aspect="auto")
         axes.xaxis.tick_top()
-        axes.tick_params(length=0, labelsize=9)
+        axes.tick_params(length=0, labelsize=LABEL_SIZE)
+        axes.set_yticks([])
         axes.set_xticks([])
-        if not stacked or number == 0:
+        if row == 0:
             places = np.arange(num_latents) * (side + GAP) + side / 2
-            axes.set_xticks(places, labels, rotation=35, ha="left", rotation_mode="anchor")
+            axes.set_xticks(places, labels, rotation=math.degrees(SLANT), ha="left", rotation_mode="anchor")
             _redden(axes.get_xticklabels(), active)
         _bare(axes)
     return figure
+
+
+def label_rise(meanings: list[str]) -> float:
+    """Inches that the slanted labels of interventions need above the tiles."""
+    return max(_inches(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
+
+
+def _labels(meanings: list[str]) -> list[str]:
+    return [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
+
+
+def _inches(text: str, size: float) -> float:
+    """How long a line of text of that size (points) is."""
+    return float(TextPath((0, 0), text, size=size).get_extents().x1) / 72
 
 
 def generated(images: NDArray[np.uint8], title: str) -> Figure:

@@ -24,6 +24,7 @@ from .published import (
 
 INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
 DCI = ("d", "i", "c")
+MAX_BROAD = 9  # columns of an HTML table whose cells hold mean and interval in one line
 
 
 @dataclass(frozen=True)
@@ -217,23 +218,44 @@ def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
 
 
 def to_html(table: ResultsTable) -> str:
-    """The table as HTML, published numbers small beneath ours."""
-    spans = "".join(f'<th colspan="{width}">{html.escape(data)}</th>' for data, width in table.spans)
-    heads = "".join(f"<th>{TITLES[score].replace(' ', '<br>')}</th>" for _, score in table.columns)
+    """The table as HTML, published numbers small beneath ours; narrow columns where there are many of them."""
+    befores = [table.columns[0], *table.columns[:-1]]
+    starts = [_starts_group(before, column) for before, column in zip(befores, table.columns, strict=True)]
+    spans = "".join(
+        f'<th{_ruled(number > 0)} colspan="{width}">{html.escape(data)}</th>'
+        for number, (data, width) in enumerate(table.spans)
+    )
+    heads = "".join(
+        f"<th{_ruled(ruled)}>{TITLES[score].replace(' ', '<br>').replace('informative', 'infor&shy;mative')}</th>"
+        for (_, score), ruled in zip(table.columns, starts, strict=True)
+    )
     above = f"<tr><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
-    shape = " class=compact" if len(table.spans) > 1 else ""
-    lines = [f"<div class=wide><table{shape}>", f"<thead>{above}<tr><th>model</th>{heads}</tr></thead>"]
+    shape = "results compact" if len(table.columns) > MAX_BROAD else "results"
+    lines = [
+        f'<div class=wide><table class="{shape}" style="--columns: {len(table.columns)}">',
+        f"<thead>{above}<tr><th>model</th>{heads}</tr></thead>",
+    ]
     for block in table.blocks:
         lines.append("<tbody>")
         for model, entries in block:
-            cells = "".join(_html_cell(entry) for entry in entries)
+            cells = "".join(_html_cell(entry, ruled) for entry, ruled in zip(entries, starts, strict=True))
             lines.append(f"<tr><th>{html.escape(model)}</th>{cells}</tr>")
         lines.append("</tbody>")
     return "\n".join([*lines, "</table></div>"])
 
 
-def _html_cell(entry: Entry) -> str:
+def _html_cell(entry: Entry, ruled: bool) -> str:
     mean, _, half = entry.value.partition(" ")
     value = f"{mean} <span>{half}</span>" if half else mean
-    beside = f"<small>{entry.beside.replace(' ', ' <wbr>')}</small>" if entry.beside else ""
-    return f"<td>{f'<b>{value}</b>' if entry.bold else value}{beside}</td>"
+    parts = entry.beside.replace(" (", "\n(").replace(", ", ",\n").split("\n")  # each in a line where it is narrow
+    beside = f"<small>{' '.join(f'<span>{part}</span>' for part in parts)}</small>" if entry.beside else ""
+    return f"<td{_ruled(ruled)}>{f'<b>{value}</b>' if entry.bold else value}{beside}</td>"
+
+
+def _starts_group(before: tuple[str, str], column: tuple[str, str]) -> bool:
+    """Whether a rule stands between two columns: of two data sets, or of DCI and another score."""
+    return before[0] != column[0] or (before[1] in DCI) != (column[1] in DCI)
+
+
+def _ruled(ruled: bool) -> str:
+    return " class=group" if ruled else ""

@@ -108,18 +108,17 @@ def require_possible(plan: Plan) -> None:
     Images of one's own are not read for it.
     """
     for data in plan.data:
-        where = f"data.{data.label}"
         path = data.options.get("path")
-        if path is not None and not Path(path).exists():
-            raise ValueError(f"{where}: {path} does not exist")
-        jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         if path is not None:
+            if not Path(path).exists():
+                raise ValueError(f"data.{data.label}: {path} does not exist")
             continue
+        jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         try:
-            config = data_config(load_again(jobs[0].data_name, jobs[0].resolution, jobs[0].recipe))
+            config = data_config(load_again(data.name, jobs[0].resolution, jobs[0].recipe))
             require_resolution(config.resolution)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{where}: {error}") from None
+            raise ValueError(f"data.{data.label}: {error}") from None
         for job in jobs:
             try:
                 resolve(job.model_name, config, len(config.source_names), **job.options)
