@@ -13,7 +13,7 @@ from qlae.metrics import METRICS, infomec, score_file
 from qlae.metrics.inputs import scored_form
 from qlae.metrics.scoring import metric_names
 from qlae.run import Run
-from qlae.sample import rescore_run, score_weights
+from qlae.sample import rescore_run, score_sample, score_weights
 
 
 @pytest.fixture(scope="module")
@@ -193,3 +193,33 @@ def test_infomec_is_always_computed_and_all_means_all(parked):
         sources[:200], {n: a[:200] for n, a in found.items()}, metrics=["mig"]
     ).keys()
     assert metric_names(["infomec", "all"]) == list(METRICS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_not_said_stays_as_it_was(run):
+    first = rescore_run(run, metrics=["dci", "mig"], protocol="tripod", show=False)
+    again = rescore_run(run, show=False)
+    assert again == first
+    assert {"d", "mig"} <= again["averaged"].keys()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_new_evaluation_keeps_sample_size_protocol_and_metrics(evaluated, tmp_path, tiny_data):
+    copy = Run(shutil.copytree(evaluated.path, tmp_path / "copy"))
+    qlae.evaluate(copy, data=tiny_data, num_samples=30, protocol="tripod", metrics=["dci"], show=False)
+    results = qlae.evaluate(copy, data=tiny_data, show=False)
+    assert (results["num_samples"], results["protocol"]) == (30, "tripod")
+    assert {"infom", "d"} <= results["averaged"].keys()
+
+
+def test_what_was_warned_of_is_kept_with_the_results(evaluated):
+    same = {"codes": np.zeros((50, 3), dtype=np.int64)}
+    with pytest.warns(UserWarning, match="all images have the same code"):
+        score_weights(np.zeros((50, 0)), same)
+    arrays = {"sources": np.zeros((50, 0)), **same, "raw_codes": np.arange(150).reshape(50, 3)}
+    with pytest.warns(UserWarning, match="all images have the same code"):
+        _, warned = score_sample(arrays)
+    assert warned == [
+        "averaged weights: all images have the same code, so the model tells none from another; train longer"
+    ]
+    assert all(warning.startswith(("averaged weights: ", "raw weights: ")) for warning in evaluated.results["warnings"])

@@ -118,6 +118,9 @@ def score_weights(
     """
     told: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
+    held = found.get("codes", found.get("latents"))
+    if held is not None and len(held) > 1 and (held == held[0]).all():
+        warnings.warn("all images have the same code, so the model tells none from another; train longer", stacklevel=2)
     if sources.shape[1]:
         latents, kind = scored_form(found.get("latents"), found.get("codes"))
         names = _names(metrics)

@@ -38,12 +38,29 @@ def test_some_images_come_from_where_they_are_quickest(cache_folder, monkeypatch
     rendered = data.images[rows]
     assert np.array_equal(images_of(data, rows), rendered)
     asked = []
-    monkeypatch.setattr(RenderedImages, "on", lambda self, device: asked.append(device) or self)
+    monkeypatch.setattr(RenderedImages, "some_on", lambda self, device, rows: asked.append(device) or rendered)
     assert np.array_equal(images_of(data, rows, "cuda:1"), rendered)
     assert asked == ["cuda:1"]
     keep_on_disk(data)
     monkeypatch.setattr(RenderedImages, "__getitem__", lambda self, rows: pytest.fail("rendered once more"))
     assert np.array_equal(images_of(data, rows), rendered)
+
+
+def test_what_was_rendered_on_a_device_is_kept_there_if_asked_for(monkeypatch):
+    images = load_data("shapes3d", **SMALL).images
+    first = images.render_on("cpu")
+    assert images.render_on("cpu") is not first
+    assert not images.is_kept_on("cpu")
+    images.keeps = True
+    kept = images.render_on("cpu")
+    assert images.is_kept_on("cpu")
+    rows = np.array([3, 599, 200])
+    expected = images[rows]
+    assert np.array_equal(images.some_on("cpu", rows), expected)
+    monkeypatch.setattr(RenderedImages, "fill", lambda *_, **__: pytest.fail("rendered once more"))
+    monkeypatch.setattr(RenderedImages, "on", lambda *_: pytest.fail("rendered once more"))
+    assert images.render_on("cpu") is kept
+    assert np.array_equal(images.some_on("cpu", rows), expected)
 
 
 def test_drawn_images_are_kept_with_their_sources():

@@ -30,7 +30,10 @@ POINTS_AT_ONCE = 1000
 
 
 class RenderedImages:
-    """A lazy array of rendered images. Indexing renders; nothing is kept.
+    """A lazy array of rendered images. Indexing renders; nothing is kept, unless one sets ``keeps``.
+
+    Attributes:
+        keeps: whether `render_on` keeps its tensors for the next call, for as long as this object lives.
 
     Args:
         name: the scene's name.
@@ -60,6 +63,8 @@ class RenderedImages:
         self.points = points
         num = len(points) if points is not None else math.prod(len(values) for values in grid or ())
         self.shape = (num, resolution, resolution, 3)
+        self.keeps = False
+        self._rendered: dict[str, Tensor] = {}  # by device
         self._scene: Scene | None = None
         self._lock = threading.Lock()
 
@@ -119,12 +124,28 @@ class RenderedImages:
         return RenderedImages(self.name, self.shape[1], grid=self.grid, points=self.points, device=device)
 
     def render_on(self, device: str, *, progress: Progress | None = None) -> Tensor:
-        """All images as a tensor on a device, rendered there: they never pass through the host."""
+        """All images as a tensor on a device, rendered there: they never pass through the host. To be read only."""
         import torch
 
+        if self.is_kept_on(device):
+            return self._rendered[device]
         out = torch.empty(self.shape, dtype=torch.uint8, device=device)
         self.on(device).fill(out, progress=progress)
+        if self.keeps:
+            self._rendered[device] = out
         return out
+
+    def is_kept_on(self, device: str) -> bool:
+        """Whether `render_on` has them ready."""
+        return device in self._rendered
+
+    def some_on(self, device: str, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Some images, rendered on a device, or taken from what `render_on` keeps there."""
+        if not self.is_kept_on(device):
+            return self.on(device)[rows]
+        import torch
+
+        return self._rendered[device][torch.from_numpy(rows).to(device)].cpu().numpy()
 
     @property
     def scene(self) -> Scene:
@@ -165,8 +186,8 @@ def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu")
     """The images of some rows: where they have to be rendered, on a GPU that is there, else not if they lie on disk."""
     images = data.images
     if isinstance(images, RenderedImages) and device.startswith("cuda"):
-        images = images.on(device)
-    elif isinstance(images, RenderedImages):
+        return images.some_on(device, rows)
+    if isinstance(images, RenderedImages):
         kept = cache.find(data.describe())  # since the data were loaded, as by training on them
         images = images if kept is None else kept.images
     return np.asarray(images[rows])

@@ -96,13 +96,15 @@ def carry_out_anywhere(job: dict[str, Any], study: str, token: str, device: str,
 
 
 def _data(job: Job) -> "SourceDataset":
-    from ..data import load_again
+    from ..data import RenderedImages, load_again
 
     key = json.dumps([job.data_name, job.resolution, job.recipe], sort_keys=True)
     if key not in _kept:
         _kept.clear()
         data = load_again(job.data_name, job.resolution, job.recipe)
         num_bytes = len(data) * job.resolution**2 * 3
+        if isinstance(data.images, RenderedImages):
+            data.images.keeps = True  # on a GPU that has rendered them
         _kept[key] = data.in_memory() if num_bytes <= IN_MEMORY else data
     return _kept[key]
 

@@ -199,7 +199,8 @@ def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.devi
     """The images, rendered if they have to be, and the way that batches of them reach the device."""
     images = data.images
     drawn = isinstance(images, RenderedImages)
-    fit = fits(math.prod(images.shape), device)
+    ready = isinstance(images, RenderedImages) and images.is_kept_on(str(device))
+    fit = ready or fits(math.prod(images.shape), device)
     with progress_bar("rendering", len(data), show=show and drawn) as report:
         if isinstance(images, RenderedImages) and device.type == "cuda" and fit:
             return DeviceBatches(
