@@ -145,6 +145,7 @@ def test_steps_of_a_continuous_latent_are_even():
     assert np.allclose(steps[[0, -1], 1], [-1, 1])
 
 
+@pytest.mark.filterwarnings("ignore:all images have the same code")
 def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     data = SourceDataset(np.asarray(tiny_data.images), np.empty((40, 0)), name="mine", origin="real")
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)

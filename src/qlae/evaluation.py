@@ -7,7 +7,7 @@ torch and NumPy: what comes after it needs neither the model nor the images.
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from .model import CHUNK, Model, Networks, to_float
 from .pretrained import is_pretrained
 from .progress import progress_bar
 from .run import Run
-from .sample import PREFIXES, Arrays, as_before, check_scoring, score_sample, score_weights, versions
+from .sample import PREFIXES, Arrays, check_scoring, metrics_of, score_sample, score_weights, versions
 from .training import checkpoint
 
 NUM_SAMPLES = 10_000
@@ -59,9 +59,9 @@ def evaluate_run(
         num_samples: images to score on, drawn without replacement; as many as before, or 10,000, by default.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``. As before, or the paper's, by default.
         metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or
-            ``"all"``. Those that were computed before, or InfoMEC alone, by default.
-        bootstrap: half samples from which the averaged weights get a 95% interval for each score, and beside them a
-            curve of the scores against the sample size; 200 are plenty.
+            ``"all"``. InfoMEC, and whatever was computed before, by default.
+        bootstrap: half samples from which the averaged weights get a 95% interval for each score of the metrics that
+            are named, or of InfoMEC, and beside them a curve of the scores against the sample size; 200 are plenty.
         jobs: processes for these, and threads for DCI; -1 for all cores.
         show: draw progress bars.
 
@@ -69,18 +69,16 @@ def evaluate_run(
         The content of ``results.json``.
     """
     run = run if isinstance(run, Run) else Run.open(run)
-    before = run.results_so_far
-    protocol, metrics = as_before(before, protocol, metrics)
-    if num_samples is None:
-        num_samples = NUM_SAMPLES if before is None else max(before["num_samples"], 2)
-    check_scoring(protocol, metrics, bootstrap, jobs)
+    asked = _asked(run.results_so_far, num_samples, protocol, metrics, bootstrap)
+    how: dict[str, Any] = {"protocol": asked.protocol, "jobs": jobs}
+    check_scoring(metrics=asked.metrics, bootstrap=bootstrap, **how)
     config = run.config
     saved = checkpoint.load(run.path)
     if saved is None:
         what = "is a model that was handed on; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = data_of(config.data) if data is None else data
-    sample = draw_sample(data, num_samples)
+    sample = draw_sample(data, asked.num_samples)
     images = images_of(data, sample, str(pick_device(device)))
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
@@ -91,12 +89,15 @@ def evaluate_run(
             if weights == "averaged":
                 pictures = make_pictures(model, images, found)
         arrays |= {prefix + name: array for name, array in found.items()}
-    scores, warned = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
+    scores, warned = score_sample(arrays, metrics=asked.metrics, bootstrap=bootstrap, show=show, **how)
+    if asked.also:
+        rest, _ = score_sample(arrays, metrics=asked.also, show=show, **how)
+        scores = {weights: rest[weights] | told for weights, told in scores.items()}
 
     results = {
         "model": config.model,
         "data": data.describe(),
-        "protocol": protocol,
+        "protocol": asked.protocol,
         "seed": config.seed,
         "steps": saved.state["step"],
         "seconds": round(saved.state["seconds"], 1),
@@ -110,6 +111,33 @@ def evaluate_run(
     write_npz(run.pictures_path, **pictures)
     write_json(run.results_path, results)
     return results
+
+
+class _Asked(NamedTuple):
+    """How a run is to be scored."""
+
+    num_samples: int
+    protocol: str
+    metrics: str | Sequence[str]  # with intervals, if there are to be any
+    also: Sequence[str]  # without
+
+
+def _asked(
+    before: dict[str, Any] | None,
+    num_samples: int | None,
+    protocol: str | None,
+    metrics: str | Sequence[str] | None,
+    bootstrap: int,
+) -> _Asked:
+    """What is said, and else as it was before; the first time InfoMEC by the paper's protocol."""
+    known = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "averaged": {}}
+    also: Sequence[str] = ()
+    if metrics is None:
+        others = [metric for metric in metrics_of(known) if metric != "infomec"]
+        # Intervals for what nobody named might take hours.
+        metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
+    num_samples = max(2, known["num_samples"]) if num_samples is None else num_samples
+    return _Asked(num_samples, protocol or known["protocol"], metrics, also)
 
 
 def scorer(

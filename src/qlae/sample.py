@@ -48,14 +48,16 @@ def rescore_run(
 
     Args:
         run: the run, or its directory, with ``sample.npz`` and ``results.json``; no checkpoint is needed.
-        protocol, metrics, bootstrap, jobs, show: as for ``qlae.evaluate``.
+        metrics: what to compute; InfoMEC alone by default.
+        protocol, bootstrap, jobs, show: as for ``qlae.evaluate``.
 
     Returns:
         The content of ``results.json``, which is written anew.
     """
     run = run if isinstance(run, Run) else Run.open(run)
     results = run.results
-    protocol, metrics = as_before(results, protocol, metrics)
+    protocol = protocol or str(results["protocol"])
+    metrics = ("infomec",) if metrics is None else metrics
     check_scoring(protocol, metrics, bootstrap, jobs)
     arrays = run.arrays(run.sample_path)
     _require_together(run, results, arrays)
@@ -70,13 +72,9 @@ def rescore_run(
     return results
 
 
-def as_before(
-    results: dict[str, Any] | None, protocol: str | None, metrics: str | Sequence[str] | None
-) -> tuple[str, str | Sequence[str]]:
-    """What is not said: as a run was scored before, or, if it never was, InfoMEC alone by the paper's protocol."""
-    before = results or {"protocol": "paper", "averaged": {}}
-    found = tuple(metric for metric in METRICS if SCORE_OF.get(metric, metric) in before["averaged"])
-    return protocol or before["protocol"], (found or ("infomec",)) if metrics is None else metrics
+def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
+    """The metrics that a run was scored by."""
+    return tuple(metric for metric in METRICS if SCORE_OF.get(metric, metric) in results["averaged"])
 
 
 def score_sample(arrays: Arrays, *, bootstrap: int = 0, **how: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:

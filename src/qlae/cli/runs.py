@@ -108,9 +108,11 @@ class Evaluate:
     protocol: OptionalName = None
     """InfoMEC protocol: paper, official-train, official-standalone or tripod; as before, or paper the first time."""
     metrics: tuple[str, ...] = ()
-    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all; as before, or infomec the first time."""
+    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all; by default infomec, and whatever was computed
+    before."""
     bootstrap: int = 0
-    """Half samples for 95% intervals of each score, and a curve of scores against the sample size; 200 are plenty."""
+    """Half samples for 95% intervals of infomec, or of the --metrics that are named, and a curve of scores against the
+    sample size; 200 are plenty."""
     jobs: int = 1
     """Processes for these, and threads for DCI; -1 for all cores."""
     device: str = "auto"
