@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from qlae import kernels
-from qlae.data import data_config
+from qlae.data import RenderedImages, data_config, images_of, load_data
 from qlae.data.batches import HostBatches
 from qlae.model import build_model, place
 from qlae.objectives import build_players
@@ -128,3 +128,15 @@ def test_a_run_from_the_command_s_defaults(tmp_path, tiny_data):
     assert losses[-1] < losses[0]
     train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=160, show=False)
     assert [row["step"] for row in run.log()] == [100, 130, 160]
+
+
+def test_images_are_rendered_where_they_are_used_and_kept_between_runs_if_asked_for(monkeypatch):
+    data = load_data("shapes3d", resolution=16, sources=["floor hue", "shape"])
+    rows = np.array([3, 39, 7])
+    on_cpu, on_gpu = data.images[rows], images_of(data, rows, "cuda")
+    assert np.abs(on_cpu.astype(int) - on_gpu).max() <= 1
+    data.images.keeps = True
+    states = [build_state(config_of(data), data, GPU) for _ in range(2)]
+    assert states[0].update.batches.images.data_ptr() == states[1].update.batches.images.data_ptr()
+    monkeypatch.setattr(RenderedImages, "on", lambda *_: pytest.fail("rendered once more"))
+    assert np.array_equal(images_of(data, rows, "cuda"), on_gpu)
