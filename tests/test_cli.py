@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from qlae.cli import main
+from qlae.metrics import infomec
 
 SMALL = ["--resolution", "16", "--sources", "floor hue", "shape", "--size", "small", "--batch-size", "8", "--quiet"]
 
@@ -143,6 +144,30 @@ def test_score_a_file_made_elsewhere(tmp_path, capsys, rng):
     assert run("score", str(path), "--plot") == 0
     assert "0.9" in capsys.readouterr().out
     assert (tmp_path / "codes-nmi.png").exists()
+
+
+def test_score_by_kinds_that_types_do_not_tell(tmp_path, capsys, rng):
+    sources = rng.integers(0, 4, (300, 2))
+    path = tmp_path / "codes.npz"
+    np.savez(path, sources=sources, latents=sources[:, ::-1].astype(float))
+
+    def scores(*options):
+        assert run("score", str(path), "--json", *options) == 0
+        found = json.loads(capsys.readouterr().out)["infomec"]
+        return [found[name] for name in ("infom", "infoe", "infoc")]
+
+    def wanted(latents, **kinds):
+        found = infomec(sources, latents, **kinds)
+        return pytest.approx([found.infom, found.infoe, found.infoc], abs=1e-6)
+
+    codes, mixed = sources[:, ::-1], ["discrete", "continuous"]
+    assert scores() == wanted(codes.astype(float))
+    assert scores() != wanted(codes)
+    assert scores("--latent-kind", "codes") == wanted(codes)
+    assert scores("--source-kinds", *mixed) == wanted(codes.astype(float), source_kinds=mixed)
+    capsys.readouterr()  # warnings of floats that look like codes
+    wrong = ["--latent-kind", "codes", "--source-kinds", *mixed, "auto"]
+    assert "3 entries for 2 sources" in bad(capsys, "score", str(path), *wrong)
 
 
 def test_score_notes_and_intervals(tmp_path, capsys, rng):

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
@@ -22,6 +22,10 @@ class Score:
     """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all."""
     protocol: str = "paper"
     """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
+    latent_kind: Literal["auto", "codes", "continuous"] = "auto"
+    """What latents are, where their type does not say: floats that stand for codes, or integers that are measured."""
+    source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
+    """The same of sources: one word for all, or one a source. Left alone, floats are continuous unless they repeat."""
     bootstrap: int = 0
     """Resamples for 95% intervals; 200 are plenty."""
     jobs: int = 1
@@ -56,6 +60,7 @@ class Score:
                 seed=self.seed,
                 bootstrap=self.bootstrap,
                 n_jobs=self.jobs,
+                **self._kinds(),
                 progress=lambda part: report(next(parts), note=part),
             )
         if self.json:
@@ -66,3 +71,10 @@ class Score:
             plot_nmi(scores.results["infomec"], picture, title=self.file.stem)
             if not self.json:
                 print(picture)
+
+    def _kinds(self) -> dict[str, Any]:
+        """What overrules the types of the arrays, and nothing else, since the file may say it too."""
+        said: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
+        if set(self.source_kinds) - {"auto"}:
+            said["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
+        return said
