@@ -33,6 +33,7 @@ from scipy import stats
 
 from qlae.atomic import write_json, write_whole
 from qlae.data import RenderedImages, load_data
+from qlae.device import pick_device
 from qlae.run import Run
 
 DPI = 150
@@ -223,8 +224,11 @@ def report(judged: dict[str, dict[str, Any]], band: list[float], num_seeds: int)
 def least_loss(options: argparse.Namespace) -> float:
     """What no reconstruction gets below: the mean entropy of the entries of all images, taken as probabilities."""
     images = load_data("shapes3d", resolution=options.resolution, sources=options.sources).images
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    there = images.render_on(device) if isinstance(images, RenderedImages) else torch.from_numpy(images[:])
+    there = (
+        images.render_on(str(pick_device("auto")))
+        if isinstance(images, RenderedImages)
+        else torch.from_numpy(images[:])
+    )
     counts = sum(torch.bincount(part.flatten(), minlength=256) for part in there.split(1000))
     level = np.arange(256) / 255
     entropies = stats.entropy([level, 1 - level])

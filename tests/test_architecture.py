@@ -64,7 +64,7 @@ def test_metrics_import_nothing_else_of_qlae():
 
 
 ORDER = [
-    *("atomic", "names", "config", "data", "metrics", "presets", "run", "progress", "device", "memory"),
+    *("atomic", "names", "counts", "config", "data", "metrics", "presets", "run", "progress", "device", "memory"),
     *("divergences", "latents", "norms", "networks", "pretrained", "model", "objectives", "training", "loading"),
     *("resampling", "sample", "evaluation", "study", "report", "export", "explorer", "encoding", "cli"),
 ]

@@ -10,6 +10,8 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from .counts import values_per_latent, whole_number
+
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -51,9 +53,7 @@ class LatentConfig:
     @property
     def values_each(self) -> tuple[int, ...]:
         """The numbers of values, one a latent."""
-        if isinstance(self.num_values, tuple):
-            return self.num_values
-        return (self.num_values,) * self.num_latents
+        return values_per_latent(self.num_latents, self.num_values)
 
 
 @dataclass(frozen=True)
@@ -99,15 +99,9 @@ class RunConfig:
             "generator_period": self.generator_period,
         }
         for name, value in counts.items():
-            _require_whole(name, value, at_least=1)
-        for value in self.latent.values_each:
-            _require_whole("num_values", value, at_least=1)
-        if len(self.latent.values_each) != self.latent.num_latents:
-            raise ValueError(
-                f"num_values has {len(self.latent.values_each)} entries for {self.latent.num_latents} latents; "
-                "give one number, or one a latent"
-            )
-        _require_whole("warm_up", self.warm_up, at_least=0)
+            whole_number(name, value)
+        values_per_latent(self.latent.num_latents, self.latent.num_values)
+        whole_number("warm_up", self.warm_up, at_least=0)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
             raise ValueError(f"seed must be a whole number from 0 to 2^62, got {self.seed!r}")
         sizes = {
@@ -151,11 +145,6 @@ def require_resolution(resolution: int) -> None:
             f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
             "resize the images or render them at one of these"
         )
-
-
-def _require_whole(name: str, value: Any, *, at_least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
 
 
 T = TypeVar("T")

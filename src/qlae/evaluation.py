@@ -78,8 +78,7 @@ def evaluate_run(
         what = "is a model that was handed on; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = data_of(config.data) if data is None else data
-    sample = draw_sample(data, asked.num_samples)
-    images = images_of(data, sample, str(pick_device(device)))
+    sample, images = _drawn(data, asked.num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
     for weights, prefix in PREFIXES.items():
@@ -144,8 +143,8 @@ def scorer(
     run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
 ) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:
     """What scores the averaged weights of a checkpoint on the evaluation sample, while the run still trains."""
-    sample = draw_sample(data, NUM_SAMPLES)
-    images, sources = images_of(data, sample, str(pick_device(device))), data.sources[sample]
+    sample, images = _drawn(data, NUM_SAMPLES, device)
+    sources = data.sources[sample]
 
     def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
         with torch.random.fork_rng(devices=[]), _without_tuning():  # a network of the caller's may draw from torch's
@@ -177,6 +176,12 @@ def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
         raise ValueError(f"num_samples must be at least 2, got {num_samples}")
     count = min(num_samples, len(data))
     return np.sort(np.random.default_rng(0).choice(len(data), count, replace=False))
+
+
+def _drawn(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """The evaluation sample: row numbers and images."""
+    sample = draw_sample(data, num_samples)
+    return sample, images_of(data, sample, str(pick_device(device)))
 
 
 def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Arrays:

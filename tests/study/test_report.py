@@ -217,13 +217,14 @@ def copied(folder, tmp_path):
 
 def test_without_its_index_a_study_has_the_same_report(folder, tmp_path):
     study = copied(folder, tmp_path)
+    with_error = report_study(study, show=False).read_text()
+    index = study.index
+    del index.runs["shapes3d/ae/s5"]  # the failed run: why it failed is all that the index alone knows
+    study.write_index(index)
     before = report_study(study, show=False).read_text()
+    assert ("1 failed" in with_error, "0 failed" in before) == (True, True)
     study.index_path.unlink()
-    assert report_study(study, show=False).read_text().replace("0 failed", "1 failed") == before.replace(
-        before[before.index("<div class=wide><table><thead><tr>\n<th>failed run") : before.index("luck</td></tr>")]
-        + "luck</td></tr>\n</tbody></table></div>",
-        "",
-    ).replace("5 to come", "6 to come")
+    assert report_study(study, show=False).read_text() == before
 
 
 def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, tmp_path):

@@ -4,8 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..counts import whole_number
 from ..divergences import decomposed_kl, gaussian_kl
-from .space import LatentOutput, LatentSpace, positive_count
+from .space import LatentOutput, LatentSpace
 
 
 class ContinuousLatent(LatentSpace):
@@ -17,7 +18,7 @@ class ContinuousLatent(LatentSpace):
 
     def __init__(self, num_latents: int):
         super().__init__()
-        self.num_latents = self.num_inputs = self.num_outputs = positive_count("num_latents", num_latents)
+        self.num_latents = self.num_inputs = self.num_outputs = whole_number("num_latents", num_latents)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         return LatentOutput(x, None, {"nonnegative": F.relu(-x).mean(), "activity": x.square().mean()})
@@ -42,9 +43,9 @@ class GaussianLatent(LatentSpace):
 
     def __init__(self, num_latents: int, num_images: int | None = None):
         super().__init__()
-        self.num_latents = self.num_outputs = positive_count("num_latents", num_latents)
+        self.num_latents = self.num_outputs = whole_number("num_latents", num_latents)
         self.num_inputs = 2 * num_latents
-        self.num_images = None if num_images is None else positive_count("num_images", num_images)
+        self.num_images = None if num_images is None else whole_number("num_images", num_images)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         mean, deviation = x.chunk(2, dim=-1)
@@ -67,7 +68,7 @@ class UniformLatent(LatentSpace):
 
     def __init__(self, num_latents: int):
         super().__init__()
-        self.num_latents = self.num_inputs = self.num_outputs = positive_count("num_latents", num_latents)
+        self.num_latents = self.num_inputs = self.num_outputs = whole_number("num_latents", num_latents)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         return LatentOutput(x, None, {})

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .space import DiscreteLatent, LatentOutput, straight_through, values_per_latent
+from ..counts import values_per_latent
+from .space import DiscreteLatent, LatentOutput, straight_through
 
 
 class FiniteScalarLatent(DiscreteLatent):

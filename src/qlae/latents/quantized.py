@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from .. import kernels
+from ..counts import values_per_latent
 from .space import (
     DiscreteLatent,
     LatentOutput,
     num_averaged,
     quantized,
     require_reduction,
-    values_per_latent,
 )
 
 

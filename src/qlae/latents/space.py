@@ -5,7 +5,6 @@ objective serves every model.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -160,23 +159,3 @@ def require_reduction(reduction: str) -> str:
     if reduction not in ("sum", "mean"):
         raise ValueError(f"reduction must be 'sum' or 'mean', got {reduction!r}")
     return reduction
-
-
-def positive_count(name: str, value: int) -> int:
-    """``value`` if it is a whole number of at least one, else an error that names it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return value
-
-
-def values_per_latent(num_latents: int, num_values: int | Sequence[int]) -> tuple[int, ...]:
-    """One number of values a latent, from one for all or one each."""
-    positive_count("num_latents", num_latents)
-    if isinstance(num_values, int):
-        return (positive_count("num_values", num_values),) * num_latents
-    sizes = tuple(positive_count("num_values", size) for size in num_values)
-    if len(sizes) != num_latents:
-        raise ValueError(
-            f"num_values has {len(sizes)} entries for {num_latents} latents; give one a latent or one number"
-        )
-    return sizes

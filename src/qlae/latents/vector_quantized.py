@@ -6,13 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..counts import values_per_latent, whole_number
 from .space import (
     DiscreteLatent,
     LatentOutput,
-    positive_count,
     quantized,
     require_reduction,
-    values_per_latent,
 )
 
 
@@ -41,7 +40,7 @@ class VectorQuantizedLatent(DiscreteLatent):
     ):
         super().__init__(values_per_latent(num_latents, num_values))
         self.num_latents = num_latents
-        self.vector_size = positive_count("vector_size", vector_size)
+        self.vector_size = whole_number("vector_size", vector_size)
         self.num_inputs = self.num_outputs = num_latents * vector_size
         self.reduction = require_reduction(reduction)
         bound = math.sqrt(3 / vector_size)  # uniform of variance 1 / vector_size

@@ -175,8 +175,7 @@ def _counts(entry: Entry, data: str, model: str, plan: Plan, index: Index) -> bo
         return False
     if plan.rerun_seeds:
         return entry.stage == "rerun"
-    chosen = [c["value"] for c in index.selected.get(f"{data}/{model}", []) if c["selected"]]
-    return entry.value in chosen
+    return entry.value in index.chosen(data, model)
 
 
 def _score(scores: Mapping[str, Any], score: str) -> float | None:

@@ -90,13 +90,14 @@ def _told_seeds(summary: Summary) -> str:
 
 def _write_tables(files: ReportFiles, tables: Sequence[ResultsTable], summary: Summary) -> None:
     """Each table in three formats, with what one must know of it, and all of them in one file."""
-    told = [f"# {summary.plan.name}", *notes(summary)]
+    to_know, origins = notes(summary), summary.origins()
+    told = [f"# {summary.plan.name}", *to_know]
     for table in tables:
         alone = to_markdown(table).strip()
         told += [f"## {table.title}", alone]
-        files.write(f"{table.name}.md", ("\n\n".join([alone, *notes(summary)]) + "\n").encode())
-        files.write(f"{table.name}.tex", to_latex(table, [table.title, *notes(summary)]).encode())
-        files.write(f"{table.name}.csv", to_csv(table, summary.origins()).encode())
+        files.write(f"{table.name}.md", ("\n\n".join([alone, *to_know]) + "\n").encode())
+        files.write(f"{table.name}.tex", to_latex(table, [table.title, *to_know]).encode())
+        files.write(f"{table.name}.csv", to_csv(table, origins).encode())
     files.write("tables.md", ("\n\n".join(told) + "\n").encode())
 
 

@@ -124,20 +124,17 @@ def make_table(
     summary: Summary, name: str, title: str, columns: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
 ) -> ResultsTable | None:
     """A table of models in blocks; columns without any number are left out. None if nothing is left."""
-    filled = [
-        (data, score)
-        for data, score in columns
-        if any(summary.cell(data, model, score) for block in blocks for model in block)
-    ]
+    models = [model for block in blocks for model in block]
+    found = {(*column, model): summary.cell(column[0], model, column[1]) for column in columns for model in models}
+    filled = [column for column in columns if any(found[*column, model] for model in models)]
     if not filled:
         return None
-    everything = [summary.cell(data, model, score) for data, score in filled for block in blocks for model in block]
-    most = max(len(cell.values) for cell in everything if cell)
+    most = max(len(cell.values) for cell in found.values() if cell)
     made = []
     for block in blocks:
         by_column = []
         for data, score in filled:
-            cells = [summary.cell(data, model, score) for model in block]
+            cells = [found[data, score, model] for model in block]
             shown = bold(cells) if score != "informative" else [False] * len(cells)
             by_column.append(
                 [

@@ -11,7 +11,7 @@ from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
 from .jobs import Job, lacks, require_possible, rerun_jobs, tune_jobs
 from .plan import Plan
-from .selection import Candidate, select
+from .selection import select
 
 Show = Callable[[Index], None]
 
@@ -47,8 +47,8 @@ def run_study(
         _tell_left_out(index, before, folder)
         folder.write_plan(plan)  # now that no run of the folder contradicts it
         _carry_out(first, index, folder, engine, show)
-        selected, index.selected = selected_values(plan, first, folder, index)
-        second = rerun_jobs(plan, selected)
+        index.selected = candidates(plan, first, folder, index)
+        second = rerun_jobs(plan, index.values(plan))
         kept = {job.name for job in (*first, *second)}
         index.runs = {name: entry for name, entry in index.runs.items() if name in kept}
         _note_jobs(index, second, before, folder, retry_failed=retry_failed, strict=True)
@@ -70,8 +70,8 @@ def current(
     index = Index()
     tuned = tune_jobs(plan)
     _note_jobs(index, tuned, before, folder, retry_failed=retry_failed, strict=strict)
-    selected, index.selected = selected_values(plan, tuned, folder, index)
-    _note_jobs(index, rerun_jobs(plan, selected), before, folder, retry_failed=retry_failed, strict=strict)
+    index.selected = candidates(plan, tuned, folder, index)
+    _note_jobs(index, rerun_jobs(plan, index.values(plan)), before, folder, retry_failed=retry_failed, strict=strict)
     return index
 
 
@@ -131,32 +131,23 @@ def _take_down(event: Event, index: Index) -> None:
     entry.seconds = None if event.seconds is None else round(event.seconds, 1)
 
 
-def selected_values(
+def candidates(
     plan: Plan, jobs: Sequence[Job], folder: StudyFolder, index: Index
-) -> tuple[dict[tuple[str, str], float | None], dict[str, list[dict[str, object]]]]:
-    """The value to rerun for every data set and model whose tuning is over, and the candidates behind each.
+) -> dict[str, list[dict[str, object]]]:
+    """The values of each grid whose tuning is over, by ``data/model``, one of them selected.
 
-    Where nothing is tuned the value is None: the presets decide. Where all runs of a grid failed there is none.
+    There are none where all runs failed.
     """
-    selected: dict[tuple[str, str], float | None] = {}
     told: dict[str, list[dict[str, object]]] = {}
     for data in plan.data:
         for model in plan.models:
-            if not model.grid:
-                selected[data.label, model.label] = None
-                continue
             tried = [job for job in jobs if (job.data, job.model) == (data.label, model.label)]
-            if any(index.runs[job.name].state not in ("done", "failed") for job in tried):
+            if not model.grid or any(index.runs[job.name].state not in ("done", "failed") for job in tried):
                 continue
             done = [job for job in tried if index.runs[job.name].state == "done"]
-            candidates: list[Candidate] = select(
-                [(job.value or 0.0, folder.run(job.name).results["averaged"]) for job in done], plan.near_db
-            )
-            told[f"{data.label}/{model.label}"] = [candidate.to_dict() for candidate in candidates]
-            for candidate in candidates:
-                if candidate.selected:
-                    selected[data.label, model.label] = candidate.value
-    return selected, told
+            found = select([(job.value or 0.0, folder.run(job.name).results["averaged"]) for job in done], plan.near_db)
+            told[f"{data.label}/{model.label}"] = [candidate.to_dict() for candidate in found]
+    return told
 
 
 @contextlib.contextmanager

@@ -4,12 +4,11 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from ..run import Run
-from .driver import current, selected_values
+from .driver import current
 from .engine import Engine
 from .estimate import run_seconds, scoring_seconds, told
-from .folder import StudyFolder
-from .jobs import Job, is_finished, lacks_scores_only, num_updates, require_possible, rerun_jobs, tune_jobs
+from .folder import Index, StudyFolder
+from .jobs import Job, lacks_scores_only, num_updates, require_possible, rerun_jobs, tune_jobs
 from .plan import Plan
 
 FINISHED, TO_SCORE = "finished", "trained, to be scored"
@@ -22,13 +21,13 @@ def told_plan(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> str:
     require_possible(plan)
     tuned = tune_jobs(plan)
     index = current(plan, folder, folder.index)
-    selected, _ = selected_values(plan, tuned, folder, index)
+    selected = index.values(plan)
     # Which values the reruns of tuned models will take is known only when these are; the presets' stand in for them.
     pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
     unknown = [pair for pair in pairs if pair not in selected]
     rerun = rerun_jobs(plan, {pair: selected.get(pair) for pair in pairs})
     known = [*tuned, *(job for job in rerun if (job.data, job.model) not in unknown)]
-    states = {job.name: state_of(job, folder.run(job.name)) for job in known}
+    states = {job.name: _state_of(job, index, folder) for job in known}
     num_finished = sum(state == FINISHED for state in states.values())
 
     def seconds(jobs: Sequence[Job]) -> float:
@@ -61,11 +60,11 @@ def _seconds_left(job: Job, state: str, kind: str) -> float:
     return scoring_seconds(job) if state == TO_SCORE else run_seconds(job, kind)
 
 
-def state_of(job: Job, run: Run) -> str:
+def _state_of(job: Job, index: Index, folder: StudyFolder) -> str:
     """What there is of a run: ``FINISHED``, ``TO_SCORE`` where nothing but scores is missing, or nothing to tell."""
-    if is_finished(job, run):
+    if index.runs[job.name].state == "done":
         return FINISHED
-    return TO_SCORE if lacks_scores_only(job, run) else ""
+    return TO_SCORE if lacks_scores_only(job, folder.run(job.name)) else ""
 
 
 def _tell_stage(

@@ -49,6 +49,19 @@ class Index:
     runs: dict[str, Entry] = field(default_factory=dict)
     selected: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
+    def chosen(self, data: str, model: str) -> list[float]:
+        """The value that was selected for a model on a data set; none before it is tuned, or where nothing is."""
+        return [found["value"] for found in self.selected.get(f"{data}/{model}", []) if found["selected"]]
+
+    def values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
+        """What reruns take, by data set and model: the value that was selected, None where nothing is tuned."""
+        known: dict[tuple[str, str], float | None] = {}
+        for data in plan.data:
+            for model in plan.models:
+                for value in self.chosen(data.label, model.label) if model.grid else [None]:
+                    known[data.label, model.label] = value
+        return known
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "runs": {name: dataclasses.asdict(entry) for name, entry in self.runs.items()},

@@ -132,11 +132,6 @@ def num_updates(job: Job) -> int:
     return int(job.options.get("steps", trained.steps))
 
 
-def is_finished(job: Job, run: Run) -> bool:
-    """Whether a run directory holds all that a job asks for. A directory with another run in it is an error."""
-    return lacks(job, run) is None
-
-
 def lacks(job: Job, run: Run) -> str | None:
     """What a run directory lacks of all that a job asks for, in words. One with another run in it is an error."""
     if not run.is_begun:

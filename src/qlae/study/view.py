@@ -32,7 +32,7 @@ def status_table(index: Index, *, title: str) -> Table:
         groups.setdefault((entry.data, entry.model), []).append(entry)
     data_sets = list(dict.fromkeys(data for data, _ in groups))
     for (data, model), entries in sorted(groups.items(), key=lambda item: data_sets.index(item[0][0])):
-        chosen = [c["value"] for c in index.selected.get(f"{data}/{model}", []) if c["selected"]]
+        chosen = index.chosen(data, model)
         value = f"{chosen[0]:g}" if chosen else "·"
         counts = [sum(entry.state == state for entry in entries) for state in ("running", "failed")]
         cells = [_done(entries, "tune"), value, _done(entries, "rerun"), *(str(count or "·") for count in counts)]
@@ -107,7 +107,7 @@ def status(folder: StudyFolder) -> RenderableType:
     running = [name for name, entry in index.runs.items() if driven and _is_running(name, entry, before)]
     for name in running:
         index.runs[name].state = "running"
-    steps = {job.name: num_updates(job) for job in tune_jobs(plan) + rerun_jobs(plan, _values(index, plan))}
+    steps = {job.name: num_updates(job) for job in tune_jobs(plan) + rerun_jobs(plan, index.values(plan))}
     parts: list[RenderableType] = [status_table(index, title=f"{plan.name} in {folder.path}")]
     parts += [Text(f"running {name}: {_progress(folder, name, steps.get(name))}") for name in running]
     parts += _told_errors("failed", index)
@@ -135,18 +135,6 @@ def _told_errors(state: str, index: Index, word: str = "") -> list[RenderableTyp
     if len(found) > MAX_ERRORS:
         told.append(Text(f"and {len(found) - MAX_ERRORS} more {word or state}", style="red"))
     return told
-
-
-def _values(index: Index, plan: Plan) -> dict[tuple[str, str], float | None]:
-    found: dict[tuple[str, str], float | None] = {
-        (data.label, model.label): None for data in plan.data for model in plan.models if not model.grid
-    }
-    for key, candidates in index.selected.items():
-        data, model = key.split("/")
-        for candidate in candidates:
-            if candidate["selected"]:
-                found[data, model] = candidate["value"]
-    return found
 
 
 def _progress(folder: StudyFolder, name: str, steps: int | None) -> str:

@@ -14,10 +14,10 @@ import torch
 
 from .. import kernels
 from ..config import RunConfig
+from ..counts import whole_number
 from ..data import RenderedImages, SourceDataset, data_config, keep_on_disk, load_data
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..device import pick_device
-from ..latents.space import positive_count
 from ..memory import keep_freed_memory
 from ..model import Networks, build_model, place, require_buildable
 from ..names import require_known
@@ -97,7 +97,7 @@ def train(
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if threads is not None:
-        torch.set_num_threads(positive_count("threads", threads))
+        torch.set_num_threads(whole_number("threads", threads))
     train_run(
         run,
         config,

@@ -1,0 +1,27 @@
+"""Whole numbers that something is made of: checked, and one a latent where one is given for all."""
+
+from collections.abc import Iterable
+
+
+def whole_number(name: str, value: int, *, at_least: int = 1) -> int:
+    """``value`` if it is a whole number that is large enough, else an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+    return value
+
+
+def values_per_latent(num_latents: int, num_values: int | Iterable[int]) -> tuple[int, ...]:
+    """One number of values a latent, from one for all or one each.
+
+    >>> values_per_latent(3, 10), values_per_latent(2, [4, 10])
+    ((10, 10, 10), (4, 10))
+    """
+    whole_number("num_latents", num_latents)
+    if not isinstance(num_values, Iterable):
+        return (whole_number("num_values", num_values),) * num_latents
+    sizes = tuple(whole_number("num_values", size) for size in num_values)
+    if len(sizes) != num_latents:
+        raise ValueError(
+            f"num_values has {len(sizes)} entries for {num_latents} latents; give one a latent or one number"
+        )
+    return sizes
