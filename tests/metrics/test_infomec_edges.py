@@ -9,8 +9,9 @@ import pytest
 from fixture_cases import expected, load
 from sklearn.exceptions import ConvergenceWarning
 
-from qlae.metrics import infomec, nmi
+from qlae.metrics import infomec, newton, nmi
 from qlae.metrics.logistic import fit_continuous, whiten
+from qlae.metrics.logistic_codes import fit_codes
 from qlae.metrics.newton import minimise
 
 GRID = np.stack(np.meshgrid(range(4), range(3), range(5), indexing="ij"), -1).reshape(-1, 3)
@@ -170,6 +171,32 @@ def test_more_classes_than_the_full_hessian_takes() -> None:
     loss = -model.predict_log_proba(latents)[np.arange(1500), source].mean()
     assert fit.converged
     assert fit.loss == pytest.approx(loss, abs=2e-4)
+
+
+@pytest.mark.parametrize("promised", [5e-7, 0.0])
+def test_steps_that_single_precision_spoils_are_taken_in_double(promised: float, monkeypatch) -> None:
+    # Nearly separated classes do that: the step promises next to nothing, leads uphill, and is the same next time.
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 500)
+    codes = np.where(rng.random((500, 3)) < 0.3, rng.integers(0, 4, (500, 3)), labels[:, None])
+    wanted = fit_codes(codes, [4] * 3, labels, 4, tolerance=1e-6)
+    solved = newton._conjugate_gradients
+    spoiled = 0
+
+    def solve(design, probabilities, *how):
+        nonlocal spoiled
+        step, *told = solved(design, probabilities, *how)
+        if probabilities.dtype == np.float64:
+            return step, *told
+        spoiled += 1
+        return -step, promised, True, told[-1]
+
+    monkeypatch.setattr(newton, "_DOUBLE_STEPS", 0)
+    monkeypatch.setattr(newton, "_conjugate_gradients", solve)
+    found = fit_codes(codes, [4] * 3, labels, 4, tolerance=1e-6)
+    assert spoiled == 1
+    assert found.converged
+    assert found.loss == pytest.approx(wanted.loss, abs=1e-6)
 
 
 def test_the_result_is_frozen_and_plain() -> None:

@@ -24,11 +24,14 @@ Reals = NDArray[np.floating]
 Solve = Callable[[Reals], Reals]
 
 _DOUBLE_ENTRIES = 1 << 23  # logits in double precision up to this many
-_DOUBLE_STEPS = 1 << 14  # steps, too, up to this many
+_DOUBLE_STEPS = 1 << 18  # steps, too, up to this many
 
 
 def working_type(num_samples: int, size: int) -> type[np.floating]:
-    """Precision that steps are computed in: a small problem can afford double, which the last digits ask for."""
+    """Precision that steps are first computed in: classes that are nearly separated ask for double, if it is to be had.
+
+    Their Hessian is nearly singular, and in single precision conjugate gradients get nowhere.
+    """
     return np.float64 if num_samples * size <= _DOUBLE_STEPS else np.float32
 
 
@@ -86,10 +89,10 @@ def minimise(
     effort, thorough = 0, False
     rows = np.arange(labels.size)
     working = working_type(labels.size, start.shape[1])
-    floor = 1e-12 if working is np.float32 else 1e-17
     for iteration in range(max_iterations):
         if state.separated:
             return Fit(0.0, True, iteration)
+        floor = 1e-12 if working is np.float32 else 1e-17
         residuals = state.probabilities.copy(order="K")
         residuals[rows, labels] -= 1.0
         gradient = design.backward(residuals).astype(np.float64) / total
@@ -103,8 +106,9 @@ def minimise(
             design, probabilities, gradient, damping, build(damping), total, patience
         )
         if not expected > 0.0:  # rounding has eaten the step
-            if fresh:
+            if fresh and working is np.float64:
                 return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration)
+            working = np.float64 if fresh else working
             build = None
             continue
         trial = _evaluate(design, labels, state.weights + step, allowed, total)
@@ -113,8 +117,11 @@ def minimise(
         while trial.loss > state.loss - 0.1 * shorter * expected and expected > tolerance and shorter > 1e-3:
             shorter *= 0.5
             trial = _evaluate(design, labels, state.weights + shorter * step, allowed, total)
-        if trial.loss <= state.loss or trial.separated:
+        taken = trial.loss <= state.loss or trial.separated
+        if taken:
             state = trial
+        elif fresh:  # as good as the step can be in this precision
+            working = np.float64
         if expected <= tolerance:
             settled = patience < 0.1 and not (bound and damping > floor)
             if fresh and (settled or expected <= 1e-4 * tolerance):
@@ -123,7 +130,7 @@ def minimise(
         patience = 0.1 if expected > 30 * tolerance else 0.02  # solve the last steps well
         if gain > 0.75:
             damping = max((0.01 if 0.9 < gain < 1.5 else 0.1) * damping, floor)
-        elif gain < 0.25 and expected > tolerance:
+        elif gain < 0.25 and (expected > tolerance or not taken):
             damping = min(10.0 * damping, 1e6)
     return Fit(state.loss, False, max_iterations)
 
@@ -157,7 +164,7 @@ def _conjugate_gradients(
     ridge = (damping * design.weight)[:, None].astype(working)
     step = np.zeros_like(gradient)
     residual = (-gradient).astype(working)
-    z = solve(residual)
+    z = solve(residual).astype(working, copy=False)
     direction = z.copy()
     rz = float(np.vdot(residual, z))
     decrease = 0.0
@@ -176,7 +183,7 @@ def _conjugate_gradients(
         if i * gain <= patience * decrease:  # Nash's rule: more iterations would add little
             break
         residual -= working(alpha) * curved
-        z = solve(residual)
+        z = solve(residual).astype(working, copy=False)
         rz, previous = float(np.vdot(residual, z)), rz
         direction = z + working(rz / previous) * direction
     bound = float(np.sum(ridge * step**2)) > 0.1 * decrease
