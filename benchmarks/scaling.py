@@ -224,7 +224,7 @@ def scale(axes: Any, sizes: Sequence[int], *, both: bool) -> None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_minor_locator(NullLocator())
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * axes.get_ylim()[1])
     axes.yaxis.set_major_formatter("{x:,g}")
     axes.tick_params(labelsize=8)
     axes.grid(alpha=0.3, linewidth=0.5)
