@@ -9,7 +9,7 @@ import pytest
 from fixture_cases import expected, load
 from sklearn.exceptions import ConvergenceWarning
 
-from qlae.metrics import infomec, newton, nmi
+from qlae.metrics import infomec, logistic_codes, newton, nmi
 from qlae.metrics.logistic import fit_continuous, whiten
 from qlae.metrics.logistic_codes import fit_codes
 from qlae.metrics.newton import minimise
@@ -171,6 +171,23 @@ def test_more_classes_than_the_full_hessian_takes() -> None:
     loss = -model.predict_log_proba(latents)[np.arange(1500), source].mean()
     assert fit.converged
     assert fit.loss == pytest.approx(loss, abs=2e-4)
+
+
+def test_the_whole_hessian_leads_where_its_blocks_lead(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, 800)
+    codes = np.where(rng.random((800, 4)) < 0.4, rng.integers(0, 6, (800, 4)), labels[:, None])
+    losses, built = [], []
+    full_solver = logistic_codes.full_solver
+    monkeypatch.setattr(logistic_codes, "full_solver", lambda *a, **k: built.append(1) or full_solver(*a, **k))
+    for hard in (10**6, 0):
+        monkeypatch.setattr(logistic_codes, "_HARD", hard)
+        fit = fit_codes(codes, [6] * 4, labels, 5, tolerance=1e-8)
+        assert fit.converged
+        losses.append(fit.loss)
+        assert bool(built) == (hard == 0)
+    assert losses[0] > 0.1
+    assert losses[1] == pytest.approx(losses[0], abs=1e-7)
 
 
 @pytest.mark.parametrize("promised", [5e-7, 0.0])

@@ -61,8 +61,8 @@ class _Dense:
     def backward(self, residuals: Reals) -> Reals:
         return (self.narrow if residuals.dtype == self.working else self.X).T @ residuals
 
-    def preconditioner(self, probabilities: Reals, total: int, thorough: bool) -> Callable[[float], Solve]:
-        stride = self.strides[thorough]
+    def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
+        stride = self.strides[effort > 6]
         P, products = probabilities[::stride], self.products(stride)
         d = self.X.shape[1]
         if d * (self.size - 1) > _FULL_HESSIAN:
@@ -77,34 +77,7 @@ class _Dense:
             both *= part[second]
             sums -= both @ products[:, start : start + _BLOCK].T
         sums[first == second] += (products @ P[:, :free]).T
-        square = self._squares(sums.astype(np.float64) / P.shape[0])
-        blocks = np.empty((free, free, d, d))
-        blocks[first, second] = square
-        blocks[second, first] = square
-        hessian = blocks.transpose(0, 2, 1, 3).reshape(free * d, free * d)
-        trace = float(np.diag(hessian).max())
-
-        def build(damping: float) -> Solve:
-            # With the reference class at 0, a ridge on all classes is I − 11ᵀ/size on the others.
-            ridge = np.kron(np.eye(free) - 1.0 / self.size, damping * np.eye(d))
-            extra = (1e-7 if self.working is np.float32 else 1e-14) * trace
-            while True:
-                try:
-                    factor = cho_factor(hessian + ridge + extra * np.eye(free * d), check_finite=False)
-                    break
-                except LinAlgError:
-                    extra *= 10
-
-            def solve(G: Reals) -> Reals:
-                # The gradient sums to 0 over classes; the step is given the same form.
-                V = np.zeros((d, self.size))
-                V[:, :free] = cho_solve(factor, G[:, :free].T.reshape(-1), check_finite=False).reshape(free, d).T
-                V -= V.mean(axis=1, keepdims=True)
-                return V.astype(self.working)
-
-            return solve
-
-        return build
+        return full_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight, self.working)
 
     def _squares(self, rows: Floats) -> Floats:
         """(m, d, d) symmetric matrices from their upper triangles (m, d (d + 1) / 2)."""
@@ -131,6 +104,45 @@ def block_solver(blocks: Floats, weight: Floats, working: type[np.floating]) -> 
 
         def solve(G: Reals) -> Reals:
             return np.ascontiguousarray((np.matmul(inverses, (G.T * narrow)[:, :, None])[:, :, 0] * narrow).T)
+
+        return solve
+
+    return build
+
+
+def full_solver(
+    squares: Floats, weight: Floats, working: type[np.floating], *, least: float = 0.0
+) -> Callable[[float], Solve]:
+    """λ → solver with the whole Hessian, damped by λ diag(weight).
+
+    The squares (m, D, D) are its blocks for the pairs of all classes but the last, whose weights stay at 0, in the
+    order of ``np.triu_indices``; ``least``, of the largest curvature, is added to the diagonal.
+    """
+    D, free = weight.size, int((2 * squares.shape[0]) ** 0.5)
+    first, second = np.triu_indices(free)
+    blocks = np.empty((free, free, D, D))
+    blocks[first, second] = squares
+    blocks[second, first] = squares
+    hessian = blocks.transpose(0, 2, 1, 3).reshape(free * D, free * D)
+    largest = float(np.diag(hessian).max())
+
+    def build(damping: float) -> Solve:
+        # With the reference class at 0, a ridge on all classes is I − 11ᵀ/size on the others.
+        ridge = np.kron(np.eye(free) - 1.0 / (free + 1), damping * np.diag(weight))
+        extra = max(least, 1e-7 if working is np.float32 else 1e-14) * largest
+        while True:
+            try:
+                factor = cho_factor(hessian + ridge + extra * np.eye(free * D), check_finite=False)
+                break
+            except LinAlgError:
+                extra *= 10
+
+        def solve(G: Reals) -> Reals:
+            # The gradient sums to 0 over classes; the step is given the same form.
+            V = np.zeros((D, free + 1))
+            V[:, :free] = cho_solve(factor, G[:, :free].T.reshape(-1), check_finite=False).reshape(free, D).T
+            V -= V.mean(axis=1, keepdims=True)
+            return V.astype(working)
 
         return solve
 

@@ -9,7 +9,8 @@ problem with the same infimum, and if nothing remains the infimum is exactly 0.
 
 **Start.** Naive Bayes with a power for each latent: W[j, l, c] = α_j log p(l | c) / p(l), α by a few Newton steps.
 
-**Solution.** Newton steps (newton.py), preconditioned by the exact diagonal block of the Hessian of each class.
+**Solution.** Newton steps (newton.py), preconditioned by the exact diagonal block of the Hessian of each class; where
+that does not serve, by the whole Hessian.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from qlae.metrics.inputs import Bools, Floats, Ints
-from qlae.metrics.logistic import block_solver
+from qlae.metrics.logistic import block_solver, full_solver
 from qlae.metrics.newton import Fit, Reals, Solve, minimise
 
 _GROUP = 1024  # latents share a table of at most this many joint codes
 _BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; beyond, it is diagonal
 _BLOCK_SAMPLES = 20_000  # samples that the preconditioner is built from, at most
+_HARD = 20  # conjugate gradients in a step, after which the preconditioner is the whole Hessian
+_FULL_HESSIAN = 2500  # weights up to which it may be
+_LEAST = 1e-10  # of the largest curvature, added: one-hot codes have directions without any
 _START_SAMPLES = 2_000  # samples that the start is fitted to, at most
 
 
@@ -104,24 +108,34 @@ class _OneHot:
     def _matrix(self, dtype: np.dtype[np.floating]) -> sparse.csr_matrix:
         return self.X64 if dtype == np.float64 and self.X64 is not None else self.X
 
-    def preconditioner(self, probabilities: Reals, total: int, thorough: bool) -> Callable[[float], Solve]:
+    def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         size, D = probabilities.shape[1], int(self.offsets[-1])
         if size * D**3 > _BLOCK_WORK:
             return self._diagonal(probabilities, total)
         stride = -(-self.codes.shape[0] // _BLOCK_SAMPLES)
         codes, P = self.codes[::stride], probabilities[::stride]
-        sums = self._pairs(codes, stride).T @ (P * (1 - P)) * (stride / total)
-        blocks = np.zeros((size, D, D))
+        if effort > _HARD and D * (size - 1) <= _FULL_HESSIAN:
+            first, second = np.triu_indices(size - 1)  # the last class is the reference
+            both = -P[:, first] * P[:, second]
+            both[:, first == second] += P[:, :-1]
+            squares = self._squares(codes, both) * (stride / total)
+            return full_solver(squares, self.weight, P.dtype.type, least=_LEAST)
+        return block_solver(self._squares(codes, P * (1 - P)) * (stride / total), self.weight, P.dtype.type)
+
+    def _squares(self, codes: Ints, weights: Reals) -> Floats:
+        """(m, D, D) sums over samples of the products of two features, by weights (n, m)."""
+        sums = self._pairs(codes).T @ weights
+        squares = np.zeros((weights.shape[1], int(self.offsets[-1]), int(self.offsets[-1])))
         place = 0
         for a in range(len(self.sizes)):
             for b in range(a + 1):
                 cells = self.sizes[a] * self.sizes[b]
-                part = sums[place : place + cells].reshape(self.sizes[a], self.sizes[b], size).transpose(2, 0, 1)
+                part = sums[place : place + cells].reshape(self.sizes[a], self.sizes[b], -1).transpose(2, 0, 1)
                 rows, columns = (slice(self.offsets[j], self.offsets[j + 1]) for j in (a, b))
-                blocks[:, rows, columns] = part
-                blocks[:, columns, rows] = part.transpose(0, 2, 1)
+                squares[:, rows, columns] = part
+                squares[:, columns, rows] = part.transpose(0, 2, 1)
                 place += cells
-        return block_solver(blocks, self.weight, P.dtype.type)
+        return squares
 
     def _diagonal(self, P: Reals, total: int) -> Callable[[float], Solve]:
         curvature = self.backward(P * (1 - P)) / total
@@ -137,7 +151,7 @@ class _OneHot:
 
         return build
 
-    def _pairs(self, codes: Ints, stride: int) -> sparse.csr_matrix:
+    def _pairs(self, codes: Ints) -> sparse.csr_matrix:
         """(n, all pairs of codes) which codes of two latents meet in each sample; made once."""
         if not hasattr(self, "_pair_matrix"):
             columns, place = [], 0

@@ -56,8 +56,8 @@ class Design(Protocol):
     def backward(self, residuals: Reals) -> Reals:
         """Xᵀ R, (D, classes), in the precision of R."""
 
-    def preconditioner(self, probabilities: Reals, total: int, thorough: bool) -> Callable[[float], Solve]:
-        """λ → approximate solution of (H + λ R) V = G, for G (D, classes); thorough after one that did not serve."""
+    def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
+        """λ → approximate solution of (H + λ R) V = G, for G (D, classes); effort of the hardest step so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def minimise(
     state = _evaluate(design, labels, start, allowed, total)
     damping, patience = 1e-2, 0.1
     build: Callable[[float], Solve] | None = None
-    effort, thorough = 0, False
+    effort = hardest = 0
     rows = np.arange(labels.size)
     working = working_type(labels.size, start.shape[1])
     for iteration in range(max_iterations):
@@ -100,11 +100,11 @@ def minimise(
         probabilities = state.probabilities.astype(working, copy=False)
         fresh = build is None or effort > 6  # an older Hessian will do while it serves well
         if build is None or fresh:
-            thorough = thorough or effort > 6
-            build = design.preconditioner(probabilities, total, thorough)
+            build = design.preconditioner(probabilities, total, hardest)
         step, expected, bound, effort = _conjugate_gradients(
             design, probabilities, gradient, damping, build(damping), total, patience
         )
+        hardest = max(hardest, effort)
         if not expected > 0.0:  # rounding has eaten the step
             if fresh and working is np.float64:
                 return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration)
