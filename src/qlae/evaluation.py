@@ -20,7 +20,7 @@ from .data import SourceDataset, images_of, load_again
 from .device import pick_device, told_device
 from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
-from .metrics.psnr import psnr_per_image
+from .metrics.psnr import psnr_of_errors
 from .model import CHUNK, Model, Networks, to_float
 from .pretrained import is_pretrained
 from .progress import progress_bar
@@ -189,15 +189,15 @@ def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: b
     parts: dict[str, list[NDArray[Any]]] = {}
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
-            rows = images[start : start + CHUNK]
-            output = model(to_float(torch.from_numpy(rows).to(model.device)))
+            shown = to_float(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            output = model(shown)
             if model.latent.num_outputs == model.latent.num_latents:
                 parts.setdefault("latents", []).append(output.latent.z.cpu().numpy())
             if output.latent.codes is not None:
                 parts.setdefault("codes", []).append(output.latent.codes.cpu().numpy())
-            decoded = output.logits.sigmoid().permute(0, 2, 3, 1).cpu().numpy()
-            parts.setdefault("psnr", []).append(psnr_per_image(rows, decoded).astype(np.float32))
-            report(start + len(rows))
+            errors = (output.logits.sigmoid() - shown).square().mean((1, 2, 3)).cpu().numpy()
+            parts.setdefault("psnr", []).append(psnr_of_errors(errors).astype(np.float32))
+            report(start + len(shown))
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 

@@ -38,6 +38,11 @@ def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
     for start in range(0, len(first), CHUNK):
         a, b = _unit(first[start : start + CHUNK]), _unit(second[start : start + CHUNK])
         errors[start : start + CHUNK] = np.mean((a - b).reshape(len(a), -1) ** 2, axis=1)
+    return psnr_of_errors(errors)
+
+
+def psnr_of_errors(errors: Floats) -> Floats:
+    """Mean squared errors of images → the PSNR of each."""
     return np.asarray(-10.0 * np.log10(np.maximum(errors, 10 ** (-PERFECT / 10))))
 
 
