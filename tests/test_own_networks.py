@@ -56,6 +56,41 @@ def test_trains_resumes_and_loads(tmp_path, tiny_data, model):
     assert torch.equal(loaded.encoder.body[2].running_mean, first["weights.encoder.body.2.running_mean"])
 
 
+def test_networks_that_draw_repeat_and_go_on_exactly(tmp_path, tiny_data):
+    given = networks()
+    given[0].head = nn.Sequential(nn.Dropout(0.5), given[0].head)
+    before = torch.get_rng_state()
+    runs = [trained(tmp_path / name, tiny_data, networks=given, evaluate=False) for name in ("first", "again")]
+    trained(tmp_path / "parts", tiny_data, networks=given, steps=7, evaluate=False)
+    torch.rand(3)  # whatever else the process draws
+    runs.append(trained(tmp_path / "parts", tiny_data, networks=given, evaluate=False))
+    first, *others = (checkpoint.load(run.path).tensors for run in runs)
+    for other in others:
+        for name in first:
+            assert name.startswith("window") or torch.equal(first[name], other[name]), name
+    torch.set_rng_state(before)
+
+
+def test_another_architecture_is_refused_also_if_it_is_a_part_of_the_first(tmp_path, tiny_data):
+    given = networks()
+    run = trained(tmp_path / "run", tiny_data, networks=given, steps=5, evaluate=False)
+    fewer = networks()
+    fewer[0].body[2] = nn.Identity()
+    with pytest.raises(ValueError, match=r"does not fit the model: it has average.encoder.body.2"):
+        trained(tmp_path / "run", tiny_data, networks=fewer, steps=10, evaluate=False)
+    with pytest.raises(ValueError, match=r"run: the weights do not fit the networks that were given"):
+        qlae.load(run.path, networks=fewer)
+
+
+def test_an_encoder_that_gives_no_tensor(tmp_path, tiny_data):
+    class Two(nn.Module):
+        def forward(self, x):
+            return x, x
+
+    with pytest.raises(ValueError, match="Two must give a tensor, it gives a tuple"):
+        trained(tmp_path / "run", tiny_data, networks=(Two(), networks()[1]))
+
+
 def test_the_caller_s_modules_stay_as_they_are(tmp_path, tiny_data):
     given = networks()
     before = [parameter.detach().clone() for module in given for parameter in module.parameters()]

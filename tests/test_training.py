@@ -177,6 +177,38 @@ def test_a_finished_run_is_left_as_it_is(tmp_path, tiny_data):
     assert (run.path / "checkpoint.safetensors").stat().st_mtime_ns == before
 
 
+def test_fewer_updates_than_were_made_are_refused(tmp_path, tiny_data):
+    run = trained(tmp_path / "run", tiny_data, steps=30)
+    with pytest.raises(ValueError, match="has made 30 updates already, and 20 are asked for"):
+        trained(tmp_path / "run", tiny_data, steps=20)
+    assert run.config.steps == 30
+
+
+@pytest.mark.parametrize("column", [np.arange(40), np.full(40, np.nan), np.zeros(40)], ids=["ids", "NaN", "constant"])
+def test_sources_that_cannot_be_scored_are_told_before_training(tmp_path, tiny_data, column):
+    data = SourceDataset(np.asarray(tiny_data.images[:40]), column, name="mine", origin="real")
+    with pytest.raises(
+        ValueError, match=r"no model of mine could be scored by its sources \(source 0\): .*no-evaluate"
+    ):
+        train("ae", data, out=tmp_path / "run", steps=5, size="small", show=False)
+    assert not (tmp_path / "run").exists()
+    train("ae", data, out=tmp_path / "run", steps=5, size="small", show=False, evaluate=False)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"), [({"reconstruct": "a"}, "must be a number, got 'a'"), ([("reconstruct", 1)], "must map")]
+)
+def test_weights_that_are_none(tiny_data, weights, message):
+    with pytest.raises(ValueError, match=message):
+        small(tiny_data, weights=weights)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(tiny_data):
+    config = small(tiny_data, steps=np.int64(9), num_latents=np.int32(3), num_values=np.array([2, 3, 4]))
+    assert (config.steps, config.latent.num_latents, config.latent.num_values) == (9, 3, (2, 3, 4))
+    assert json.loads(json.dumps(config.latent.num_values)) == [2, 3, 4]
+
+
 def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, tiny_data):
     run = Run(tmp_path / "run")
     config = small(tiny_data, steps=300)

@@ -1,13 +1,26 @@
 """Whole numbers that something is made of: checked, and one a latent where one is given for all."""
 
 from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
 
 
-def whole_number(name: str, value: int, *, at_least: int = 1) -> int:
+def whole_number(name: str, value: Any, *, at_least: int = 1) -> int:
     """``value`` if it is a whole number that is large enough, else an error that names it."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+    if not _is_whole(value) or value < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
-    return value
+    return int(value)
+
+
+def plain(value: Any) -> Any:
+    """Whole numbers of any kind, NumPy's too, and sequences of them, as Python's own; anything else as it came."""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return tuple(plain(one) for one in value)
+    return int(value) if _is_whole(value) else value
+
+
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 def values_per_latent(num_latents: int, num_values: int | Iterable[int]) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from .device import pick_device
 from .model import Model, Networks, build_model, place
@@ -46,7 +47,7 @@ def model_from(
     config = run.config
     model = build_model(config, networks)
     # Buffers, such as the running statistics of a batch norm, have no average: they come from the raw weights.
-    model.load_state_dict(_named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]))
+    _fill(model, _named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]), run.path, networks)
     results = run.results_so_far or {}
     scored = results.get("steps") == saved.state["step"]  # else it went on after it was scored
     return _ready(model, Origin(config, weights, results if scored else {}), device)
@@ -58,11 +59,16 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
     if origin.weights != weights:
         raise ValueError(f"{folder} holds the {origin.weights} weights; load it with weights={origin.weights!r}")
     model = build_model(origin.config, networks)
+    _fill(model, tensors, folder, networks)
+    return _ready(model, origin, device)
+
+
+def _fill(model: Model, tensors: dict[str, Tensor], folder: Path, networks: Networks | None) -> None:
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        raise ValueError(f"{folder}: the weights do not fit its config.json: {' '.join(str(error).split())}") from None
-    return _ready(model, origin, device)
+        what = "its config.json" if networks is None else "the networks that were given"
+        raise ValueError(f"{folder}: the weights do not fit {what}: {' '.join(str(error).split())}") from None
 
 
 def _ready(model: Model, origin: Origin, device: str) -> Model:

@@ -311,7 +311,10 @@ def _output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shap
     module.eval()
     try:
         with torch.inference_mode():
-            return tuple(function(torch.zeros(2, *shape)).shape[1:])
+            made = function(torch.zeros(2, *shape))
+        if not isinstance(made, Tensor):
+            raise ValueError(f"{type(module).__name__} must give a tensor, it gives a {type(made).__name__}")
+        return tuple(made.shape[1:])
     except RuntimeError as error:
         told = str(error).strip().splitlines() or [""]
         raise ValueError(

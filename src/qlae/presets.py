@@ -6,8 +6,11 @@ where the two differ. The tuned values are the ones the authors settled on.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any
 
 from .config import DataConfig, LatentConfig, NetworkConfig, OptimizerConfig, RunConfig
+from .counts import plain
 from .names import require_known
 
 FORMS = ("paper", "official")
@@ -200,15 +203,19 @@ def resolve(
         num_values = NUM_VECTORS if vectors else trained.num_values
     if weight_decay is None:
         weight_decay = trained.weight_decay_factor * preset.weight_decay_for(data.name)
+    if weights is not None and not isinstance(weights, Mapping):
+        raise ValueError(f'weights must map loss terms to numbers, such as {{"reconstruct": 1.0}}, got {weights!r}')
     chosen = {require_known(name, preset.weights, f"loss term of {model}"): w for name, w in (weights or {}).items()}
+    for name, weight in chosen.items():
+        _require_number(f"the weight of {name}", weight)
     return RunConfig(
         model=model,
         data=data,
         network=NetworkConfig(size=size, form=form, own=own_networks),
         latent=LatentConfig(
             kind=preset.latent,
-            num_latents=_count_latents(data, num_sources) if num_latents is None else num_latents,
-            num_values=num_values if isinstance(num_values, int) else tuple(num_values),
+            num_latents=_count_latents(data, num_sources) if num_latents is None else plain(num_latents),
+            num_values=plain(num_values),
             vector_size=VECTOR_SIZE,
             shared=preset.shared,
             learned=not fixed_values,
@@ -217,7 +224,7 @@ def resolve(
         ),
         objective=preset.objective,
         weights=preset.weights_for(data.name) | chosen,
-        warm_up=warm_up,
+        warm_up=plain(warm_up),
         generator_period=GENERATOR_PERIOD,
         optimizer=OptimizerConfig(
             learning_rate=trained.learning_rate if learning_rate is None else learning_rate,
@@ -227,11 +234,16 @@ def resolve(
             decay_biases=not official,
             clip=OFFICIAL_CLIP if official else None,
         ),
-        batch_size=trained.batch_size if batch_size is None else batch_size,
-        steps=trained.steps if steps is None else steps,
-        seed=seed,
+        batch_size=trained.batch_size if batch_size is None else plain(batch_size),
+        steps=trained.steps if steps is None else plain(steps),
+        seed=plain(seed),
         precision=precision,
     )
+
+
+def _require_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
 
 
 def _count_latents(data: DataConfig, num_sources: int) -> int:

@@ -137,6 +137,7 @@ def score_weights(
         result = scored.results["infomec"]
         told = {
             **scored.values,
+            "infoe_input": result.infoe_input,
             "active": result.num_active,
             "informative": int(result.informative.sum()),
             "active_latents": result.active.tolist(),

@@ -188,3 +188,17 @@ def test_bad_input_says_what_is_allowed(arguments, message):
 def test_every_name_loads():
     for name in data_names():
         assert load_data(name).name == name
+
+
+def test_what_is_not_said_of_arrays_follows_from_them():
+    images = np.zeros((6, 8, 8, 3), dtype=np.uint8)
+    data = SourceDataset(images, [[0, 1], [0, 2], [1, 3]] * 2, name="mine", origin="real")
+    assert (data.source_names, data.source_sizes) == (("source 0", "source 1"), (2, 3))
+    assert SourceDataset(images, np.arange(6), name="mine", origin="real").sources.shape == (6, 1)
+    assert SourceDataset(images, name="mine", origin="real").sources.shape == (6, 0)
+    assert SourceDataset(list(images), name="mine", origin="real").images.shape == (6, 8, 8, 3)
+    assert min(SourceDataset(images[::-1], name="mine", origin="real").images.strides) > 0
+    with pytest.raises(ValueError, match=r"must be uint8 of shape .*, got uint8 of shape \(0, 8, 8, 3\)"):
+        SourceDataset(images[:0], name="mine", origin="real")
+    with pytest.raises(ValueError, match=r"sources of shape \(3, 1\) do not fit 6 images"):
+        SourceDataset(images, np.arange(3), name="mine", origin="real")

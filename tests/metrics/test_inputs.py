@@ -67,6 +67,13 @@ def test_codes_of_any_integer_kind(codes: Any) -> None:
     np.testing.assert_allclose(nmi(SOURCES, codes), EXPECTED_CODES, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.int16])
+def test_codes_over_the_whole_range_of_a_narrow_kind(kind: Any) -> None:
+    codes = RNG.integers(-128, 128, size=(500, 2)).astype(kind) * (1 if kind is np.int8 else 250)
+    sources = RNG.integers(0, 3, size=(500, 2))
+    assert np.array_equal(nmi(sources, codes), nmi(sources, codes.astype(np.int64)))
+
+
 def test_booleans_are_codes() -> None:
     bits = CODES > 1
     np.testing.assert_allclose(nmi(SOURCES > 1, bits), nmi((SOURCES > 1).astype(int), bits.astype(int)), atol=1e-12)

@@ -74,6 +74,11 @@ def test_scale_shift_and_sign_of_a_continuous_latent_do_not_matter(sample, scale
     np.testing.assert_allclose(nmi(sources, values), nmi(sources, moved), atol=0.02)
 
 
+def test_the_scale_of_latents_does_not_matter_to_sap() -> None:
+    values = np.random.default_rng(0).normal(size=(300, 2))
+    assert sap(values * 1e-9, values * 1e-9).score == pytest.approx(sap(values, values).score, abs=1e-9)
+
+
 def test_a_monotone_map_moves_nmi_by_little() -> None:
     rng = np.random.default_rng(0)
     sources = rng.integers(0, 5, size=(4000, 2))

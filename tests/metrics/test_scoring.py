@@ -58,6 +58,32 @@ def test_half_samples_vary_as_fresh_samples_do() -> None:
     assert (high - low) / (2 * 1.96) == pytest.approx(spread, rel=0.35)
 
 
+def test_half_samples_are_scored_as_the_whole_is() -> None:
+    """Codes as the numbers they stand for: with uneven ones the indices would have other intervals."""
+    numbers = np.array([0.0, 0.001, 0.002, 0.003, 1.0])[CODES]
+    names = ["mig", "explicitness", "sap"]
+    found = [score(SOURCES, numbers, metrics=names, latent_kind=k, bootstrap=6) for k in ("codes", "continuous")]
+    assert found[0].values == found[1].values
+    assert found[0].intervals == found[1].intervals
+    indices = score(SOURCES, CODES, metrics=names, bootstrap=6)
+    assert indices.intervals["explicitness"] != found[0].intervals["explicitness"]
+
+
+def test_half_samples_that_cannot_be_scored_are_left_out() -> None:
+    rare = np.r_[np.zeros(399, dtype=int), 1]  # constant in every other half
+    scores = score(rare, CODES, metrics=["mig"], bootstrap=8)
+    low, high = scores.intervals["mig"]
+    assert low <= scores["mig"] <= high
+
+
+def test_all_metrics_of_continuous_sources_leave_out_what_asks_for_classes() -> None:
+    with pytest.warns(UserWarning, match="explicitness is left out"):
+        scores = score(VALUES, SOURCES + 0.1 * VALUES, metrics="all")
+    assert set(scores.results) == set(METRICS) - {"explicitness"}
+    with pytest.raises(ValueError, match="needs discrete sources"):
+        score(VALUES, VALUES, metrics=["explicitness"])
+
+
 def test_intervals_in_two_processes_are_the_same() -> None:
     one = score(SOURCES, CODES, metrics=["mig"], bootstrap=4)
     two = score(SOURCES, CODES, metrics=["mig"], bootstrap=4, n_jobs=2)
@@ -93,6 +119,7 @@ def test_files_that_cannot_be_scored(tmp_path: Path) -> None:
         ({"metrics": None}, "allowed are"),
         ({"seed": 1.5}, "seed is 1.5"),
         ({"confidence": 1.0}, "0 < confidence < 1"),
+        ({"bootstrap": 1}, "one half sample has no spread"),
         ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"protocol": "papers"}, "protocol is 'papers'"),
     ],

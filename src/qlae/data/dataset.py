@@ -69,15 +69,30 @@ class SourceDataset:
 
         Args:
             images: (n, h, w, 3) uint8, square.
-            sources: (n, n_s); ``None`` for the full grid of `source_sizes`, which is then built on first use.
-            name, origin, source_names, source_sizes, fixed: see the class.
+            sources: (n, n_s), or (n,) for one; ``None`` for the full grid of `source_sizes`, which is then built on
+                first use, and for no sources at all where there are no sizes either.
+            source_names, source_sizes: see the class; by default "source 0", … and the number of different values.
+            name, origin, fixed: see the class.
             details: further JSON-able facts for `describe`, such as how sources were drawn.
         """
         if origin not in ORIGINS:
             raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
+        if isinstance(images, Sequence):
+            images = np.asarray(images)
         shape = tuple(images.shape)
-        if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or images.dtype != np.uint8:
+        if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or not shape[0] or images.dtype != np.uint8:
             raise ValueError(f"images must be uint8 of shape (n, size, size, 3), got {images.dtype} of shape {shape}")
+        if isinstance(images, np.ndarray) and min(images.strides) < 0:  # a reversed view, which torch does not take
+            images = images.copy()
+        if sources is None and not source_sizes:
+            sources = np.zeros((shape[0], 0), dtype=np.int64)
+        if sources is not None:
+            sources = np.asarray(sources)
+            sources = sources[:, None] if sources.ndim == 1 else sources
+            if sources.ndim != 2:
+                raise ValueError(f"sources must have the shape (n, number of sources), got {sources.shape}")
+            source_names = source_names or [f"source {i}" for i in range(sources.shape[1])]
+            source_sizes = source_sizes or [len(np.unique(column)) for column in sources.T]
         if len(source_names) != len(source_sizes):
             raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size a name")
         rows, columns = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape

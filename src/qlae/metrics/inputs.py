@@ -155,7 +155,7 @@ def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
         return latents, "auto"
     if latents is None:
         return codes, "codes"
-    indices, numbers = np.asarray(codes), np.asarray(latents)
+    indices, numbers = (array[:, None] if array.ndim == 1 else array for array in map(np.asarray, (codes, latents)))
     if indices.shape != numbers.shape or indices.ndim != 2:
         raise ValueError(f"codes have shape {indices.shape} and latents {numbers.shape}: give both for each latent.")
     values = np.empty_like(numbers)
@@ -260,7 +260,8 @@ def _factorise(column: NDArray[Any]) -> tuple[Ints, int]:
     if column.dtype.kind in "iu" and column.size:
         low, high = int(column.min()), int(column.max())
         if high - low <= 4 * column.size + 1024:  # count instead of sorting
-            shifted = (column - column.dtype.type(low)).astype(np.int64)
+            wide = column if column.dtype.itemsize == 8 else column.astype(np.int64)  # which holds any difference
+            shifted = (wide - wide.dtype.type(low)).astype(np.int64)
             present = np.bincount(shifted, minlength=high - low + 1) > 0
             size = int(present.sum())
             return (shifted if size == present.size else (np.cumsum(present) - 1)[shifted]), size

@@ -60,7 +60,7 @@ def modularity(
         raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _BINS))}.")
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
-    num_bins = num_bins or _BINS[protocol]
+    num_bins = _BINS[protocol] if num_bins is None else num_bins
     labels, sizes = binned_labels(checked, num_bins)
     bins, bin_sizes = equal_width_columns(given.values, num_bins)
     matrix = discrete_mutual_information(labels, sizes, bins, bin_sizes)

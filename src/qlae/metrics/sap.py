@@ -78,9 +78,10 @@ def sap(
 
 
 def _squared_correlation(x: Floats, y: Floats) -> float:
-    x, y = x - x.mean(), y - y.mean()
-    variances = float(x @ x) * float(y @ y)
-    return float(x @ y) ** 2 / variances if variances > 1e-24 * x.size**2 else 0.0
+    if np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    x, y = ((values - values.mean()) / np.ptp(values) for values in (x, y))
+    return float(x @ y) ** 2 / (float(x @ x) * float(y @ y))
 
 
 def _accuracy(latent: Floats, labels: Any, cut: int, dual: bool, seed: int) -> float:

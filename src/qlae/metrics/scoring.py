@@ -35,7 +35,7 @@ class Scores:
     results: Mapping[str, Any]
     """Metric → its result object."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Number → the interval that holds it with `confidence`, by the bootstrap."""
+    """Number → the interval in which it varies from sample to sample, with `confidence`; bias is not in it."""
     confidence: float = 0.95
     num_bootstrap: int = 0
 
@@ -91,13 +91,15 @@ def score(
     Parameters
     ----------
     sources, latents : as for `infomec`.
-    metrics : names out of "infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc"; "all" for all.
+    metrics : names out of "infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc"; "all" for all
+        that the sources allow.
     protocol : of InfoMEC; the others take their own default.
     seed : of everything random.
     bootstrap : number of half samples (rows drawn without replacement) on which every number is computed again. Half
         of n rows vary around the whole as much as the whole would around the truth, so the quantiles of their
         deviations give the intervals. Rows are not drawn twice: KSG, and in-sample regression, would take that for
-        information. Active latents stay those of the whole sample.
+        information. Active latents stay those of the whole sample. What a sample of this size makes too high or too
+        low on average is not in the intervals.
     confidence : of the intervals.
     n_jobs : processes for the bootstrap and threads for DCI's forests, as in joblib.
     progress : called with a line before each part, for a progress bar.
@@ -113,6 +115,10 @@ def score(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
+    checked, given = check_pair(sources, latents, **kinds)
+    if len(names) == len(METRICS) and not all(checked.discrete):
+        names.remove("explicitness")
+        warnings.warn("explicitness is left out: it asks for discrete sources, and some are continuous", stacklevel=2)
     results = {}
     for name in names:
         if progress is not None:
@@ -121,7 +127,6 @@ def score(
     whole = Scores(results)
     if not bootstrap:
         return whole
-    checked, given = check_pair(sources, latents, **kinds)
     jobs = (
         delayed(_resampled)(checked, given, names, PROTOCOLS[protocol], whole.results, seed + 1 + draw)
         for draw in range(bootstrap)
@@ -131,10 +136,9 @@ def score(
         if progress is not None:
             progress(f"bootstrap {count} of {bootstrap}")
         drawn.append(numbers)
+    found = {name: [numbers[name] for numbers in drawn if name in numbers] for name in whole.values}
     intervals = {
-        name: _interval(value, [numbers[name] for numbers in drawn if name in numbers], confidence)
-        for name, value in whole.values.items()
-        if any(name in numbers for numbers in drawn)
+        name: _interval(value, found[name], confidence) for name, value in whole.values.items() if len(found[name]) > 1
     }
     return Scores(results, intervals, confidence, bootstrap)
 
@@ -144,6 +148,8 @@ def check_options(metrics: str | Sequence[str], protocol: str, bootstrap: int, n
     names = metric_names(metrics)
     find_protocol(protocol)
     whole_number("bootstrap", bootstrap, 0)
+    if bootstrap == 1:
+        raise ValueError("bootstrap is 1: one half sample has no spread; give 200, or 0 for no intervals.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be at least 1, or -1 for all cores, got 0.")
     return names
@@ -216,18 +222,22 @@ def _resampled(
     n = sources.num_samples
     rows = np.sort(np.random.default_rng(seed).permutation(n)[: max(2, n // 2)])
     part, drawn = sources.rows(rows), latents.rows(rows)
+    kinds = {
+        "source_kinds": ["discrete" if discrete else "continuous" for discrete in part.discrete],
+        "latent_kind": "codes" if drawn.discrete else "continuous",
+    }
     numbers: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in names:
-            if name == "infomec":
-                numbers.update(_infomec_numbers(part, drawn, protocol, whole[name].active, seed))
-            else:
-                given: Any = drawn.codes if drawn.codes is not None else drawn.values
-                labels = np.where(part.discrete, part.labels, part.values)
-                kinds = {"source_kinds": ["discrete" if d else "continuous" for d in part.discrete]}
-                result = _compute(name, labels, given, protocol.name, seed, kinds).to_dict()
-                numbers.update({key: value for key, value in result.items() if key in _NUMBERS})
+            try:
+                if name == "infomec":
+                    found = _infomec_numbers(part, drawn, protocol, whole[name].active, seed)
+                else:
+                    found = _compute(name, part.values, drawn.values, protocol.name, seed, kinds).to_dict()
+            except ValueError:  # what is rare in the whole may be missing in a half: no number from this one
+                continue
+            numbers.update({key: value for key, value in found.items() if key in _NUMBERS})
     return numbers
 
 

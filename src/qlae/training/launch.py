@@ -86,7 +86,8 @@ def train(
     if not isinstance(data, SourceDataset):
         raise ValueError(
             f"data must be a data set or the name of one, got {type(data).__name__}; "
-            "an array of images becomes one by qlae.SourceDataset(images, sources, name='mine', origin='real')"
+            "an array of images becomes one by qlae.SourceDataset(images, sources, name='mine', origin='real'), "
+            "without sources if there are none"
         )
     for name in options:
         require_known(name, OPTIONS, "option of train")
@@ -96,6 +97,10 @@ def train(
     config = resolve(model, data_config(data), len(data.source_names), own_networks=own, precision=precision, **options)
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
+    if evaluate and data.source_names:
+        from ..evaluation import require_scorable
+
+        require_scorable(data)
     if threads is not None:
         torch.set_num_threads(whole_number("threads", threads))
     train_run(
@@ -137,15 +142,23 @@ def train_run(
         keep_freed_memory()
     run.require_free(config)
     with run.locked():
-        run.write_config(config)
         saved = checkpoint.load(run.path)
-        if saved is not None and saved.state["step"] >= config.steps:
+        if saved is not None and saved.state["step"] > config.steps:
+            raise ValueError(
+                f"{run.path} has made {saved.state['step']:,} updates already, and {config.steps:,} are asked for; "
+                "ask for as many or more, or choose another --out"
+            )
+        run.write_config(config)
+        if saved is not None and saved.state["step"] == config.steps:
             return
         state = build_state(config, data, place_on, networks=networks, compile=compile, show=show)
-        if saved is not None:
-            state.from_checkpoint(saved)
-        run.trim_log(state.step)
-        run_updates(run, config, state, checkpoint_seconds=checkpoint_seconds, watch=watch, show=show)
+        # Networks of the caller's may draw from torch's own generators.
+        with torch.random.fork_rng(devices=[place_on] if place_on.type == "cuda" else []):
+            torch.manual_seed(config.seed + 2)
+            if saved is not None:
+                state.from_checkpoint(saved)
+            run.trim_log(state.step)
+            run_updates(run, config, state, checkpoint_seconds=checkpoint_seconds, watch=watch, show=show)
 
 
 def _watch(
@@ -182,7 +195,7 @@ def build_state(
         model = place(build_model(config, networks), device)
     batches = _batches(data, config.batch_size, config.seed, device, show=show)
     step = GraphStep if on_gpu and compile else EagerStep
-    return TrainingState(model, step(build_players(config, model), batches, config))
+    return TrainingState(model, step(build_players(config, model), batches, config), own_networks=config.network.own)
 
 
 def _precision(name: str, run: Run, device: str, *, own: bool) -> str:

@@ -1,8 +1,9 @@
 """Everything that a run must remember to go on exactly: to and from a checkpoint.
 
 Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*.first`` and ``.second``,
-``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``; the number of the last update, the seconds
-spent and the number of threads (on which the last bit of a sum depends) stand in the JSON.
+``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``, and of networks of the caller's, which may
+draw from torch's own generators (as dropout does), ``random`` and ``random.cuda``. The number of the last update, the
+seconds spent and the number of threads (on which the last bit of a sum depends) stand in the JSON.
 """
 
 import torch
@@ -15,8 +16,9 @@ from .step import EagerStep, Turn
 class TrainingState:
     """A model, its update, and how far they are."""
 
-    def __init__(self, model: nn.Module, update: EagerStep):
+    def __init__(self, model: nn.Module, update: EagerStep, *, own_networks: bool = False):
         self.model = model
+        self.own_networks = own_networks
         self.update = update
         self.step = 0
         self.seconds = 0.0
@@ -26,6 +28,10 @@ class TrainingState:
         tensors = self._tensors()
         tensors["sampler"] = self.update.batches.generator.get_state()
         tensors["noise"] = self.update.noise.get_state()
+        if self.own_networks:
+            tensors["random"] = torch.get_rng_state()
+            if self.update.batches.device.type == "cuda":
+                tensors["random.cuda"] = torch.cuda.get_rng_state(self.update.batches.device)
         state = {
             "step": self.step,
             "seconds": self.seconds,
@@ -37,13 +43,21 @@ class TrainingState:
     def from_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Become what was saved, bit for bit."""
         tensors, state = checkpoint.tensors, checkpoint.state
+        own = self._tensors()
+        more = sorted(tensors.keys() - own.keys() - {"sampler", "noise", "random", "random.cuda"})
+        if more:
+            raise ValueError(f"the checkpoint does not fit the model: it has {more[0]}, which the model has not")
         with torch.no_grad():
-            for name, tensor in self._tensors().items():
+            for name, tensor in own.items():
                 _copy(tensor, tensors, name)
         for turn in self.update.turns:
             turn.flat.refresh()
         self.update.batches.generator.set_state(_tensor(tensors, "sampler"))
         self.update.noise.set_state(_tensor(tensors, "noise"))
+        if "random" in tensors:
+            torch.set_rng_state(tensors["random"])
+        if "random.cuda" in tensors and self.update.batches.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.update.batches.device)
         for turn in self.update.turns:
             turn.window.filled = int(state["window_filled"][turn.player.name])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
