@@ -79,6 +79,8 @@ class QuantizedLatent(DiscreteLatent):
     - ``commit   = ‖x − stop(z)‖²`` moves the encoder only,
     - whatever is computed from the returned ``z`` reaches the encoder straight through, never the codebook.
 
+    It can be differentiated once: a penalty on gradients that go through it cannot be.
+
     Args:
         num_latents: dimensions n_z.
         num_values: values a codebook, one number for all dimensions or one a dimension.

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
+from ..metrics.protocols import PROTOCOLS
 from ..progress import progress_bar
 from ..study.folder import StudyFolder
 from . import vignettes as vignette
@@ -26,6 +27,7 @@ CELLS = (
     "In brackets the published mean and the difference. Bold: the interval overlaps the one with the highest end, as "
     "in the paper, autoencoders and GANs apart."
 )
+CODES_READ = {"one-hot": "one-hot", "scalar": "as numbers"}
 INFORMATIVE = (
     "Informative: of the latents that InfoM counts, the share that tells more of some source than shuffled samples "
     "would. Latents of pure noise score InfoM 0.4 to 0.8, so read a high InfoM beside a low share as nothing."
@@ -75,7 +77,8 @@ def notes(summary: Summary) -> list[str]:
         for label, facts in summary.facts().items()
     ]
     told = [f"Data: {'; '.join(sets)}. {updates} updates a run; the paper made 200,000 at 64×64."]
-    told[0] += f" Scored on up to {summary.plan.num_samples:,} samples by the protocol {summary.plan.protocol}."
+    told[0] += f" Scored on up to {summary.plan.num_samples:,} samples by the protocol {summary.plan.protocol}, "
+    told[0] += f"whose InfoE reads codes {CODES_READ[PROTOCOLS[summary.plan.protocol].code_input]}."
     told += [NOT_THE_SAME] if "rendered" in summary.origins()[AGGREGATED] else []
     return [*told, f"{_told_seeds(summary)} {CELLS}", INFORMATIVE]
 
