@@ -109,6 +109,26 @@ def test_rendered_images_stay_rendered(tmp_path):
     assert load_data(tmp_path / "a.npz", resolution=16).origin == "rendered"
 
 
+@pytest.mark.parametrize("values", [np.linspace(0, 1, 256), np.arange(256, dtype=np.int32)], ids=["float", "int32"])
+def test_pixels_of_unknown_range_are_left_out(tmp_path, values):
+    Image.fromarray(values.reshape(16, 16).astype(np.int32 if values.dtype == np.int32 else np.float32)).save(
+        tmp_path / "deep.tiff"
+    )
+    picture(16, 16).save(tmp_path / "plain.tiff")
+    with pytest.warns(UserWarning, match=r"1 of 2 images .* left out: deep.tiff \(its pixels are 32-bit numbers"):
+        data = prepare_data("photos", tmp_path, resolution=16)
+    assert len(data) == 1
+
+
+def test_a_photo_cut_short_is_left_out(tmp_path):
+    whole = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (600, 800, 3), dtype=np.uint8)).save(whole, "JPEG")
+    (tmp_path / "cut.jpg").write_bytes(whole.getvalue()[:-20_000])
+    (tmp_path / "whole.jpg").write_bytes(whole.getvalue())
+    with pytest.warns(UserWarning, match=r"1 of 2 images .* left out: cut.jpg \(.*truncated"):
+        assert len(prepare_data("photos", tmp_path, resolution=16)) == 1
+
+
 def test_the_middle_is_kept(tmp_path):
     image = np.zeros((20, 60, 3), np.uint8)
     image[:, 20:40] = 255

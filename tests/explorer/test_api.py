@@ -182,7 +182,9 @@ def test_rows_beyond_the_sample(api):
     ],
 )
 def test_uploads_that_are_no_pictures(api, content):
-    assert "no picture that can be read (PNG, JPEG or WebP)" in refused(api.post("/api/encode", content=content))
+    assert "no picture that can be read (PNG, JPEG, WebP, BMP, GIF or TIFF)" in refused(
+        api.post("/api/encode", content=content)
+    )
 
 
 @pytest.mark.parametrize(("side", "told"), [(9_000, "9000×9000 pixels"), (50_000, "2500000000 pixels")])

@@ -21,7 +21,7 @@ from .dataset import ORIGINS
 from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
 from .imageset import ImageSet
-from .pictures import decode, mapped, resized
+from .pictures import mapped, require_readable, resized
 from .source_table import read_table
 from .streams import ArrayStream, keys_of
 
@@ -132,7 +132,7 @@ def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None,
         name, content = item
         digest = hashlib.sha256(content).hexdigest()
         try:
-            decode(content, 8)
+            require_readable(content)
         except ValueError as error:
             return name, str(error), digest
         return name, None, digest

@@ -26,17 +26,20 @@ MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26
 
 
-def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
-    """An image file's bytes → (resolution, resolution, 3). A ``ValueError`` says why if it cannot be."""
+def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[np.uint8]:
+    """An image file's bytes → (resolution, resolution, 3). A ``ValueError`` says why if it cannot be.
+
+    A draft of a JPEG is decoded at a scale near the resolution: all of the file is read, but few pixels are made.
+    """
     if not content:
         raise ValueError("it is empty or cannot be opened")
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            width, height = image.size
-            if width * height > MAX_PIXELS:
-                raise ValueError(f"it has {width}×{height} pixels, more than {MAX_PIXELS:,}")
+            _require_usual(image)
+            if draft:
+                image.draft(None, (resolution, resolution))
             image.load()
             return fitted(as_rgb(ImageOps.exif_transpose(image)), resolution)
     except ValueError:
@@ -45,6 +48,19 @@ def decode(content: bytes, resolution: int) -> NDArray[np.uint8]:
         # Decoders throw nearly anything at damaged bytes; whatever it is, the file cannot be read.
         told = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
         raise ValueError(told) from error
+
+
+def require_readable(content: bytes) -> None:
+    """A ``ValueError`` that says why, if an image file's bytes cannot be decoded; faster than decoding a large one."""
+    decode(content, 8, draft=True)
+
+
+def _require_usual(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        raise ValueError(f"it has {width}×{height} pixels, more than {MAX_PIXELS:,}")
+    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+        raise ValueError("its pixels are 32-bit numbers, of which none says what is white; save it with 8 or 16 bits")
 
 
 def mapped(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -90,7 +90,9 @@ class Api:
         try:
             return self.exploration.encode(content)
         except ValueError as error:
-            raise ValueError(f"this is no picture that can be read (PNG, JPEG or WebP): {error}") from None
+            raise ValueError(
+                f"this is no picture that can be read (PNG, JPEG, WebP, BMP, GIF or TIFF): {error}"
+            ) from None
 
     async def search(self, request: Request) -> Response:
         body = await bodies.read_object(request)
