@@ -10,6 +10,7 @@ from torch import nn
 
 import qlae
 from qlae.cli import main
+from qlae.export import export_run
 from qlae.presets import MODELS
 from qlae.pretrained import Origin, model_card
 from qlae.training import train
@@ -121,6 +122,32 @@ def test_only_trained_models_are_saved(run, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file, not a folder"):
         qlae.load(run).save_pretrained(tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["README.md", "config.json", "model.safetensors", "photo.jpg"])
+def test_files_of_others_stay(run, tmp_path, name):
+    (tmp_path / name).write_bytes(b"mine")
+    with pytest.raises(ValueError, match=rf"holds other files \({name}, …\); choose a new or empty folder"):
+        qlae.load(run).save_pretrained(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: b"mine"}
+
+
+def test_an_earlier_export_is_replaced(run, tmp_path):
+    qlae.load(run).save_pretrained(tmp_path)
+    (tmp_path / "names.json").write_text("{}")  # not of the export, and stays
+    (tmp_path / "encoder.onnx").write_bytes(b"of the old weights")
+    (tmp_path / "decoder.onnx").write_bytes(b"of the old weights")
+    files = export_run(run, tmp_path, weights="raw")
+    assert [path.name for path in files] == ["README.md", "config.json", "model.safetensors", "results.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in files} | {"names.json"}
+    model = qlae.load(tmp_path, weights="raw")
+    model.origin = Origin(model.origin.config, "raw", {})
+    model.save_pretrained(tmp_path)
+    assert not (tmp_path / "results.json").exists()
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(ValueError, match=r"README.md is not as it was exported; move it away"):
+        export_run(run, tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
 
 
 @pytest.mark.parametrize("damage", [b"", b"x" * 100, b"\x80\x04K\x01.", None])

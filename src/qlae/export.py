@@ -21,8 +21,8 @@ from .atomic import write_bytes
 from .latents import DiscreteLatent
 from .loading import load
 from .model import Model, Networks, to_uint8
+from .pretrained import DECODER, ENCODER, FILES
 
-ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 OPSET = 18
 NUM_CHECKED = 16  # images that both run on
 MAX_LATENT_ERROR = 1e-3  # of the largest latent
@@ -73,7 +73,7 @@ def export_run(
 
     Args:
         path: the run directory.
-        out: the folder.
+        out: the folder: new, empty, or of an earlier export, which is replaced.
         onnx: also write ``encoder.onnx`` and ``decoder.onnx``.
         weights: ``"averaged"`` or ``"raw"``.
         networks: the encoder and the decoder, where the run was trained with networks of your own.
@@ -84,7 +84,7 @@ def export_run(
     folder = model.save_pretrained(out)
     if onnx:
         export_onnx(model, folder)
-    return sorted(folder.iterdir())
+    return sorted(path for path in folder.iterdir() if path.name in FILES)
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:

@@ -126,7 +126,10 @@ class Model(nn.Module):
             return self._decode(self.latent.sample(num_samples, generator))
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
-        """Write ``config.json``, ``model.safetensors`` and a model card; ``qlae.load(folder)`` is this model again."""
+        """Write ``config.json``, ``model.safetensors`` and a model card; ``qlae.load(folder)`` is this model again.
+
+        The folder must be new or empty, or one that this wrote before, which is replaced.
+        """
         if self.origin is None:
             raise ValueError("only a model that qlae.load gave can be saved: one put together by hand has no config")
         write_pretrained(Path(folder), self.origin, self.state_dict())

@@ -20,6 +20,9 @@ from .config import NetworkConfig, RunConfig
 
 WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"
+RESULTS = "results.json"
+ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # of a recipe: where files lie on one machine
 CARD_SCORES = (
     *(("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"), ("D", "d"), ("I", "i"), ("C", "c")),
@@ -48,16 +51,18 @@ def is_pretrained(folder: Path) -> bool:
 
 
 def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor]) -> None:
-    """Write the folder; the weights come last, so that a folder that has them is whole."""
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file, not a folder; choose another")
-    if (folder / "checkpoint.json").exists():
-        raise ValueError(f"{folder} is a run directory; choose a folder of its own for the model")
+    """Write the folder; the weights come last, so that a folder that has them is whole.
+
+    It must be new or empty, or an earlier one of these, of which nothing then stays beside the new weights.
+    """
+    _require_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
+    for name in (WEIGHTS_FILE, RESULTS, ENCODER, DECODER):
+        (folder / name).unlink(missing_ok=True)
     origin = _without_places(origin)
     write_json(folder / "config.json", origin.config.to_dict())
     if origin.results:
-        write_json(folder / "results.json", origin.results)
+        write_json(folder / RESULTS, origin.results)
     write_bytes(folder / CARD, model_card(origin).encode())
     metadata = {"format": "pt", "weights": origin.weights, "qlae": __version__}
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -74,8 +79,32 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
     except (safetensors.SafetensorError, OSError) as error:
         raise ValueError(f"{path} cannot be read ({error}); copy it again from where it came") from None
     config = RunConfig.from_dict(_object(folder / "config.json"))
-    results = _object(folder / "results.json") if (folder / "results.json").is_file() else {}
+    results = _object(folder / RESULTS) if (folder / RESULTS).is_file() else {}
     return Origin(config, weights, results), tensors
+
+
+def _require_free(folder: Path) -> None:
+    """An error rather than a model among files of another kind, or over a card that somebody wrote."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file, not a folder; choose another")
+    if (folder / "checkpoint.json").exists():
+        raise ValueError(f"{folder} is a run directory; choose a folder of its own for the model")
+    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    if there and not _is_ours(folder):
+        raise ValueError(
+            f"{folder} holds other files ({there[0]}, …); choose a new or empty folder, or one of an earlier export"
+        )
+    if CARD in there and (folder / CARD).read_bytes() != model_card(read_pretrained(folder)[0]).encode():
+        raise ValueError(f"{folder / CARD} is not as it was exported; move it away or choose another folder")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether ``write_pretrained`` wrote the weights in a folder, as they say themselves."""
+    try:
+        with safetensors.safe_open(folder / WEIGHTS_FILE, "pt") as file:
+            return "qlae" in (file.metadata() or {})
+    except (safetensors.SafetensorError, OSError):
+        return False
 
 
 def _object(path: Path) -> dict[str, Any]:

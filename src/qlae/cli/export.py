@@ -48,7 +48,7 @@ class Export:
     run: Positional[Directory]
     """The run directory."""
     out: OptionalPath = None
-    """The folder; RUN/export by default."""
+    """The folder: new, empty, or of an earlier export, which is replaced; RUN/export by default."""
     onnx: bool = False
     """Also write encoder.onnx and decoder.onnx, checked against torch; needs `pip install 'qlae[onnx]'`."""
     weights: Literal["averaged", "raw"] = "averaged"
