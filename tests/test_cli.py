@@ -131,6 +131,15 @@ def test_data_list_and_render(tmp_path, capsys):
         assert content["source_names"].tolist() == ["shape"]
 
 
+@pytest.mark.parametrize("options", [[], ["--out", "shapes3d.png"]])
+def test_inspect_overwrites_nothing(tmp_path, capsys, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shapes3d.png").write_bytes(b"mine")
+    line = bad(capsys, "data", "inspect", "shapes3d", "--resolution", "8", "--sources", "shape", *options)
+    assert "shapes3d.png exists already; choose another --out or remove it" in line
+    assert (tmp_path / "shapes3d.png").read_bytes() == b"mine"
+
+
 def test_score_a_file_made_elsewhere(tmp_path, capsys, rng):
     sources = rng.integers(0, 4, (300, 2))
     path = tmp_path / "codes.npz"
@@ -227,6 +236,7 @@ def bad(capsys, *arguments: str) -> str:
         (["report"], "name at least one run directory"),
         (["score", "nowhere.npz"], "nowhere.npz is not a file"),
         (["data", "render", "shapes3d", "--out", "images.txt"], "--out must end in .npz"),
+        (["data", "inspect", "shapes3d", "--out", "sheet.jpg"], "--out must end in .png, got sheet.jpg"),
     ],
 )
 def test_bad_input_is_one_clear_line(capsys, tmp_path, monkeypatch, arguments, message):

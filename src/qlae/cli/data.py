@@ -53,7 +53,7 @@ class Render:
         from ..progress import progress_bar
 
         if self.out is not None:
-            require_new_npz(self.out)
+            require_new_file(self.out, ".npz")
         data = load(self.data, self.images)
         with progress_bar("rendering", len(data)) as report:
             if self.out is None:
@@ -128,14 +128,18 @@ class Inspect:
     """A data set, or the path of images of your own."""
     images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
-    """The .png to write; NAME.png by default."""
+    """The .png to write, which must not exist; NAME.png by default."""
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
 
+        if self.out is not None:
+            require_new_file(self.out, ".png")
         data = load(self.data, self.images)
+        out = self.out or Path(f"{data.name}.png")
+        require_new_file(out, ".png")
         print(data)
-        print(contact_sheet(data, self.out or Path(f"{data.name}.png")))
+        print(contact_sheet(data, out))
 
 
 @dataclass(frozen=True)
@@ -177,10 +181,10 @@ def size(num_bytes: int) -> str:
     return f"{num_bytes / 1e9:.2f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.2f} MB"
 
 
-def require_new_npz(path: Path) -> None:
-    """An error unless an .npz can be written there without overwriting anything."""
+def require_new_file(path: Path, suffix: str) -> None:
+    """An error unless a file of this kind can be written there without overwriting anything."""
     from ..atomic import require_new
 
-    if path.suffix != ".npz":
-        raise ValueError(f"--out must end in .npz, got {path}")
+    if path.suffix != suffix:
+        raise ValueError(f"--out must end in {suffix}, got {path}")
     require_new(path)
