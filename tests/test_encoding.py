@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -70,6 +71,14 @@ def test_other_images_and_errors(run, folder, tmp_path, capsys):
     assert stop.value.code == 0
     assert len(rows_of(tmp_path / "y.csv")) == 13
     assert str(tmp_path / "y.csv") in capsys.readouterr().out
+
+
+def test_a_folder_called_like_a_data_set(run, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folder, tmp_path / "shapes3d")
+    expected = rows_of(encode_to_csv(run.path, "all.csv", device="cpu", show=False))
+    for out, data in (("a.csv", "./shapes3d"), ("b.csv", tmp_path / "shapes3d")):
+        assert rows_of(encode_to_csv(run.path, out, data=data, device="cpu", show=False)) == expected
 
 
 def test_model_that_was_handed_on_encodes_too(run, folder, tmp_path):

@@ -51,8 +51,9 @@ def encode_to_csv(
             raise ValueError(f"the images behind {run} are not known; say which to encode")
         data = data_of(model.origin.config.data)
     elif not isinstance(data, SourceDataset):
+        where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
         with growing_bar("reading", show=show) as report:
-            data = load_data(Path(data), resolution=model.resolution, progress=report)
+            data = load_data(where, resolution=model.resolution, progress=report)
     if data.resolution != model.resolution:
         raise ValueError(
             f"the model takes images of {model.resolution}×{model.resolution}, "

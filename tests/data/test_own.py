@@ -4,6 +4,7 @@ import io
 import os
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,6 +103,19 @@ def test_prepared_under_a_name_it_is_found_by_it(tmp_path):
 def test_a_path_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ValueError, match=r"there is no folder or file .*holidy/, and no data set of that name"):
         load_data(f"{tmp_path}/holidy/")
+
+
+def test_a_folder_called_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"there is no folder or file \./shapes3d"):
+        load_data(Path("shapes3d"), resolution=16)
+    (tmp_path / "shapes3d").mkdir()
+    picture(16, 16).save(tmp_path / "shapes3d" / "x.png")
+    for given in ("./shapes3d", Path("shapes3d"), tmp_path / "shapes3d"):
+        data = load_data(given, resolution=16)
+        assert (len(data), data.origin, data.name) == (1, "real", "own_shapes3d")
+    assert load_again(data.name, 16, data.recipe).checksum == data.checksum
+    assert load_data("shapes3d", resolution=16).origin == "rendered"
 
 
 def test_rendered_images_stay_rendered(tmp_path):

@@ -66,7 +66,8 @@ def load_data(
     >>> data.images[7].shape, data.sources[7].tolist()
     ((32, 32, 3), [1, 3])
     """  # noqa: E501
-    name = str(name) if isinstance(name, Path) else name
+    if isinstance(name, Path):
+        name = f"./{name}" if str(name) in SOURCES else str(name)  # a path is never the name of a data set
     kept = None
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")

@@ -23,6 +23,7 @@ from .folders import Files, open_files
 from .imageset import ImageSet
 from .pictures import mapped, require_readable, resized
 from .source_table import read_table
+from .sources import SOURCES
 from .streams import ArrayStream, keys_of
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -48,6 +49,8 @@ def read_own(
     whole = place.resolve()
     called = name or (whole.name if whole.is_dir() else whole.name.partition(".")[0])
     called = re.sub(r"[^A-Za-z0-9._]+", "_", called).strip("._") or "images"
+    if called in SOURCES:  # by that name, the published files would be looked for in it later
+        called = f"own_{called}"
     if place.suffix in (".npz", ".npy") and place.is_file():
         return _from_array(called, place, sources)
     return _from_pictures(called, open_files(place), sources)
