@@ -81,6 +81,17 @@ def test_a_folder_called_like_a_data_set(run, folder, tmp_path, monkeypatch):
         assert rows_of(encode_to_csv(run.path, out, data=data, device="cpu", show=False)) == expected
 
 
+def test_the_table_can_be_read_back_as_sources(run, tmp_path):
+    names = ("  a,b.png", "line\nbreak.png", 'quoted "c".png', "return\r.png")
+    (tmp_path / "odd").mkdir()
+    for i, name in enumerate(names):
+        Image.new("RGB", (16, 16), (60 * i, 0, 0)).save(tmp_path / "odd" / name)
+    out = encode_to_csv(run.path, tmp_path / "codes.csv", data=tmp_path / "odd", device="cpu", show=False)
+    data = qlae.load_data(tmp_path / "odd", resolution=16, source_file=out)
+    assert data.file_names == names
+    assert data.source_names == ("z0", "z1", "z2")
+
+
 def test_model_that_was_handed_on_encodes_too(run, folder, tmp_path):
     exported = qlae.load(run.path).save_pretrained(tmp_path / "model")
     rows = rows_of(encode_to_csv(exported, tmp_path / "codes.csv", data=folder, device="cpu", show=False))

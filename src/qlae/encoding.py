@@ -85,7 +85,8 @@ def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> 
     values = [names["values"].get(str(j), {}) for j in range(table.shape[1])]
     coded = np.issubdtype(table.dtype, np.integer)
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    returns = any("\r" in name for name in data.file_names or ())  # which are not quoted by themselves
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
     writer.writerow(["image" if data.file_names is None else "file", *heads])
     for i, row in enumerate(table.tolist()):
         cells = [named.get(str(v), v) if coded else f"{v:.6g}" for named, v in zip(values, row, strict=True)]

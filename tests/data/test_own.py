@@ -1,5 +1,6 @@
 """A user's own images: odd folders, arrays, sources beside them."""
 
+import csv
 import io
 import os
 import warnings
@@ -236,6 +237,7 @@ def test_a_csv_of_sources(tmp_path):
         ("", "is empty: it needs a line of names"),
         ("one.png,1\ntwo.png,2\n", "begins with an image; its first line must name the columns"),
         ("file,a,b\none.png,1,2\n\ntwo.png,,3\n", "line 4 of .* has no 'a': fill it in"),
+        ("file,a\none.png,1\ntwo.png,2\n./one.png,3\n", "two lines for one.png, 2 and 4: take one of them out"),
         ('file,a\none.png,"1\ntwo.png,3\n', "cannot be read as a CSV"),
     ],
 )
@@ -245,6 +247,21 @@ def test_wrong_csv(tmp_path, text, message):
     (tmp_path / "table.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+
+
+ODD_NAMES = (" first.png", "a\\b.png", "break\n.png", "return\r.png", 'say "x", y.png', "x.png", "x.png .png")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_odd_names_in_a_csv(tmp_path, end):
+    for name in ODD_NAMES:
+        picture(16, 16).save(tmp_path / name)
+    with open(tmp_path / "table.csv", "w", newline="") as file:
+        writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
+        writer.writerows([("file", "level"), *((name, i + 0.5) for i, name in enumerate(ODD_NAMES))])
+    data = prepare_data("odd", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+    assert data.file_names == ODD_NAMES
+    assert data.sources[:, 0].tolist() == [i + 0.5 for i in range(len(ODD_NAMES))]
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", ", "])
