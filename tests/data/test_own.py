@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 import warnings
 import zipfile
 from pathlib import Path
@@ -170,6 +171,15 @@ def test_a_loop_of_links_ends(tmp_path):
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.warns(UserWarning, match=r"2 of 3 .* dangling.png \(it is empty or cannot be opened\), pipe.png"):
         assert len(prepare_data("loop", tmp_path, resolution=16)) == 1
+
+
+def test_a_name_that_is_not_utf_8_is_left_out(tmp_path):
+    picture(16, 16).save(tmp_path / "good.png")
+    os.rename(shutil.copy(tmp_path / "good.png", tmp_path / "x.png"), os.fsencode(tmp_path) + b"/caf\xe9.png")
+    with pytest.warns(UserWarning, match=r"1 of 2 .* caf\\udce9.png \(its name is not UTF-8; rename it\)"):
+        data = prepare_data("latin", tmp_path, resolution=16)
+    assert data.file_names == ("good.png",)
+    assert data.describe()["skipped"] == ["caf\\udce9.png (its name is not UTF-8; rename it)"]
 
 
 def test_a_picture_far_too_large_is_left_out(tmp_path):

@@ -109,7 +109,7 @@ def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] |
         raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files")
     states = list(_readable(files, candidates))
     good = [n for n, reason, _ in states if reason is None]
-    skipped = [f"{n} ({reason})" for n, reason, _ in states if reason is not None]
+    skipped = [f"{_escaped(n)} ({reason})" for n, reason, _ in states if reason is not None]
     if not good:
         raise ValueError(f"none of the {len(candidates)} images in {files.path} can be read, first {skipped[0]}")
     if skipped:
@@ -122,7 +122,7 @@ def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] |
         table = _array_sources(sources, len(candidates))
         kept = [i for i, (_, reason, _) in enumerate(states) if reason is None]
         columns = _named_columns(table[kept], None)
-    digest = hashlib.sha256("".join(f"{n}:{d}\n" for n, _, d in states).encode()).hexdigest()
+    digest = hashlib.sha256("".join(f"{_escaped(n)}:{d}\n" for n, _, d in states).encode()).hexdigest()
     made_from = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
     details = {"num_skipped": len(skipped), "skipped": skipped[:NAMES_SHOWN]} if skipped else {}
     return _own_set(name, len(good), columns, png_batches(files, good), made_from, details, file_names=good)
@@ -134,6 +134,8 @@ def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None,
     def look(item: tuple[str, bytes]) -> tuple[str, str | None, str]:
         name, content = item
         digest = hashlib.sha256(content).hexdigest()
+        if name != _escaped(name):
+            return name, "its name is not UTF-8; rename it", digest
         try:
             require_readable(content)
         except ValueError as error:
@@ -141,6 +143,11 @@ def _readable(files: Files, names: list[str]) -> Iterator[tuple[str, str | None,
         return name, None, digest
 
     return mapped(look, files.read(names))
+
+
+def _escaped(name: str) -> str:
+    """A file's name as it can be shown and written: bytes that are not UTF-8 as escapes."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _array_sources(sources: str | Path | NDArray[Any], num_images: int) -> NDArray[Any]:
