@@ -91,6 +91,26 @@ def test_a_folder_of_one_s_own_from_images_to_pictures(cache, tmp_path, rng):
     assert (tmp_path / "sheet.png").exists()
 
 
+def test_runs_inside_the_data_are_no_data(cache, tmp_path, rng, monkeypatch):
+    from PIL import Image
+
+    folder = tmp_path / "my.photos 2023"
+    (folder / "more").mkdir(parents=True)
+    (folder / "more" / "config.json").write_text('{"model": "of a camera"}')  # no run, only called alike
+    (folder / "more" / "results.json").write_text("{}")
+    for name in ("a.png", "more/b.png", "more/c.png"):
+        Image.fromarray(rng.integers(0, 255, (16, 16, 3), dtype=np.uint8)).save(folder / name)
+    monkeypatch.chdir(folder)
+    options = ["--resolution", "16", "--size", "small", "--num-latents", "4", "--steps", "3", "--quiet"]
+    assert run("train", "ae", "--data", ".", *options) == 0
+    out = folder / "runs" / "my.photos_2023-ae-small-s0"
+    assert list(out.glob("*.png"))
+    assert run("evaluate", str(out), "--quiet") == 0
+    assert run("train", "ae", "--data", ".", *options, "--seed", "1") == 0
+    config = json.loads((folder / "runs" / "my.photos_2023-ae-small-s1" / "config.json").read_text())
+    assert config["data"]["num_images"] == 3
+
+
 def test_prepare_an_array_of_one_s_own(cache, tmp_path, capsys, rng):
     path = tmp_path / "mine.npz"
     np.savez(path, images=rng.integers(0, 255, (20, 8, 8, 3), dtype=np.uint8), sources=rng.integers(0, 3, (20, 2)))

@@ -74,7 +74,6 @@ class Train:
         from ..report import print_results
         from ..training import train
 
-        out = self.out or Path("runs") / f"{Path(self.data).stem}-{self.model}-{self.size}-s{self.seed}"
         passed_on = (
             "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values precision seed "
             "device threads checkpoint_seconds score_every"
@@ -85,6 +84,7 @@ class Train:
         if self.num_values:
             chosen["num_values"] = self.num_values[0] if len(self.num_values) == 1 else self.num_values
         data = load(self.data, self.images, show=not self.quiet)
+        out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.size}-s{self.seed}"
         run = train(self.model, data, out=out, show=not self.quiet, **chosen)
         if not self.no_evaluate:
             print_results([run], weights=("averaged", "raw"))

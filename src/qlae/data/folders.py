@@ -7,6 +7,7 @@ anywhere, and a member that claims to be small but is not is stopped at a limit.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tarfile
 import zipfile
@@ -38,11 +39,17 @@ class Files(ABC):
 
 
 class FolderFiles(Files):
-    """The files below a folder. Links to folders are not followed, so no loop can be walked."""
+    """The files below a folder, but for those of runs, whose pictures are no data.
+
+    Links to folders are not followed, so no loop can be walked.
+    """
 
     def names(self) -> list[str]:
         found = []
-        for folder, _, files in os.walk(self.path, followlinks=False):
+        for folder, folders, files in os.walk(self.path, followlinks=False):
+            if Path(folder) != self.path and _is_run(Path(folder), files):
+                folders.clear()
+                continue
             found += [(Path(folder) / name).relative_to(self.path).as_posix() for name in files]
         return sorted(found)
 
@@ -56,6 +63,17 @@ class FolderFiles(Files):
                     with open(path, "rb") as file:
                         content = file.read(MAX_FILE_BYTES + 1)
             yield name, content
+
+
+def _is_run(folder: Path, files: list[str]) -> bool:
+    """Whether a folder is a run directory that has begun: by its files, and by what its config speaks of."""
+    if "config.json" not in files or not {"log.jsonl", "checkpoint.json", "results.json"} & set(files):
+        return False
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and {"model", "data", "latent", "network"} <= config.keys()
 
 
 class ZipFiles(Files):

@@ -41,7 +41,8 @@ def read_own(
         name: what to call them; by default as the file or folder.
         sources: a CSV or ``.npy`` file, or an array (n, n_s).
 
-    Files that cannot be read are left out, counted and named in a warning and in the description of the data.
+    Files that cannot be read are left out, counted and named in a warning and in the description of the data. Run
+    directories below the folder are left out too.
     """
     place = Path(path)
     if not place.exists():
