@@ -59,8 +59,9 @@ def encode_to_csv(
             f"the model takes images of {model.resolution}×{model.resolution}, "
             f"got {data.resolution}×{data.resolution}: read them with resolution {model.resolution}"
         )
+    names = _names(model, Path(run))
     table = _encoded(model, data, numbers=numbers, show=show)
-    write_bytes(path, _as_csv(table, data, _names(model, Path(run))).encode())
+    write_bytes(path, _as_csv(table, data, names).encode())
     return path
 
 
@@ -77,7 +78,7 @@ def _encoded(model: Model, data: SourceDataset, *, numbers: bool, show: bool) ->
 
 def _names(model: Model, run: Path) -> dict[str, Any]:
     sizes = list(model.latent.num_values) if isinstance(model.latent, DiscreteLatent) else []
-    return Names(run / FILE, sizes or [0] * model.latent.num_latents).read()
+    return Names(run / FILE, sizes or [0] * model.latent.num_latents).read_distinct()
 
 
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:

@@ -99,6 +99,28 @@ def test_names_are_kept_with_the_run(run_copy, client):
     assert client(open_run(run_copy, show=False)).get("/api/run").json()["names"] == told
 
 
+@pytest.mark.parametrize(
+    ("latent", "value", "name", "told"),
+    [
+        (0, None, "floor", "'floor' stands for z1 in tables of codes; choose another name"),
+        (0, None, " z1 ", "'z1' stands for z1"),
+        (0, None, "file", "'file' stands for the files"),
+        (0, None, "image", "'image' stands for the images"),
+        (1, 0, "red", "'red' stands for value 2"),
+        (1, 0, "3", "'3' stands for value 3"),
+    ],
+)
+def test_names_that_stand_for_something_else(run_copy, client, latent, value, name, told):
+    api = client(open_run(run_copy, show=False))
+    api.post("/api/names", json={"latent": 1, "value": None, "name": "floor"})
+    before = api.post("/api/names", json={"latent": 1, "value": 2, "name": "red"}).json()
+    assert told in refused(api.post("/api/names", json={"latent": latent, "value": value, "name": name}))
+    assert json.loads((run_copy / "names.json").read_text()) == before
+    for own in ((1, None, "z1"), (1, None, "floor"), (1, 2, "2"), (1, 2, "red"), (0, 0, "red")):
+        fields = dict(zip(("latent", "value", "name"), own, strict=True))
+        assert api.post("/api/names", json=fields).status_code == 200
+
+
 def test_names_that_cannot_be_written_are_told_of(run_copy, client, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "names.json")

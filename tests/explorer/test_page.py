@@ -194,6 +194,30 @@ def test_names_and_reload(run_copy, serve, open_page):
     assert json.loads((run_copy / "names.json").read_text())["latents"] == {"2": "<i>ground</i>"}
 
 
+def test_a_refused_name_is_told_where_it_was_given(run_copy, serve, browser):
+    page = browser.new_page()  # the refusal stands in the console, as it should
+    page.goto(serve(open_run(run_copy, show=False)))
+    page.wait_for_selector("html[data-ready]")
+    page.locator(".latent[data-latent='2'] button[aria-label^='Name']").click()
+    page.fill("#naming-latent", "z1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#naming-refused")
+    assert page.inner_text("#naming-refused") == "'z1' stands for z1 in tables of codes; choose another name"
+    page.fill("#naming-latent", "ground")
+    first, second = (page.locator("#naming-values input").nth(i) for i in range(2))
+    second.fill("red")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#naming", state="hidden")
+    page.locator(".latent[data-latent='2'] button[aria-label^='Name']").click()
+    assert page.is_hidden("#naming-refused")
+    second.fill("")
+    first.fill("red")  # from one value to the other
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#naming", state="hidden")
+    assert list(json.loads((run_copy / "names.json").read_text())["values"]["2"].values()) == ["red"]
+    page.close()
+
+
 def test_find(page, exploration):
     page.click("#tab-find")
     page.wait_for_selector("#find-thumbs .tile")

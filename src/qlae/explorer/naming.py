@@ -43,7 +43,10 @@ class Names:
         return {"latents": latents, "values": values}
 
     def rename(self, latent: int, value: int | None, name: str) -> dict[str, Any]:
-        """Name a latent, or one of its values; an empty name takes the old one away. All names after it."""
+        """Name a latent, or one of its values; an empty name takes the old one away. All names after it.
+
+        A name that stands for something else in a table of codes is an error.
+        """
         self._require(latent, value)
         name = clean(name)
         with self._lock:
@@ -53,9 +56,43 @@ class Names:
             where.pop(key, None)
             if name:
                 where[key] = name
+                clash = self._clash(names, latent, value, name)
+                if clash:
+                    raise ValueError(f"{clash}; choose another name")
             names["values"] = {j: named for j, named in names["values"].items() if named}
             write_json(self.path, names)
         return names
+
+    def read_distinct(self) -> dict[str, Any]:
+        """All names; an error if one of them stands for two things in a table of codes."""
+        names = self.read()
+        for j, name in names["latents"].items():
+            self._require_distinct(names, int(j), None, name)
+        for j, named in names["values"].items():
+            for code, name in named.items():
+                self._require_distinct(names, int(j), int(code), name)
+        return names
+
+    def _require_distinct(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> None:
+        clash = self._clash(names, latent, value, name)
+        if clash:
+            told = f"z{latent}" if value is None else f"value {value} of z{latent}"
+            raise ValueError(f"{self.path} calls {told} {name!r}, but {clash}; name it otherwise in `qlae explore`")
+
+    def _clash(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> str | None:
+        """What else a name stands for: the first column, or another latent, or another value of the same latent."""
+        if not 0 <= latent < len(self._num_values):
+            return None
+        taken: dict[str, str] = {}
+        if value is None:
+            taken |= {"file": "the files", "image": "the images"}
+            own, num, given, plain, told = latent, len(self._num_values), names["latents"], "z{}", "z{}"
+        else:
+            given = names["values"].get(str(latent), {})
+            own, num, plain, told = value, self._num_values[latent], "{}", "value {}"
+        for k in set(range(num)) - {own}:
+            taken |= dict.fromkeys((plain.format(k), given.get(str(k), plain.format(k))), told.format(k))
+        return f"{name!r} stands for {taken[name]} in tables of codes" if name in taken else None
 
     def _require(self, latent: int, value: int | None) -> None:
         if not 0 <= latent < len(self._num_values):

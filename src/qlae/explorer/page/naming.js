@@ -17,6 +17,7 @@
     fields = [[null, name, name.value]];
     const values = kind === "range" ? [] : [...new Set([...steps, state.code[j]])];
     find("naming-values").replaceChildren(...values.map((value) => field(j, value, steps.indexOf(value))));
+    find("naming-refused").hidden = true;
     find("naming").showModal();
     name.select();
   }
@@ -33,14 +34,16 @@
 
   async function save(event) {
     event.preventDefault();
+    const changed = fields.filter(([, input, said]) => input.value.trim() !== said);
+    changed.sort(([, a], [, b]) => Boolean(a.value.trim()) - Boolean(b.value.trim())); // what is free first, to be taken
     try {
-      for (const [value, input, said] of fields) {
-        if (input.value.trim() !== said) state.run.names = await state.backend.rename(latent, value, input.value);
-      }
+      for (const [value, input] of changed) state.run.names = await state.backend.rename(latent, value, input.value);
       find("naming").close();
       state.tell("names");
     } catch (error) {
-      qlae.fail(error);
+      // in the dialog, which lies over everything else
+      find("naming-refused").textContent = error.message;
+      find("naming-refused").hidden = false;
     }
   }
 
