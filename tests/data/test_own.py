@@ -102,6 +102,21 @@ def test_prepared_under_a_name_it_is_found_by_it(tmp_path):
         load_data("mine", resolution=16)
 
 
+def test_file_names_are_kept_under_a_name(tmp_path, cache_folder):
+    (tmp_path / "photos").mkdir()
+    for name in ("b.png", "a.png", "é\n.png"):
+        picture(16, 16).save(tmp_path / "photos" / name)
+    prepare_data("mine", tmp_path / "photos", resolution=16)
+    shutil.rmtree(tmp_path / "photos")
+    found = load_data("mine", resolution=16)
+    assert found.file_names == ("a.png", "b.png", "é\n.png")
+    assert load_again("mine", 16, found.recipe).file_names == found.file_names
+    (names,) = cache_folder.glob("mine-*/files.json")
+    names.write_text('["a.png"]')
+    with pytest.raises(ValueError, match=r"is damaged \(it names 1 files where 3 are expected"):
+        load_data("mine", resolution=16)
+
+
 def test_a_path_that_is_not_there_is_told(tmp_path):
     with pytest.raises(ValueError, match=r"there is no folder or file .*holidy/, and no data set of that name"):
         load_data(f"{tmp_path}/holidy/")

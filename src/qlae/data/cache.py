@@ -1,9 +1,9 @@
 """Images kept on disk: one folder an entry, whole or not there at all.
 
 An entry holds ``images.u8`` (n · h · w · 3 bytes, memory-mapped when read), ``sources.npy`` where the sources are not a
-full grid, and ``info.json`` with what made it and a checksum. It is built under a name ending in ``.partial``, beside a
-count of the jobs done, so that an interrupted build goes on where it stopped; when all is on disk, one rename makes it
-an entry.
+full grid, ``files.json`` with the files' names where each image was one, and ``info.json`` with what made it and a
+checksum. It is built under a name ending in ``.partial``, beside a count of the jobs done, so that an interrupted build
+goes on where it stopped; when all is on disk, one rename makes it an entry.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import mmap
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .dataset import ORIGINS, SourceDataset
 
 FORMAT = 1
 PARTIAL = ".partial"
+FILE_NAMES = "files.json"
 
 #: Fill `images` from job `first_job` on, calling ``job_done(jobs done, jobs in all)`` after each, in order.
 Fill = Callable[[NDArray[np.uint8], int, Callable[[int, int], None]], None]
@@ -136,6 +137,10 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
             fixed=facts.get("fixed"),
             details={k: v for k, v in facts.items() if k not in known},
         )
+        if (path / FILE_NAMES).is_file():
+            data.file_names = tuple(json.loads((path / FILE_NAMES).read_text()))
+            if len(data.file_names) != len(data):
+                raise ValueError(f"it names {len(data.file_names):,} files where {len(data):,} are expected")
         data.checksum = info["sha256"] if data.origin == "real" else None  # rendered images follow from their recipe
         return data
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -143,7 +148,12 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
 
 
 def build(
-    data: Mapping[str, Any], fill: Fill, *, made_with: Mapping[str, Any], sources: NDArray[Any] | None = None
+    data: Mapping[str, Any],
+    fill: Fill,
+    *,
+    made_with: Mapping[str, Any],
+    sources: NDArray[Any] | None = None,
+    file_names: Sequence[str] | None = None,
 ) -> SourceDataset:
     """Make an entry, or go on with one begun before, and open it.
 
@@ -152,6 +162,7 @@ def build(
         fill: writes the images.
         made_with: what the images depend on beside `data`; an entry begun with anything else is begun anew.
         sources: (n, n_s), where they are not the full grid.
+        file_names: of each image, where each is a file.
     """
     key = entry_key(data)
     final, work = cache_folder() / key, cache_folder() / (key + PARTIAL)
@@ -174,6 +185,8 @@ def build(
         _to_disk(mapped)
         if sources is not None:
             write_whole(work / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
+        if file_names is not None:
+            write_json(work / FILE_NAMES, list(file_names))
         info = {
             "format": FORMAT,
             "data": dict(data),

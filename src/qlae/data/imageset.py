@@ -77,4 +77,5 @@ class ImageSet:
             if done != self.num_images:
                 raise ValueError(f"{self.name}: {done:,} images came where {self.num_images:,} were announced")
 
-        return cache.build(self.describe(resolution), fill, made_with={}, sources=self.sources)
+        described = self.describe(resolution)
+        return cache.build(described, fill, made_with={}, sources=self.sources, file_names=self.file_names)
