@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from qlae.metrics import infomec
 from qlae.model import Model
 from qlae.report import draw_pictures, results_table
 from qlae.report.pictures import tile
+from qlae.run import Run
 
 NAMES = ("reconstructions", "interventions", "nmi", "curves")
 
@@ -104,6 +106,29 @@ def test_table_names_model_and_data(run):
     assert "shapes3d (rendered, 16×16)" in text
     assert f"{run.results['averaged']['infom']:.3f}" in text
     assert "raw" in text
+
+
+def test_table_says_where_runs_differ(run, tmp_path):
+    def other(name, *, data=None, **changed):
+        shutil.copytree(run.path, tmp_path / name)
+        results = run.results | changed | {"data": run.results["data"] | (data or {})}
+        (tmp_path / name / "results.json").write_text(json.dumps(results))
+        return Run(tmp_path / name)
+
+    def shown(*runs):
+        table = results_table(runs)
+        cells = {column.header: list(column.cells) for column in table.columns}
+        return str(table.title), {name: cells[name] for name in ("run", "data", "images", "seed") if name in cells}
+
+    whole = "shapes3d (rendered, 16×16), 40 samples, protocol paper, seed 0"
+    assert shown(run) == (whole, {})
+    assert shown(run, other("s1", seed=1)) == (whole.removesuffix(", seed 0"), {"seed": ["0", "1"]})
+    title, differing = shown(run, other("mpi", data={"name": "mpi3d", "num_images": 99}))
+    assert title == "40 samples, protocol paper, seed 0"
+    data = ["shapes3d (rendered, 16×16)", "mpi3d (rendered, 16×16)"]
+    assert differing == {"data": data, "images": ["40", "99"]}
+    again = other("again")
+    assert shown(run, again) == (whole, {"run": [str(run.path), str(again.path)]})
 
 
 def test_interventions_move_one_latent_at_a_time(run, tiny_data):
