@@ -246,6 +246,7 @@ def bad(capsys, *arguments: str) -> str:
     [
         (["train", "qlea"], "unknown model 'qlea': did you mean \"qlae\"?"),
         (["train", "qlae", "--data", "shapes3"], 'did you mean "shapes3d"?'),
+        (["train", "qlae", "--data", "H2"], "dsprites; and there is no folder or file 'H2'"),
         (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
         (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
@@ -292,6 +293,11 @@ def test_a_file_in_the_way(capsys, tmp_path):
 def test_another_configuration(capsys, trained):
     line = bad(capsys, "train", "ae", *SMALL, "--steps", "100", "--out", str(trained))
     assert "holds another run: model is 'qlae', asked for 'ae'" in line
+
+
+def test_a_file_of_a_run_is_no_run(capsys, trained):
+    line = bad(capsys, "evaluate", str(trained / "config.json"))
+    assert f"config.json is a file, not a run directory; give the folder, such as {trained}\n" in line
 
 
 def test_damaged_config(capsys, tmp_path):

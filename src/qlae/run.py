@@ -36,6 +36,8 @@ class Run:
     def open(path: str | os.PathLike[str]) -> "Run":
         """A run that exists; an error says what is missing."""
         run = Run(path)
+        if run.path.is_file():
+            raise ValueError(f"{run.path} is a file, not a run directory; give the folder, such as {run.path.parent}")
         if not run.config_path.is_file():
             what = "has no config.json" if run.path.is_dir() else "does not exist"
             raise ValueError(f"{run.path} is not a run directory: it {what}; `qlae train` makes one")

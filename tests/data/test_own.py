@@ -309,6 +309,13 @@ def test_a_missing_csv_or_one_for_an_array_is_told(tmp_path):
         prepare_data("array", tmp_path / "array.npy", sources=tmp_path / "table.csv")
 
 
+def test_sources_of_another_kind_are_told(tmp_path):
+    picture(16, 16).save(tmp_path / "one.png")
+    (tmp_path / "notes.txt").write_text("one.png 1")
+    with pytest.raises(ValueError, match=r"sources come as a \.csv .* or an \.npy .*, got .*notes\.txt"):
+        prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "notes.txt")
+
+
 def test_wrong_arrays(tmp_path):
     for i, (images, message) in enumerate(
         [

@@ -157,7 +157,10 @@ def _rendered_data(
 ) -> SourceDataset:
     if name in SOURCES and name not in RENDERED:
         raise ValueError(f"{name} is not rendered: give the path of its files")
-    require_known(name, SOURCES, "data set")
+    try:
+        require_known(name, SOURCES, "data set")
+    except ValueError as error:
+        raise ValueError(f"{error}; and there is no folder or file {name!r}") from None
     varying, rest = split_sources(SOURCES[name], sources, fixed)
     drawn: NDArray[Any] | None = None
     details: dict[str, Any] = {}

@@ -47,6 +47,8 @@ def read_own(
     place = Path(path)
     if not place.exists():
         raise ValueError(f"{place} does not exist: give a folder of images, an archive, an .npz or an .npy")
+    if isinstance(sources, str | Path) and not (Path(sources).suffix == ".npy" or _is_csv(sources)):
+        raise ValueError(f"sources come as a .csv (a line an image) or an .npy of shape (n, n_s), got {sources}")
     whole = place.resolve()
     called = name or (whole.name if whole.is_dir() else whole.name.partition(".")[0])
     called = re.sub(r"[^A-Za-z0-9._]+", "_", called).strip("._") or "images"
@@ -117,7 +119,7 @@ def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] |
         shown = ", ".join(skipped[:NAMES_SHOWN]) + (", …" if len(skipped) > NAMES_SHOWN else "")
         warnings.warn(f"{len(skipped)} of {len(candidates)} images in {files.path} are left out: {shown}", stacklevel=4)
     columns: dict[str, list[Any]] = {}
-    if isinstance(sources, str | Path) and Path(sources).suffix.lower() == ".csv":
+    if isinstance(sources, str | Path) and _is_csv(sources):
         columns = dict(read_table(Path(sources), good))
     elif sources is not None:
         table = _array_sources(sources, len(candidates))
@@ -151,9 +153,13 @@ def _escaped(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
 
 
+def _is_csv(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == ".csv"
+
+
 def _array_sources(sources: str | Path | NDArray[Any], num_images: int) -> NDArray[Any]:
     """An array of sources (n, n_s), from a file if it is a path."""
-    if isinstance(sources, str | Path) and Path(sources).suffix.lower() == ".csv":
+    if isinstance(sources, str | Path) and _is_csv(sources):
         raise ValueError(
             f"{sources}: a CSV goes by file names; the sources of an array come as an .npy of shape (n, n_s)"
         )
