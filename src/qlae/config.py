@@ -8,6 +8,7 @@ import math
 import types
 import typing
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, TypeVar
 
 from .counts import values_per_latent, whole_number
@@ -108,6 +109,8 @@ class RunConfig:
             "weight_decay": self.optimizer.weight_decay,
             **{f"the weight of {name}": weight for name, weight in self.weights.items()},
         }
+        for name, size in (sizes | {"learning_rate": self.optimizer.learning_rate}).items():
+            _require_number(name, size)
         for name, size in sizes.items():
             if not 0 <= size < math.inf:
                 raise ValueError(f"{name} must not be negative, got {size}")
@@ -145,6 +148,11 @@ def require_resolution(resolution: int) -> None:
             f"the networks take square images of 8, 16, 32, 64, 128, … pixels a side (4·2^k), got {resolution}; "
             "resize the images or render them at one of these"
         )
+
+
+def _require_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
 
 
 T = TypeVar("T")

@@ -193,7 +193,7 @@ def test_every_name_loads():
 def test_what_is_not_said_of_arrays_follows_from_them():
     images = np.zeros((6, 8, 8, 3), dtype=np.uint8)
     data = SourceDataset(images, [[0, 1], [0, 2], [1, 3]] * 2, name="mine", origin="real")
-    assert (data.source_names, data.source_sizes) == (("source 0", "source 1"), (2, 3))
+    assert (data.source_names, data.source_sizes) == (("source 1", "source 2"), (2, 3))
     assert SourceDataset(images, np.arange(6), name="mine", origin="real").sources.shape == (6, 1)
     assert SourceDataset(images, name="mine", origin="real").sources.shape == (6, 0)
     assert SourceDataset(list(images), name="mine", origin="real").images.shape == (6, 8, 8, 3)

@@ -37,6 +37,11 @@ class ImageArray(Protocol):
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]: ...
 
 
+def numbered_names(num_sources: int) -> list[str]:
+    """What sources are called that came without names."""
+    return [f"source {i + 1}" for i in range(num_sources)]
+
+
 class SourceDataset:
     """Images and their sources.
 
@@ -71,7 +76,7 @@ class SourceDataset:
             images: (n, h, w, 3) uint8, square.
             sources: (n, n_s), or (n,) for one; ``None`` for the full grid of `source_sizes`, which is then built on
                 first use, and for no sources at all where there are no sizes either.
-            source_names, source_sizes: see the class; by default "source 0", … and the number of different values.
+            source_names, source_sizes: see the class; by default "source 1", … and the number of different values.
             name, origin, fixed: see the class.
             details: further JSON-able facts for `describe`, such as how sources were drawn.
         """
@@ -91,7 +96,7 @@ class SourceDataset:
             sources = sources[:, None] if sources.ndim == 1 else sources
             if sources.ndim != 2:
                 raise ValueError(f"sources must have the shape (n, number of sources), got {sources.shape}")
-            source_names = source_names or [f"source {i}" for i in range(sources.shape[1])]
+            source_names = source_names or numbered_names(sources.shape[1])
             source_sizes = source_sizes or [len(np.unique(column)) for column in sources.T]
         if len(source_names) != len(source_sizes):
             raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size a name")

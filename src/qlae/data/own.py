@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import ORIGINS
+from .dataset import ORIGINS, numbered_names
 from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
 from .imageset import ImageSet
@@ -174,7 +174,7 @@ def _array_sources(sources: str | Path | NDArray[Any], num_images: int) -> NDArr
 
 
 def _named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
-    names = names or [f"source {i + 1}" for i in range(table.shape[1])]
+    names = names or numbered_names(table.shape[1])
     if len(set(names)) != table.shape[1]:
         raise ValueError(f"{table.shape[1]} sources need as many different names, got {names}")
     return {n: table[:, i].tolist() for i, n in enumerate(names)}

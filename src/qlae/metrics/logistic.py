@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from qlae.metrics.inputs import Floats, Ints
-from qlae.metrics.newton import Fit, Reals, Solve, minimise, working_type
+from qlae.metrics.newton import EASY, Fit, Reals, Solve, minimise, working_type
 
 _BLOCK = 512  # rows of the Hessian's sum taken at a time
 _HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; it is taken over as many samples
@@ -62,7 +62,7 @@ class _Dense:
         return (self.narrow if residuals.dtype == self.working else self.X).T @ residuals
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
-        stride = self.strides[effort > 6]
+        stride = self.strides[effort > EASY]
         P, products = probabilities[::stride], self.products(stride)
         d = self.X.shape[1]
         if d * (self.size - 1) > _FULL_HESSIAN:

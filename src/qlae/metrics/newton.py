@@ -24,6 +24,7 @@ Reals = NDArray[np.floating]
 Solve = Callable[[Reals], Reals]
 
 _DOUBLE_ENTRIES = 1 << 23  # logits in double precision up to this many
+EASY = 6  # conjugate gradients in a step, up to which its preconditioner serves well
 _DOUBLE_STEPS = 1 << 18  # steps, too, up to this many
 
 
@@ -98,7 +99,7 @@ def minimise(
         gradient = design.backward(residuals).astype(np.float64) / total
         del residuals
         probabilities = state.probabilities.astype(working, copy=False)
-        fresh = build is None or effort > 6  # an older Hessian will do while it serves well
+        fresh = build is None or effort > EASY  # an older Hessian will do while it serves well
         if build is None or fresh:
             build = design.preconditioner(probabilities, total, hardest)
         step, expected, bound, effort = _conjugate_gradients(

@@ -16,7 +16,7 @@ from qlae.metrics.dci import dci
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.infomec import concentration, infomec
 from qlae.metrics.information import estimate, normalise
-from qlae.metrics.inputs import Latents, Sources, check_pair, scored_form, whole_number
+from qlae.metrics.inputs import Latents, Sources, check_pair, check_sources, scored_form, whole_number
 from qlae.metrics.irs import irs
 from qlae.metrics.mcc import mcc
 from qlae.metrics.mig import mig
@@ -115,8 +115,7 @@ def score(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
-    checked, given = check_pair(sources, latents, **kinds)
-    if len(names) == len(METRICS) and not all(checked.discrete):
+    if len(names) == len(METRICS) and not all(check_sources(sources, kinds=source_kinds).discrete):
         names.remove("explicitness")
         warnings.warn("explicitness is left out: it asks for discrete sources, and some are continuous", stacklevel=2)
     results = {}
@@ -127,6 +126,7 @@ def score(
     whole = Scores(results)
     if not bootstrap:
         return whole
+    checked, given = check_pair(sources, latents, **kinds)
     jobs = (
         delayed(_resampled)(checked, given, names, PROTOCOLS[protocol], whole.results, seed + 1 + draw)
         for draw in range(bootstrap)
