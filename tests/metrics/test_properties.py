@@ -143,3 +143,9 @@ def test_one_seed_one_answer(seed: int) -> None:
     first, second = infomec(sources, latents, seed=seed), infomec(sources, latents, seed=seed)
     np.testing.assert_array_equal(first.nmi, second.nmi)
     assert first.to_dict() == second.to_dict()
+
+
+def test_modularity_of_latents_that_tell_the_same_of_every_source_is_0_and_not_below() -> None:
+    latents = np.random.default_rng(0).integers(0, 5, (200, 50))
+    for latent in latents.T:
+        assert modularity(np.repeat(latent[:, None] % 2, 3, axis=1), latent[:, None]).score >= 0.0

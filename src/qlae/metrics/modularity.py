@@ -69,7 +69,8 @@ def modularity(
     told = best > 0
     rest = max(squared.shape[0] - 1, 1)
     each = np.zeros(best.size)
-    each[told] = 1.0 - (squared[:, told].sum(axis=0) - best[told]) / (best[told] * rest)
+    others = np.minimum((squared[:, told].sum(axis=0) - best[told]) / (best[told] * rest), 1.0)  # but for rounding
+    each[told] = 1.0 - others
     counted = np.ptp(given.values, axis=0) > 0 if protocol == "ubisoft" else np.ones(best.size, dtype=bool)
     value = float(each[counted].mean()) if counted.any() else 0.0
     return Score("modularity", value, matrix, protocol, checked.num_samples, {"modularity_per_latent": each})
