@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
+from scipy.ndimage import median_filter
 
 from ..atomic import write_whole
 from ..metrics.heatmap import INACTIVE, nmi_figure
@@ -24,6 +25,7 @@ DPI = 150
 GAP = 2  # pixels of the image between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
+MANY_POINTS = 150  # of a curve
 PITCH, STACKED_PITCH = 0.38, 0.6  # inches from one tile of interventions to the next
 BLOCK_GAP = 0.3  # inches between two samples
 MARGIN = 0.1  # inches
@@ -177,7 +179,10 @@ def generated(images: NDArray[np.uint8], title: str) -> Figure:
 
 
 def curves(log: list[dict[str, Any]], title: str) -> Figure:
-    """Every loss term, and every score that was taken on the way, against the number of updates."""
+    """Every loss term, and every score that was taken on the way, against the number of updates.
+
+    Over many points, which make a band rather than a line, runs their running median.
+    """
     terms = [name for name in dict.fromkeys(key for row in log for key in row) if name not in NOT_CURVES]
     rows = -(-len(terms) // CURVE_COLUMNS)
     columns = -(-len(terms) // rows)
@@ -187,7 +192,10 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
     for axes, term in zip(all_axes, terms, strict=False):
         points = [(row["step"], row[term]) for row in log if term in row]
         steps, values = zip(*points, strict=True)
-        axes.plot(steps, values, linewidth=1.2, marker="o" if len(points) < 3 else None)
+        many = len(points) >= MANY_POINTS
+        axes.plot(steps, values, linewidth=1.2, marker="o" if len(points) < 3 else None, alpha=0.3 if many else 1)
+        if many:
+            axes.plot(steps, median_filter(values, len(points) // 50, mode="nearest"), linewidth=1.2, color="C0")
         if term in SCORES:
             axes.set_ylim(0, 1)
         elif term != "psnr" and min(values) > 0:
