@@ -20,6 +20,7 @@ triton = pytest.importorskip("triton")
 from qlae.config import OptimizerConfig  # noqa: E402
 from qlae.divergences import decomposed_kl  # noqa: E402
 from qlae.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # noqa: E402
+from qlae.kernels.launching import launch, rehearsal  # noqa: E402
 from qlae.latents import QuantizedLatent  # noqa: E402
 from qlae.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
 from qlae.objectives.cross_entropy import cross_entropy  # noqa: E402
@@ -317,6 +318,47 @@ def test_a_penalty_on_the_gradient_of_a_convolution(num_inputs, stride):
     assert all(close(found, wanted, 5e-3) for found, wanted in zip(*derivatives, strict=True))
 
 
+class Noted:
+    """A kernel that notes what becomes of it."""
+
+    def __init__(self):
+        self.launched, self.compiled = [], []
+
+    def __getitem__(self, grid):
+        return lambda *arguments, **options: self.launched.append((grid, arguments, options))
+
+    def warmup(self, *arguments, grid, **options):
+        self.compiled.append((grid, arguments, options))
+
+
+def test_a_rehearsal_compiles_every_kind_of_launch_once_and_runs_none():
+    first, second, x = Noted(), Noted(), torch.zeros(3)
+    with rehearsal():
+        for entries in (16, 32, 16):
+            launch(first, (4,), x, entries, ENTRIES=entries)
+        launch(second, (1,), x.bfloat16())
+        assert not first.compiled
+    assert [options for _, _, options in first.compiled] == [{"ENTRIES": 16}, {"ENTRIES": 32}]
+    assert len(second.compiled) == 1
+    assert not first.launched + second.launched
+    launch(first, (4,), x, 16, ENTRIES=16)
+    assert first.launched == [((4,), (x, 16), {"ENTRIES": 16})]
+
+
+def test_after_a_failed_rehearsal_kernels_run_as_ever():
+    kernel = Noted()
+
+    def fail():
+        with rehearsal():
+            launch(kernel, (1,))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    launch(kernel, (2,))
+    assert (kernel.compiled, kernel.launched) == ([], [((2,), (), {})])
+
+
 @pytest.mark.parametrize("capability", [80, 90])
 def test_every_kernel_compiles_for_gpus(capability):
     """In a process of its own, since here Triton interprets; the interpreter takes some of what a compiler refuses."""
@@ -327,7 +369,7 @@ def test_every_kernel_compiles_for_gpus(capability):
     )
     assert told.returncode == 0, told.stderr
     compiled = [json.loads(line) for line in told.stdout.splitlines()]
-    modules = {path.stem for path in Path(kernels.__file__).parent.glob("[a-z]*.py")}
+    modules = {path.stem for path in Path(kernels.__file__).parent.glob("[a-z]*.py")} - {"launching"}
     assert {kernel["module"].rsplit(".", 1)[-1] for kernel in compiled} == modules
     assert max(kernel["shared"] for kernel in compiled) <= 99 * 1024  # bytes that a block has on any GPU since Ampere
     if capability == 90:

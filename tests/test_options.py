@@ -38,7 +38,7 @@ def test_warm_up_starts_without_the_latent_s_terms(tiny_data, model):
     losses = []
     for state in states:
         state.update(1)
-        losses.append(state.update.turns[0].window.read()[0, 0])
+        losses.append(state.update.turns[0].window.values[0, 0])
     assert torch.allclose(*losses, atol=1e-5)
 
 

@@ -50,6 +50,12 @@ def rows(run: Run) -> list[dict]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in run.log()]
 
 
+@pytest.fixture(params=[False, True], ids=["in step", "ahead"])
+def runs_ahead(request, monkeypatch):
+    """Whether log points are read when the next updates have been launched, as on a GPU."""
+    monkeypatch.setattr(EagerStep, "runs_ahead", request.param)
+
+
 def test_loss_is_the_weighted_sum_of_its_terms(tiny_data):
     config = small(tiny_data)
     model = build_model(config)
@@ -114,7 +120,7 @@ def interrupted_after(monkeypatch, updates: int) -> None:
     monkeypatch.setattr(EagerStep, "__call__", call)
 
 
-def test_ctrl_c_saves_and_going_on_is_exact_with_its_log(tmp_path, tiny_data, monkeypatch):
+def test_ctrl_c_saves_and_going_on_is_exact_with_its_log(tmp_path, tiny_data, monkeypatch, runs_ahead):
     whole = trained(tmp_path / "whole", tiny_data, steps=230)
     with monkeypatch.context() as patch:
         interrupted_after(patch, 137)
@@ -124,6 +130,23 @@ def test_ctrl_c_saves_and_going_on_is_exact_with_its_log(tmp_path, tiny_data, mo
     assert same(tensors(whole), tensors(parts))
     assert rows(whole) == rows(parts)
     assert [row["step"] for row in rows(parts)] == [100, 200, 230]
+
+
+def test_reading_the_log_late_changes_nothing(tmp_path, tiny_data, monkeypatch):
+    runs, noted = [], []
+    append_log = Run.append_log
+
+    def append(self, row):
+        noted.append(row["step"])
+        append_log(self, row)
+
+    monkeypatch.setattr(Run, "append_log", append)
+    for ahead in (False, True):
+        monkeypatch.setattr(EagerStep, "runs_ahead", ahead)
+        runs.append(trained(tmp_path / str(ahead), tiny_data, steps=230))
+    assert noted == [100, 200, 230] * 2
+    assert rows(runs[0]) == rows(runs[1])
+    assert same(tensors(runs[0]), tensors(runs[1]))
 
 
 def test_log_rows_after_the_checkpoint_are_written_anew(tmp_path, tiny_data):
@@ -209,7 +232,7 @@ def test_whole_numbers_of_numpy_are_whole_numbers(tiny_data):
     assert json.loads(json.dumps(config.latent.num_values)) == [2, 3, 4]
 
 
-def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, tiny_data):
+def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, tiny_data, runs_ahead):
     run = Run(tmp_path / "run")
     config = small(tiny_data, steps=300)
     state = build_state(config, tiny_data, CPU)
@@ -234,7 +257,7 @@ def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, t
     assert torch.isfinite(tensors(run)["weights.decoder.start"]).all()
 
 
-def test_nan_is_never_saved(tmp_path, tiny_data):
+def test_nan_is_never_saved(tmp_path, tiny_data, runs_ahead):
     """With a checkpoint after every update, the one that turns bad is not written."""
     run = Run(tmp_path / "run")
     config = small(tiny_data, steps=20, learning_rate=1e30)
@@ -409,7 +432,7 @@ def test_training_from_python_end_to_end(tmp_path, tiny_data):
     assert np.array_equal(images, model.reconstruct(tiny_data.images))
 
 
-def test_scores_on_the_way_go_into_the_log_and_change_nothing(tmp_path, tiny_data):
+def test_scores_on_the_way_go_into_the_log_and_change_nothing(tmp_path, tiny_data, runs_ahead):
     options = {"device": "cpu", "size": "small", "batch_size": 8, "evaluate": False, "show": False}
     plain = train("qlae", tiny_data, out=tmp_path / "plain", steps=300, **options)
     watched = train("qlae", tiny_data, out=tmp_path / "watched", steps=150, score_every=200, **options)

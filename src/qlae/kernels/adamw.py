@@ -6,6 +6,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
+
 ENTRIES = 1024  # of a program
 
 
@@ -67,7 +69,9 @@ def step(
     clip: float | None,
 ) -> None:
     """Descend by one step, the ``moves``-th; all are (entries,), the gradients and copies of any type."""
-    _adamw_step[(triton.cdiv(len(values), ENTRIES),)](
+    launch(
+        _adamw_step,
+        (triton.cdiv(len(values), ENTRIES),),
         values,
         gradients,
         first,

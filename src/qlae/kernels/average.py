@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
+
 ENTRIES = 1024  # of a program
 
 
@@ -20,4 +22,13 @@ def _average_update(values_ptr, weights_ptr, number_ptr, num_entries, decay, ENT
 
 def update(values: Tensor, weights: Tensor, number: Tensor, decay: float) -> None:
     """Take in the weights after update ``number``; values and weights are (entries,)."""
-    _average_update[(triton.cdiv(len(values), ENTRIES),)](values, weights, number, len(values), decay, ENTRIES=ENTRIES)
+    launch(
+        _average_update,
+        (triton.cdiv(len(values), ENTRIES),),
+        values,
+        weights,
+        number,
+        len(values),
+        decay,
+        ENTRIES=ENTRIES,
+    )

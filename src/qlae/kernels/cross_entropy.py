@@ -5,6 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
+
 ENTRIES = 4096  # of a program
 
 
@@ -31,7 +33,7 @@ def _cross_entropy_backward(logits_ptr, targets_ptr, gradient_ptr, found_ptr, nu
 def forward(logits: Tensor, targets: Tensor) -> Tensor:
     """Logits and targets, of one shape and contiguous → the mean, a scalar."""
     parts = torch.empty(triton.cdiv(logits.numel(), ENTRIES), device=logits.device)
-    _cross_entropy_forward[(len(parts),)](logits, targets, parts, logits.numel(), ENTRIES=ENTRIES, num_warps=8)
+    launch(_cross_entropy_forward, (len(parts),), logits, targets, parts, logits.numel(), ENTRIES=ENTRIES, num_warps=8)
     return parts.sum() / logits.numel()
 
 
@@ -39,5 +41,7 @@ def backward(gradient: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
     """The gradient of the logits, for that of the mean, a scalar."""
     found = torch.empty_like(logits)
     grid = (triton.cdiv(logits.numel(), ENTRIES),)
-    _cross_entropy_backward[grid](logits, targets, gradient, found, logits.numel(), ENTRIES=ENTRIES, num_warps=8)
+    launch(
+        _cross_entropy_backward, grid, logits, targets, gradient, found, logits.numel(), ENTRIES=ENTRIES, num_warps=8
+    )
     return found

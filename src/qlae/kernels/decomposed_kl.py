@@ -13,6 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
+
 CHUNK = 64  # images at a time
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
@@ -179,8 +181,19 @@ def forward(z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -> tupl
     parts, joint = z.new_empty(batch_size, 3), z.new_empty(batch_size)
     single = torch.empty_like(z)
     weight = math.log(num_images * batch_size)
-    _kl_forward[(batch_size,)](
-        z, mean, deviation, parts, joint, single, batch_size, num_latents, weight, **_sizes(batch_size, num_latents)
+    launch(
+        _kl_forward,
+        (batch_size,),
+        z,
+        mean,
+        deviation,
+        parts,
+        joint,
+        single,
+        batch_size,
+        num_latents,
+        weight,
+        **_sizes(batch_size, num_latents),
     )
     return parts, joint, single
 
@@ -193,8 +206,8 @@ def backward(
     sizes = _sizes(batch_size, num_latents)
     z_gradient, mean_gradient, deviation_gradient = (torch.empty_like(z) for _ in range(3))
     given = (gradient, z, mean, deviation, joint, single)
-    _kl_backward_z[(batch_size,)](*given, z_gradient, batch_size, num_latents, **sizes)
-    _kl_backward_q[(batch_size,)](*given, mean_gradient, deviation_gradient, batch_size, num_latents, **sizes)
+    launch(_kl_backward_z, (batch_size,), *given, z_gradient, batch_size, num_latents, **sizes)
+    launch(_kl_backward_q, (batch_size,), *given, mean_gradient, deviation_gradient, batch_size, num_latents, **sizes)
     return z_gradient, mean_gradient, deviation_gradient
 
 

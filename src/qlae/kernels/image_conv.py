@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
 from .sums import channels_last, shared_out, sum_rows
 
 PIXELS = 128  # of a tile
@@ -120,7 +121,9 @@ def forward(x: Tensor, weight: Tensor) -> Tensor:
     out = torch.empty(
         num_images, num_channels, height, width, dtype=x.dtype, device=x.device, memory_format=torch.channels_last
     )
-    _image_conv_forward[(triton.cdiv(num_pixels, PIXELS),)](
+    launch(
+        _image_conv_forward,
+        (triton.cdiv(num_pixels, PIXELS),),
         x,
         channels_last(weight),
         out,
@@ -141,7 +144,9 @@ def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
     num_pixels = num_images * height * width
     programs, chunks = shared_out(num_pixels, PIXELS)
     parts = torch.empty(programs, num_channels, 3, 3, 3, device=x.device)
-    _image_conv_weights[(programs,)](
+    launch(
+        _image_conv_weights,
+        (programs,),
         gradient,
         x,
         parts,
@@ -162,7 +167,9 @@ def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
     num_images, num_channels, height, width = gradient.shape
     num_pixels = num_images * height * width
     out = torch.empty(num_images, height, width, 3, dtype=gradient.dtype, device=gradient.device)
-    _image_conv_inputs[(triton.cdiv(num_pixels, PIXELS),)](
+    launch(
+        _image_conv_inputs,
+        (triton.cdiv(num_pixels, PIXELS),),
         gradient,
         channels_last(weight),
         out,

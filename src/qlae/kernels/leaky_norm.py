@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
 from .sums import channels_last
 
 
@@ -243,7 +244,9 @@ def forward(
     out = torch.empty_like(x)
     mean, inverse = (x.new_empty(num_images, num_channels, dtype=torch.float32) for _ in range(2))
     grid, sizes = _launch(x, FORWARD_TILES)
-    _norm_forward[grid](
+    launch(
+        _norm_forward,
+        grid,
         x,
         bias,
         style,
@@ -275,7 +278,9 @@ def backward(
     x_gradient, total = torch.empty_like(x), torch.empty_like(mean)
     style_gradient = None if style is None else torch.empty(style.shape, dtype=style.dtype, device=style.device)
     grid, sizes = _launch(x, BACKWARD_TILES)
-    _norm_backward[grid](
+    launch(
+        _norm_backward,
+        grid,
         gradient,
         x,
         bias,
@@ -302,7 +307,9 @@ def backward_again(
     cotangent, gradient, x = (channels_last(t) for t in (cotangent, gradient, x))
     found, x_found, total = torch.empty_like(x), torch.empty_like(x), torch.empty_like(mean)
     grid, sizes = _launch(x, AGAIN_TILES)
-    _norm_backward_again[grid](
+    launch(
+        _norm_backward_again,
+        grid,
         cotangent,
         gradient,
         x,

@@ -19,6 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
 from .sums import PROGRAMS, channels_last, sum_rows
 
 PIXELS = 64  # of a tile
@@ -467,7 +468,9 @@ def _launch(
     rows: int,
     **constants: int,
 ) -> None:
-    kernel[(programs,)](
+    launch(
+        kernel,
+        (programs,),
         *tensors,
         num_images,
         height,

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
 from .sums import channels_last, shared_out, sum_rows
 
 PIXELS = 128  # of a tile
@@ -98,7 +99,9 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     num_images, num_channels, height, width = x.shape
     num_pixels, num_outputs = num_images * height * width, weight.shape[0]
     out = torch.empty(num_images, height, width, num_outputs, device=x.device)
-    _pixel_conv_forward[(triton.cdiv(num_pixels, PIXELS),)](
+    launch(
+        _pixel_conv_forward,
+        (triton.cdiv(num_pixels, PIXELS),),
         x,
         weight.reshape(num_outputs, num_channels),
         bias,
@@ -122,7 +125,9 @@ def backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tenso
     x_gradient = torch.empty_like(x)
     weight_parts = torch.empty(programs, FEW, num_channels, device=x.device)
     bias_parts = torch.empty(programs, FEW, device=x.device)
-    _pixel_conv_backward[(programs,)](
+    launch(
+        _pixel_conv_backward,
+        (programs,),
         gradient,
         x,
         weight.reshape(num_outputs, num_channels),

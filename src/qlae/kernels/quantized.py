@@ -5,6 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
+
 ROWS = 16  # images a program
 
 
@@ -98,7 +100,9 @@ def forward(x: Tensor, codebook: Tensor, sizes: Tensor, share: float) -> tuple[T
     z = torch.empty(x.shape, device=x.device)
     codes = torch.empty(x.shape, dtype=torch.int64, device=x.device)
     parts = torch.empty(triton.cdiv(batch_size, ROWS), device=x.device)
-    _quantize[(len(parts),)](
+    launch(
+        _quantize,
+        (len(parts),),
         x,
         codebook,
         sizes,
@@ -130,7 +134,9 @@ def backward(
     """The gradients of x and of the codebook (n_z, n_v)."""
     batch_size, num_latents = x.shape
     of_x, of_codebook = torch.empty_like(x), torch.empty(num_latents, num_values, device=x.device)
-    _quantize_backward[(num_latents,)](
+    launch(
+        _quantize_backward,
+        (num_latents,),
         x,
         z,
         codes,

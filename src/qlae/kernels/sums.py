@@ -5,6 +5,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from .launching import launch
+
 PROGRAMS = 264  # two on every multiprocessor of an H200
 
 
@@ -22,7 +24,17 @@ def sum_rows(parts: Tensor, dtype: torch.dtype) -> Tensor:
     num_rows, num_columns = len(parts), parts[0].numel()
     out = torch.empty(parts.shape[1:], dtype=dtype, device=parts.device)
     grid = (triton.cdiv(num_columns, 16),)
-    _sum_rows[grid](parts, out, num_rows, num_columns, ROWS=triton.next_power_of_2(num_rows), COLUMNS=16, num_warps=4)
+    launch(
+        _sum_rows,
+        grid,
+        parts,
+        out,
+        num_rows,
+        num_columns,
+        ROWS=triton.next_power_of_2(num_rows),
+        COLUMNS=16,
+        num_warps=4,
+    )
     return out
 
 

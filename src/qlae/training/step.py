@@ -14,8 +14,10 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
+from .. import kernels
 from ..config import RunConfig
 from ..data.batches import Batches, DeviceBatches
+from ..kernels.launching import rehearsal
 from ..model import to_float
 from ..objectives import Player
 from ..operations import all_at_once
@@ -40,9 +42,9 @@ class Window:
         self.values[self.filled : self.filled + len(rows)].copy_(rows)
         self.filled += len(rows)
 
-    def read(self) -> Tensor:
-        """The rows so far, on the host."""
-        return self.values[: self.filled].cpu()
+    def sent(self) -> Tensor:
+        """The rows so far, on their way to the host: they are there once the device has come to this point."""
+        return self.values[: self.filled].to("cpu", non_blocking=True, copy=True)
 
 
 class Turn:
@@ -66,13 +68,20 @@ class Turn:
 
     def take(self, images: Tensor, noise: torch.Generator, number: Tensor) -> None:
         """Descend the player's loss by one step; nothing of another player's is touched."""
+        terms, gradients = self.look(images, noise, number)
+        self.optimizer.step(gradients)
+        self.window.add(terms)
+
+    def look(
+        self, images: Tensor, noise: torch.Generator, number: Tensor
+    ) -> tuple[dict[str, Tensor], tuple[Tensor, ...]]:
+        """The terms of the player's loss, and the gradient of the loss."""
         with all_at_once(images.device) if self.alone else contextlib.nullcontext():
             terms = self.player.loss(images, noise, number)
             gradients = torch.autograd.grad(
                 terms["loss"], self.flat.parameters, allow_unused=True, materialize_grads=True
             )
-        self.optimizer.step(gradients)
-        self.window.add(terms)
+        return terms, gradients
 
 
 @contextlib.contextmanager
@@ -92,6 +101,7 @@ class EagerStep:
     """Updates run operation by operation: the reference that every faster way is measured against."""
 
     preparing = ""  # what the first updates are slow for
+    runs_ahead = False  # of the device, which then has work left when ``advance`` returns
 
     def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
         self.batches = batches
@@ -114,9 +124,12 @@ class EagerStep:
         images = to_float(batch)
         for turn in self.turns:
             if step % turn.player.period == 0:
-                with frozen(p for other in self.turns if other is not turn for p in other.flat.parameters):
+                with self._others_frozen(turn):
                     turn.take(images, self.noise, self.number)
         self.average.update(self.number)
+
+    def _others_frozen(self, turn: Turn) -> contextlib.AbstractContextManager[None]:
+        return frozen(p for other in self.turns if other is not turn for p in other.flat.parameters)
 
 
 class GraphStep(EagerStep):
@@ -127,16 +140,20 @@ class GraphStep(EagerStep):
     """
 
     preparing = "compiling kernels"
+    runs_ahead = True
 
     def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
         super().__init__(players, batches, config)
         self.stretch = stretch_of(config.log_every, max(player.period for player in players))
+        self._rehearsed = config.network.own  # networks of the caller's may have a state, which a rehearsal would move
         self._eager_ones = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._staged: list[Tensor] = []  # the loss terms of a stretch, by player
         self._drawn: Tensor | None = None  # the batches of a stretch, where they come from the host
 
     def advance(self, done: int, most: int) -> int:
+        if not self._rehearsed:
+            self._rehearse()
         if self.stretch == 1 or done % self.stretch or most < self.stretch or self._eager_ones < self.stretch:
             self._eager_ones += 1
             return super().advance(done, most)
@@ -151,6 +168,18 @@ class GraphStep(EagerStep):
         for turn, rows in zip(self.turns, self._staged, strict=True):
             turn.window.extend(rows)
         return self.stretch
+
+    def _rehearse(self) -> None:
+        """Let kernels be compiled all at once, and libraries choose theirs, before the first update waits for each."""
+        self._rehearsed = True
+        if not kernels.usable(self.turns[0].flat.values):
+            return
+        device = self.batches.device
+        images = to_float(torch.zeros(self.batches.shape, dtype=torch.uint8, device=device))
+        with rehearsal():
+            for turn in self.turns:
+                with self._others_frozen(turn):
+                    turn.look(images, torch.Generator(device), self.number)
 
     def _record(self) -> bool:
         """Record a stretch, which runs nothing; False if something in it cannot be recorded."""

@@ -8,6 +8,7 @@ import contextlib
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NamedTuple
@@ -58,16 +59,26 @@ def run_updates(
     with _signals() as stop, progress_bar("training", config.steps, start=first, show=show) as report:
         note = state.update.preparing
         report(first, note=note)
+        unread: deque[_Terms] = deque()  # of log points
         while state.step < config.steps:
             to_log = config.log_every - state.step % config.log_every
             state.step += state.update.advance(state.step, min(to_log, config.steps - state.step))
 
             done = state.step == config.steps
+            to_score = watch is not None and state.step % watch.every == 0
+            to_stop = bool(stop)
+            to_save = time.monotonic() - saved >= checkpoint_seconds or done or to_stop
             if state.step % config.log_every == 0 or done:
-                windows = _require_finite(run, state)
+                unread.append(_Terms(state))
+                for turn in state.update.turns:
+                    turn.window.filled = 0
+            # Reading waits for the device, so it is given more to do before.
+            at_once = to_score or to_save or not state.update.runs_ahead
+            while unread and (at_once or unread[0].step < state.step):
+                row = unread.popleft().row(run)
                 state.seconds = seconds_before + time.monotonic() - started
-                row = _log_row(state, windows)
-                if watch is not None and state.step % watch.every == 0:
+                row["seconds"] = round(state.seconds, 3)
+                if watch is not None and row["step"] % watch.every == 0:
                     report(state.step, note="scoring")
                     begun = time.monotonic()
                     row |= watch.score(state.to_checkpoint())
@@ -79,44 +90,51 @@ def run_updates(
                 rate = (state.step - first) / max(now - started, 1e-9)
                 report(state.step, note=f"{note}  {rate:.1f} updates/s")
                 shown = now
-            if now - saved >= checkpoint_seconds or done or stop:
-                state.seconds = seconds_before + now - started
-                _require_finite(run, state)
+            if to_save:
+                _Terms(state).require_finite(run)
+                state.seconds = seconds_before + time.monotonic() - started
                 checkpoint.save(run.path, state.to_checkpoint())
                 saved = time.monotonic()
-            if stop and not done:
+            if to_stop and not done:
                 raise TrainingInterrupted(
                     f"stopped after update {state.step:,} of {config.steps:,}; saved in {run.path}", stop[0]
                 )
 
 
-def _log_row(state: TrainingState, windows: list[torch.Tensor]) -> dict[str, float]:
-    """The means of the loss terms since the last row; a player after the first puts its name before its terms."""
-    row: dict[str, float] = {"step": state.step, "seconds": round(state.seconds, 3)}
-    for turn, values in zip(state.update.turns, windows, strict=True):
-        prefix = "" if turn is state.update.turns[0] else f"{turn.player.name}_"
-        if len(values):
-            means = values.double().mean(0).tolist()
-            row |= {prefix + term: mean for term, mean in zip(turn.window.terms, means, strict=True)}
-        turn.window.filled = 0
-    return row
+class _Terms:
+    """The loss terms since the last row, (moves, terms) for each player, on their way to the host."""
 
+    def __init__(self, state: TrainingState):
+        self.step = state.step
+        self._turns = state.update.turns
+        self._sent = [turn.window.sent() for turn in self._turns]
+        device = state.update.batches.device
+        self._there = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
-def _require_finite(run: Run, state: TrainingState) -> list[torch.Tensor]:
-    """The loss terms since the last row, (moves, terms) on the host for each player, if all are finite."""
-    windows = []
-    for turn in state.update.turns:
-        values = turn.window.read()
-        bad = (~torch.isfinite(values)).any(1).nonzero()
-        if len(bad):
-            period = turn.player.period
-            step = state.step - state.step % period - period * (len(values) - 1 - int(bad[0]))
-            raise TrainingDiverged(
-                f"the loss is no longer finite at update {step:,}; {_last_good(run)} in {run.path}. "
-                "A lower learning rate is the usual remedy"
-            )
-        windows.append(values)
-    return windows
+    def row(self, run: Run) -> dict[str, float]:
+        """A row of the log: their means; a player after the first puts its name before its terms."""
+        row: dict[str, float] = {"step": self.step, "seconds": 0.0}
+        for turn, values in zip(self._turns, self.require_finite(run), strict=True):
+            prefix = "" if turn is self._turns[0] else f"{turn.player.name}_"
+            if len(values):
+                means = values.double().mean(0).tolist()
+                row |= {prefix + term: mean for term, mean in zip(turn.window.terms, means, strict=True)}
+        return row
+
+    def require_finite(self, run: Run) -> list[torch.Tensor]:
+        """Wait for them; an error unless all are finite."""
+        if self._there is not None:
+            self._there.synchronize()
+        for turn, values in zip(self._turns, self._sent, strict=True):
+            bad = (~torch.isfinite(values)).any(1).nonzero()
+            if len(bad):
+                period = turn.player.period
+                step = self.step - self.step % period - period * (len(values) - 1 - int(bad[0]))
+                raise TrainingDiverged(
+                    f"the loss is no longer finite at update {step:,}; {_last_good(run)} in {run.path}. "
+                    "A lower learning rate is the usual remedy"
+                )
+        return self._sent
 
 
 def _last_good(run: Run) -> str:
