@@ -324,3 +324,24 @@ def test_disk_that_fills_up(tmp_path):
     assert done.returncode == 2
     assert done.stderr == f"qlae: {out / 'next.safetensors'}: File too large\n"
     assert {path.name for path in out.iterdir()} == {".lock", "config.json", "log.jsonl"}
+
+
+def test_a_reader_that_has_seen_enough():
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "qlae.cli", "data", "list"], stdout=writing, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode != 0
+    assert not done.stderr
+
+
+def test_ctrl_c_while_arguments_are_read(monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tyro.cli", stop)
+    assert run("data", "list") == 130

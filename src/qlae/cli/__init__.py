@@ -29,6 +29,8 @@ Command = (
     | Annotated[Data, subcommand("data")]
 )
 
+READER_GONE = 141  # what a shell reports of a program that SIGPIPE ended
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command line; bad input ends in one line and exit code 2."""
@@ -40,21 +42,25 @@ def main(arguments: list[str] | None = None) -> None:
     # Before torch loads: idle threads that sleep instead of spinning. Spinning is a little faster on idle cores and ten
     # times slower on busy ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    command = tyro.cli(
-        Command,
-        prog="qlae",
-        description="Disentangled representation learning by latent quantization.",
-        args=arguments,
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
-    )
-    sys.exit(_run(command))
+    sys.exit(_run(arguments))
 
 
-def _run(command: Train | Evaluate | Study | Report | Explore | Encode | Export | Score | Data) -> int:
+def _run(arguments: list[str]) -> int:
+    command = None
     try:
+        command = tyro.cli(
+            Command,
+            prog="qlae",
+            description="Disentangled representation learning by latent quantization.",
+            args=arguments,
+            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+        )
         command()
     except ValueError as error:
         return _fail(error, 2)
+    except BrokenPipeError:  # whoever reads what is printed has seen enough: qlae data list | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
