@@ -64,6 +64,15 @@ def test_weights_may_be_chosen():
         resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"kl": -4.0})
 
 
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("ae", {"num_values": 5}), ("beta-vae", {"fixed_values": True}), ("fsq-ae", {"fixed_values": True})],
+)
+def test_options_that_a_model_has_no_use_for_are_told(model, options):
+    with pytest.warns(UserWarning, match=f"{model} has no codebooks.*changes nothing"):
+        resolve(model, DataConfig("shapes3d"), 6, **options)
+
+
 @pytest.mark.parametrize("model", ["qlae", "qlae-global-codebook", "vq-vae", "qlinfowgan-gp"])
 def test_fixed_values_stay(tiny_data, model):
     state = build_state(small(tiny_data, model, fixed_values=True), tiny_data, CPU)

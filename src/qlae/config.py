@@ -52,6 +52,11 @@ class LatentConfig:
     decomposed: bool = False  # the KL term in its three parts
 
     @property
+    def has_codes(self) -> bool:
+        """Whether latents take one of a few values, or vectors, each."""
+        return self.kind in ("quantized", "vector-quantized", "finite-scalar")
+
+    @property
     def values_each(self) -> tuple[int, ...]:
         """The numbers of values, one a latent."""
         return values_per_latent(self.num_latents, self.num_values)

@@ -4,6 +4,7 @@ Tables are those of the paper's appendix "Hyperparameters". ``paper`` follows it
 where the two differ. The tuned values are the ones the authors settled on.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -197,6 +198,7 @@ def resolve(
     require_known(form, FORMS, "form")
     trained = SIZES[require_known(size, SIZES, "size")][preset.objective]
     official, vectors = form == "official", preset.latent == "vector-quantized"
+    asked = num_values is not None
     if num_values is None:
         num_values = NUM_VECTORS if vectors else trained.num_values
     if weight_decay is None:
@@ -204,20 +206,25 @@ def resolve(
     if weights is not None and not isinstance(weights, Mapping):
         raise ValueError(f'weights must map loss terms to numbers, such as {{"reconstruct": 1.0}}, got {weights!r}')
     chosen = {require_known(name, preset.weights, f"loss term of {model}"): w for name, w in (weights or {}).items()}
+    latent = LatentConfig(
+        kind=preset.latent,
+        num_latents=_count_latents(data, num_sources) if num_latents is None else plain(num_latents),
+        num_values=plain(num_values),
+        vector_size=VECTOR_SIZE,
+        shared=preset.shared,
+        learned=not fixed_values,
+        reduction="mean" if official or vectors else "sum",
+        decomposed=preset.decomposed,
+    )
+    if asked and not latent.has_codes:
+        warnings.warn(f"{model} has no codebooks, so a number of their values changes nothing", stacklevel=2)
+    if fixed_values and preset.latent not in ("quantized", "vector-quantized"):
+        warnings.warn(f"{model} has no codebooks that learn, so fixing them changes nothing", stacklevel=2)
     return RunConfig(
         model=model,
         data=data,
         network=NetworkConfig(size=size, form=form, own=own_networks),
-        latent=LatentConfig(
-            kind=preset.latent,
-            num_latents=_count_latents(data, num_sources) if num_latents is None else plain(num_latents),
-            num_values=plain(num_values),
-            vector_size=VECTOR_SIZE,
-            shared=preset.shared,
-            learned=not fixed_values,
-            reduction="mean" if official or vectors else "sum",
-            decomposed=preset.decomposed,
-        ),
+        latent=latent,
         objective=preset.objective,
         weights=preset.weights_for(data.name) | chosen,
         warm_up=plain(warm_up),

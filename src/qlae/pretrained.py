@@ -211,7 +211,7 @@ def _use_lines(origin: Origin) -> list[str]:
     loaded = f'model = qlae.load("path/to/this/folder"{raw}{own})'
     side, size = config.data.resolution, config.latent.num_latents
     shape = f"images (n, {side}, {side}, 3) uint8"
-    if config.latent.kind in ("quantized", "finite-scalar", "vector-quantized"):
+    if config.latent.has_codes:
         encoded = f"codes = model.encode(images)  # {shape} → (n, {size}) integers"
         return [loaded, encoded, "images = model.decode(codes)"]
     return [
