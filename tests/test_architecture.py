@@ -65,8 +65,9 @@ def test_metrics_import_nothing_else_of_qlae():
 
 ORDER = [
     *("atomic", "names", "counts", "config", "data", "metrics", "presets", "run", "progress", "device", "memory"),
+    *("resampling", "sample"),
     *("divergences", "latents", "norms", "networks", "pretrained", "model", "objectives", "training", "loading"),
-    *("resampling", "sample", "evaluation", "study", "report", "export", "explorer", "encoding", "cli"),
+    *("evaluation", "study", "report", "export", "explorer", "encoding", "cli"),
 ]
 
 

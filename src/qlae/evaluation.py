@@ -6,7 +6,6 @@ torch and NumPy: what comes after it needs neither the model nor the images.
 
 import contextlib
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,17 +20,24 @@ from .data import SourceDataset, images_of, load_again
 from .device import pick_device, told_device
 from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
 from .loading import model_from
-from .metrics import nmi
-from .metrics.inputs import check_sources, leave_out_constant
 from .metrics.psnr import psnr_of_errors
 from .model import CHUNK, Model, Networks, to_float
 from .pretrained import is_pretrained
 from .progress import progress_bar
 from .run import Run
-from .sample import PREFIXES, Arrays, check_scoring, metrics_of, score_sample, score_weights, versions
+from .sample import (
+    NUM_SAMPLES,
+    PREFIXES,
+    Arrays,
+    check_scoring,
+    draw_sample,
+    metrics_of,
+    score_sample,
+    score_weights,
+    versions,
+)
 from .training import checkpoint
 
-NUM_SAMPLES = 10_000
 NUM_RECONSTRUCTIONS = 10
 NUM_INTERVENED = 3  # samples whose latents are intervened on
 NUM_STEPS = 10  # through each latent's range
@@ -173,33 +179,10 @@ def data_of(config: DataConfig) -> SourceDataset:
     return data
 
 
-def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
-    """Row numbers of the evaluation sample, the same for every model of a data set."""
-    if num_samples < 2:
-        raise ValueError(f"num_samples must be at least 2, got {num_samples}")
-    count = min(num_samples, len(data))
-    return np.sort(np.random.default_rng(0).choice(len(data), count, replace=False))
-
-
 def _drawn(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The evaluation sample: row numbers and images."""
     sample = draw_sample(data, num_samples)
     return sample, images_of(data, sample, str(pick_device(device)))
-
-
-def require_scorable(data: SourceDataset) -> None:
-    """An error if the sources are such that no model of the data could be scored, to be had before it is trained."""
-    try:
-        sources = data.sources[draw_sample(data, NUM_SAMPLES)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            leave_out_constant(check_sources(sources))
-            nmi(sources, np.random.default_rng(0).normal(size=(len(sources), 1)))
-    except ValueError as error:
-        raise ValueError(
-            f"no model of {data.name} could be scored by its sources ({', '.join(data.source_names)}): {error} "
-            "Mend or leave out that source, or train without scoring (--no-evaluate)"
-        ) from error
 
 
 def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Arrays:

@@ -1,4 +1,4 @@
-"""From a run's ``sample.npz`` to its scores. It needs neither the model nor the images, and no torch.
+"""The evaluation sample: which images are in it, and from a run's ``sample.npz`` to its scores, without torch.
 
 The sample holds the sources of the evaluation images and, for both sets of weights, what the model made of them:
 ``codes`` where it has any, ``latents`` where each is one number, and ``psnr`` of each image; the raw weights' names
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from ._version import __version__
 from .atomic import write_json
-from .metrics import METRICS, score
-from .metrics.inputs import scored_form
-from .metrics.scoring import check_options, metric_names
+from .data import SourceDataset
+from .metrics import METRICS, nmi, score
+from .metrics.inputs import check_sources, leave_out_constant, scored_form
+from .metrics.scoring import allowed_names, check_options, metric_names
 from .progress import progress_bar
 from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
 from .run import Run
 
+NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
 SCORE_OF = {"infomec": "infom", "dci": "d"}  # by which to see that a metric was computed; others go by their names
@@ -31,6 +33,30 @@ OTHERS = ("d", "c", "i", *METRICS[2:])  # scores that do not depend on InfoMEC's
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 
 Arrays = dict[str, NDArray[Any]]  # by name: of the whole sample, or the `PARTS` that one set of weights made of it
+
+
+def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
+    """Row numbers of the evaluation sample, the same for every model of a data set."""
+    if num_samples < 2:
+        raise ValueError(f"num_samples must be at least 2, got {num_samples}")
+    count = min(num_samples, len(data))
+    return np.sort(np.random.default_rng(0).choice(len(data), count, replace=False))
+
+
+def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infomec",)) -> None:
+    """An error if the sources are such that no model of the data could be scored, to be had before it is trained."""
+    sources = data.sources[draw_sample(data, NUM_SAMPLES)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            checked = check_sources(sources)
+            leave_out_constant(checked)
+            nmi(sources, np.random.default_rng(0).normal(size=(len(sources), 1)))
+            allowed_names(_names(metrics), checked)
+    except ValueError as error:
+        raise ValueError(
+            f"no model of {data.name} could be scored by its sources ({', '.join(data.source_names)}): {error}"
+        ) from error
 
 
 def rescore_run(

@@ -7,7 +7,7 @@ from study_fixtures import TINY, tiny_plan
 
 from qlae.presets import MODELS
 from qlae.study import Plan, plan_names, read_plan
-from qlae.study.jobs import Job, num_updates, rerun_jobs, tune_jobs
+from qlae.study.jobs import Job, num_updates, require_possible, rerun_jobs, tune_jobs
 
 
 def test_the_paper_is_all_models_on_all_data_with_the_published_grids():
@@ -105,3 +105,20 @@ def test_files_in_toml_and_json(tmp_path):
         read_plan(tmp_path / "none.toml")
     with pytest.raises(ValueError, match="unknown plan 'papper': did you mean \"paper\""):
         read_plan("papper")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"metrics": ["explicitness"], "data": {"shapes3d": {"resolution": 16, "continuous": True}}},
+            "data.shapes3d: no model of shapes3d could be scored .*needs discrete sources",
+        ),
+        ({"data": {"shapes3d": {"resolution": 17}}}, "data.shapes3d: .*17"),
+        ({"models": {"qlae": {"num_values": [3, 4]}}}, "models.qlae: "),
+    ],
+)
+def test_what_would_fail_in_every_run_is_told_before_the_first(change, message):
+    plan = tiny_plan(**change)
+    with pytest.raises(ValueError, match=message):
+        require_possible(plan)

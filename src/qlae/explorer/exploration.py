@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from ..data import SourceDataset
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
-from ..evaluation import NUM_SAMPLES, data_of, evaluate_run
+from ..evaluation import data_of, evaluate_run
 from ..latents import DiscreteLatent
 from ..loading import model_from
 from ..model import Model, Networks
 from ..pretrained import is_pretrained
 from ..run import Run
+from ..sample import NUM_SAMPLES
 from ..training import checkpoint
 from .controls import Control, build_controls
 from .naming import FILE, Names

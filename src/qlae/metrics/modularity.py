@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 from qlae.metrics.binning import equal_width_columns
 from qlae.metrics.discrete import discrete_mutual_information
-from qlae.metrics.inputs import Bools, Floats, check_pair, leave_out_constant
+from qlae.metrics.inputs import Bools, Floats, Sources, check_pair, leave_out_constant
 from qlae.metrics.mig import binned_labels
 from qlae.metrics.result import Score
 
@@ -101,8 +101,7 @@ def explicitness(
     """
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
-    if not all(checked.discrete):
-        raise ValueError("explicitness by ROC area needs discrete sources; use infomec (R²) for continuous ones.")
+    require_discrete(checked)
     n = checked.num_samples
     cut = min(int(np.ceil(0.9 * n)), n - 1) if held_out else n
     fit_rows, test_rows = slice(0, cut), slice(cut if held_out else 0, n)
@@ -141,3 +140,9 @@ def _mean_roc_area(labels: Any, probabilities: Floats, classes: Any) -> float:
             ranks = rankdata(probabilities[:, column])
             areas.append((ranks[member].sum() - inside * (inside + 1) / 2) / (inside * outside))
     return float(np.mean(areas)) if areas else 0.5
+
+
+def require_discrete(sources: Sources) -> None:
+    """An error where explicitness cannot be: it tells one class from the rest."""
+    if not all(sources.discrete):
+        raise ValueError("explicitness by ROC area needs discrete sources; use infomec (R²) for continuous ones.")

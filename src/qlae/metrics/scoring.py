@@ -20,7 +20,7 @@ from qlae.metrics.inputs import Latents, Sources, check_pair, check_sources, sco
 from qlae.metrics.irs import irs
 from qlae.metrics.mcc import mcc
 from qlae.metrics.mig import mig
-from qlae.metrics.modularity import explicitness, modularity
+from qlae.metrics.modularity import explicitness, modularity, require_discrete
 from qlae.metrics.protocols import PROTOCOLS, Protocol, find_protocol
 from qlae.metrics.sap import sap
 
@@ -115,9 +115,8 @@ def score(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
-    if len(names) == len(METRICS) and not all(check_sources(sources, kinds=source_kinds).discrete):
-        names.remove("explicitness")
-        warnings.warn("explicitness is left out: it asks for discrete sources, and some are continuous", stacklevel=2)
+    if "explicitness" in names:
+        names = allowed_names(names, check_sources(sources, kinds=source_kinds))
     results = {}
     for name in names:
         if progress is not None:
@@ -165,6 +164,16 @@ def metric_names(metrics: str | Sequence[str]) -> list[str]:
     if not names or any(name not in (*METRICS, "all") for name in names):
         raise ValueError(f"metrics are {names}; allowed are {', '.join(map(repr, METRICS))}, or 'all'.")
     return list(METRICS) if "all" in names else names
+
+
+def allowed_names(names: list[str], sources: Sources) -> list[str]:
+    """The metrics that sources allow: of all metrics those, with a warning; of chosen ones all, or an error."""
+    if "explicitness" not in names or all(sources.discrete):
+        return names
+    if len(names) < len(METRICS):
+        require_discrete(sources)
+    warnings.warn("explicitness is left out: it asks for discrete sources, and some are continuous", stacklevel=3)
+    return [name for name in names if name != "explicitness"]
 
 
 def score_file(path: str | Path, **options: Any) -> Scores:

@@ -10,7 +10,7 @@ from ..config import require_resolution
 from ..data import data_config, load_again
 from ..presets import MODELS, SIZES, resolve
 from ..run import Run
-from ..sample import SCORE_OF
+from ..sample import SCORE_OF, require_scorable
 from .plan import DataPlan, ModelPlan, Plan
 
 DRAWN = ("sources", "fixed", "num_images", "noise", "continuous")  # entries of a recipe that decide the images
@@ -103,7 +103,7 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
 
 
 def require_possible(plan: Plan) -> None:
-    """An error for what else would only fail run by run: data that are not there, configs that cannot be.
+    """An error for what else would only fail run by run: data that are not there or have no scores, impossible configs.
 
     Images of one's own are not read for it.
     """
@@ -115,8 +115,10 @@ def require_possible(plan: Plan) -> None:
             continue
         jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         try:
-            config = data_config(load_again(data.name, jobs[0].resolution, jobs[0].recipe))
+            images = load_again(data.name, jobs[0].resolution, jobs[0].recipe)
+            config = data_config(images)
             require_resolution(config.resolution)
+            require_scorable(images, plan.metrics)
         except (ValueError, TypeError) as error:
             raise ValueError(f"data.{data.label}: {error}") from None
         for job in jobs:

@@ -65,11 +65,13 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
 
 def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str, threads: int) -> None:
     from ..evaluation import evaluate_run
+    from ..sample import require_scorable
     from ..training import train
 
     data = _data(job)
     if not data.source_names:
         raise ValueError(f"{job.data} has no sources, so a study has nothing to score; give them: source_file = …")
+    require_scorable(data, job.metrics)
     train(job.model_name, data, out=run.path, evaluate=False, show=False, device=device, threads=threads, **job.options)
     evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **how)
 

@@ -98,9 +98,14 @@ def train(
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if evaluate and data.source_names:
-        from ..evaluation import require_scorable
+        from ..sample import require_scorable
 
-        require_scorable(data)
+        try:
+            require_scorable(data)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} Mend or leave out that source, or train without scoring (--no-evaluate)"
+            ) from error
     if threads is not None:
         torch.set_num_threads(whole_number("threads", threads))
     train_run(
