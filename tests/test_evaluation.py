@@ -180,6 +180,8 @@ def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     assert [path.stem for path in draw_pictures(run)] == [*("reconstructions", "interventions", "generated", "curves")]
     with pytest.raises(ValueError, match="mine came from arrays that only its maker has"):
         evaluate_run(run.path, show=False)
+    with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):
+        evaluate_run(run.path, data=data, metrics=["dci"], show=False)
 
 
 def test_sample_is_drawn_without_replacement_and_always_the_same(tiny_data):

@@ -145,9 +145,12 @@ def score_weights(
     held = found.get("codes", found.get("latents"))
     if held is not None and len(held) > 1 and (held == held[0]).all():
         warnings.warn("all images have the same code, so the model tells none from another; train longer", stacklevel=2)
+    names = _names(metrics)
+    if len(names) > 1 and not sources.shape[1]:
+        others = ", ".join(name for name in names if name != "infomec")
+        warnings.warn(f"the data have no sources, so there is no {others}; images alone give the PSNR", stacklevel=2)
     if sources.shape[1]:
         latents, kind = scored_form(found.get("latents"), found.get("codes"))
-        names = _names(metrics)
         options: dict[str, Any] = {"latent_kind": kind, "metrics": names, "protocol": protocol}
         total = len(names) + bootstrap
         parts = iter(range(total + 1))
