@@ -171,6 +171,7 @@ def test_images_of_another_kind(images):
         ({"resolution": True}, "got True"),
         ({"resolution": -64}, "got -64"),
         ({"sources": "shape"}, "sources must be a list of names, got the string 'shape'"),
+        ({"fixed": ["shape"]}, "fixed maps names of sources to levels"),
         ({"sources": ["shapes"]}, "unknown source 'shapes': did you mean \"shape\""),
         ({"sources": []}, "no source is left to vary"),
         ({"sources": ["shape", "shape"]}, "'shape' is chosen twice"),

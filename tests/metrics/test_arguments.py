@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qlae.metrics import dci, mig, score
+from qlae.metrics import dci, infomec, mig, score
 
 SOURCES = np.random.default_rng(0).integers(0, 4, (100, 2))
 
@@ -31,3 +31,10 @@ def test_bins(num_bins: object) -> None:
 
 def test_one_metric_by_its_name() -> None:
     assert list(score(SOURCES, SOURCES, metrics="mig").results) == ["mig"]
+
+
+@pytest.mark.parametrize("seed", [1.5, -1, None, "a"])
+@pytest.mark.parametrize("metric", [infomec, dci, score])
+def test_seeds(metric, seed) -> None:
+    with pytest.raises(ValueError, match=f"seed is {seed!r}; give a whole number of at least 0"):
+        metric(SOURCES, SOURCES, seed=seed)

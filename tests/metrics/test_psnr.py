@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from qlae.metrics import psnr
 
@@ -33,3 +34,8 @@ def test_uint8_and_floats_mix() -> None:
 def test_what_cannot_be_compared(images: np.ndarray, reconstructions: np.ndarray, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         psnr(images, reconstructions)
+
+
+def test_tensors_of_any_float_type() -> None:
+    images = torch.zeros(2, 3, 4, 4)
+    assert psnr(images, (images + 0.25).bfloat16().requires_grad_()) == pytest.approx(-20 * np.log10(0.25))

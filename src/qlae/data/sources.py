@@ -98,6 +98,8 @@ def split_sources(
     """
     if isinstance(chosen, str):
         raise ValueError(f"sources must be a list of names, got the string {chosen!r}: write sources=[{chosen!r}]")
+    if fixed is not None and not isinstance(fixed, Mapping):
+        raise ValueError(f"fixed maps names of sources to levels, such as {{'shape': 2}}, got {fixed!r}")
     levels = {require_known(name, table, "source"): level for name, level in (fixed or {}).items()}
     for name, level in levels.items():
         if isinstance(level, bool) or not isinstance(level, int | np.integer) or not 0 <= level < table[name]:

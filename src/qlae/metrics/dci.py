@@ -115,6 +115,7 @@ def dci(
     """
     if protocol not in ("paper", "tripod", "disentanglement_lib"):
         raise ValueError(f"protocol is {protocol!r}; allowed are 'paper', 'tripod' and 'disentanglement_lib'.")
+    whole_number("seed", seed, 0)
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
     if protocol == "disentanglement_lib":

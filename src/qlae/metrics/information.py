@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qlae.metrics.discrete import discrete_mutual_information, entropy
-from qlae.metrics.inputs import Floats, Latents, Sources, check_pair
+from qlae.metrics.inputs import Floats, Latents, Sources, check_pair, whole_number
 from qlae.metrics.ksg import Ordered, continuous_pair, rescale_and_jitter
 
 
@@ -83,6 +83,7 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
     """(n_s, n_z) raw estimates in nats; those from KSG may fall below 0."""
     if not isinstance(k, int | np.integer) or k < 1:
         raise ValueError(f"k is {k!r}; the number of neighbours is a positive integer, 3 in the paper.")
+    whole_number("seed", seed, 0)
     result = np.zeros((sources.num_sources, latents.num_latents))
     varying = sources.varying
     discrete = np.array(sources.discrete) & varying

@@ -180,16 +180,20 @@ def leave_out_constant(sources: Sources) -> Bools:
     return varying
 
 
+def without_torch(array: Any, name: str) -> Any:
+    """What `np.asarray` can read of a tensor; anything else as it is."""
+    if not hasattr(array, "detach"):
+        return array
+    array = array.detach()
+    if getattr(getattr(array, "device", None), "type", "cpu") != "cpu":
+        raise ValueError(f"{name} is a tensor on {array.device}: call .cpu() on it first.")
+    return array.float() if str(getattr(array, "dtype", "")) == "torch.bfloat16" else array  # which NumPy has not
+
+
 def _columns(array: Any, *, name: str) -> list[NDArray[Any]]:
     """The columns of a 2-D array-like, each an integer, boolean, float64 or string vector without gaps."""
-    if hasattr(array, "detach"):  # a tensor
-        array = array.detach()
-        if getattr(getattr(array, "device", None), "type", "cpu") != "cpu":
-            raise ValueError(f"{name} is a tensor on {array.device}: call .cpu() on it first.")
-        if str(getattr(array, "dtype", "")) == "torch.bfloat16":  # NumPy has no such type
-            array = array.float()
     try:
-        table = np.asarray(array)
+        table = np.asarray(without_torch(array, name))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} cannot be read as an array ({error}); give (num_samples, num_columns).") from error
     if table.ndim == 1:

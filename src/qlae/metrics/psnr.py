@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.inputs import Floats
+from qlae.metrics.inputs import Floats, without_torch
 
 CHUNK = 256  # images at a time
 PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10
@@ -47,9 +47,7 @@ def psnr_of_errors(errors: Floats) -> Floats:
 
 
 def _intensities(array: Any, name: str) -> Any:
-    if hasattr(array, "detach"):
-        array = array.detach()
-    values = np.asarray(array)
+    values = np.asarray(without_torch(array, name))
     if values.ndim < 2 or values.size == 0:
         raise ValueError(f"{name} has shape {values.shape}; give (num_images, …) with at least one image.")
     if values.dtype == np.uint8:
