@@ -339,3 +339,15 @@ def test_wrong_arrays(tmp_path):
     (tmp_path / "nothing" / "x.png").write_bytes(b"x")
     with pytest.raises(ValueError, match=r"none of the 1 images in .* can be read"):
         load_data(str(tmp_path / "nothing"))
+
+
+def test_both_passes_over_a_folder_are_reported(folder):
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        load_data(str(folder), resolution=16, progress=lambda done, total: seen.append((done, total)))
+        again = len(seen)
+        load_data(str(folder), resolution=16, progress=lambda done, total: seen.append((done, total)))
+    looked_at, kept = seen[0], seen[1]
+    assert looked_at[0] == looked_at[1] > kept[0] == kept[1]
+    assert seen[again:] == [looked_at]

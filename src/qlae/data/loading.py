@@ -196,7 +196,7 @@ def prepare_data(
         path: the file, folder or archive. See `qlae.data.files` and `qlae.data.own` for what they may be.
         resolution: height and width of the images.
         sources: for images of one's own, a CSV or ``.npy`` file or an array with their sources.
-        progress: called with (images done, images in all).
+        progress: called with (images done, images in all); of pictures twice, as all are looked at before any is kept.
     """
     from .files import read_files
     from .own import read_own
@@ -206,7 +206,7 @@ def prepare_data(
             raise ValueError(f"the files of {name} have their sources: leave out sources")
         return read_files(name, path).prepare(resolution, progress=progress)
     own_name = None if Path(name).exists() else name
-    return read_own(path, name=own_name, sources=sources).prepare(resolution, progress=progress)
+    return read_own(path, name=own_name, sources=sources, progress=progress).prepare(resolution, progress=progress)
 
 
 def _with_noise(data: SourceDataset, noise: float, seed: int) -> SourceDataset:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .dataset import ORIGINS, numbered_names
+from .dataset import ORIGINS, Progress, numbered_names
 from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
 from .imageset import ImageSet
@@ -31,7 +31,11 @@ NAMES_SHOWN = 10
 
 
 def read_own(
-    path: str | Path, *, name: str | None = None, sources: str | Path | NDArray[Any] | None = None
+    path: str | Path,
+    *,
+    name: str | None = None,
+    sources: str | Path | NDArray[Any] | None = None,
+    progress: Progress | None = None,
 ) -> ImageSet:
     """Images of one's own, ready to be prepared.
 
@@ -40,6 +44,7 @@ def read_own(
             of shape (n, h, w) or (n, h, w, channels).
         name: what to call them; by default as the file or folder.
         sources: a CSV or ``.npy`` file, or an array (n, n_s).
+        progress: called with (files looked at, files in all).
 
     Files that cannot be read are left out, counted and named in a warning and in the description of the data. Run
     directories below the folder are left out too.
@@ -56,7 +61,7 @@ def read_own(
         called = f"own_{called}"
     if place.suffix in (".npz", ".npy") and place.is_file():
         return _from_array(called, place, sources)
-    return _from_pictures(called, open_files(place), sources)
+    return _from_pictures(called, open_files(place), sources, progress)
 
 
 def _from_array(name: str, path: Path, sources: str | Path | NDArray[Any] | None) -> ImageSet:
@@ -104,13 +109,19 @@ def _hint(dtype: np.dtype[Any]) -> str:
     return "; whole numbers up to 255 become bytes by images.astype('uint8')" if dtype.kind in "iu" else ""
 
 
-def _from_pictures(name: str, files: Files, sources: str | Path | NDArray[Any] | None) -> ImageSet:
+def _from_pictures(
+    name: str, files: Files, sources: str | Path | NDArray[Any] | None, progress: Progress | None
+) -> ImageSet:
     candidates = [
         n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
     ]
     if not candidates:
         raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files")
-    states = list(_readable(files, candidates))
+    states = []
+    for state in _readable(files, candidates):
+        states.append(state)
+        if progress is not None and (len(states) % BATCH == 0 or len(states) == len(candidates)):
+            progress(len(states), len(candidates))
     good = [n for n, reason, _ in states if reason is None]
     skipped = [f"{_escaped(n)} ({reason})" for n, reason, _ in states if reason is not None]
     if not good:
