@@ -64,7 +64,20 @@ def test_metrics_import_nothing_else_of_qlae():
 
 
 ORDER = [
-    *("atomic", "names", "counts", "config", "data", "metrics", "presets", "run", "progress", "device", "memory"),
+    *(
+        "atomic",
+        "names",
+        "counts",
+        "naming",
+        "config",
+        "data",
+        "metrics",
+        "presets",
+        "run",
+        "progress",
+        "device",
+        "memory",
+    ),
     *("resampling", "sample"),
     *("divergences", "latents", "norms", "networks", "pretrained", "model", "objectives", "training", "loading"),
     *("evaluation", "study", "report", "export", "explorer", "encoding", "cli"),

@@ -132,6 +132,18 @@ def test_files_of_others_stay(run, tmp_path, name):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: b"mine"}
 
 
+def test_given_names_go_along(run, tmp_path):
+    names = {"latents": {"1": "wall"}, "values": {"1": {"0": "red"}}}
+    given = run / "names.json"
+    given.write_text(json.dumps(names))
+    try:
+        files = export_run(run, tmp_path / "model")
+    finally:
+        given.unlink()
+    assert tmp_path / "model" / "names.json" in files
+    assert json.loads((tmp_path / "model" / "names.json").read_text()) == names
+
+
 def test_an_earlier_export_is_replaced(run, tmp_path):
     qlae.load(run).save_pretrained(tmp_path)
     (tmp_path / "names.json").write_text("{}")  # not of the export, and stays

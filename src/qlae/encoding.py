@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from .atomic import require_new, write_bytes
 from .data import SourceDataset, load_data
 from .evaluation import data_of
-from .explorer.naming import FILE, Names
 from .latents import DiscreteLatent
 from .loading import load
 from .model import CHUNK, Model
+from .naming import FILE, Names
 from .progress import growing_bar, progress_bar
 
 

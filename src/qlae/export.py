@@ -17,10 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .atomic import write_bytes
+from .atomic import write_bytes, write_json
 from .latents import DiscreteLatent
 from .loading import load
 from .model import Model, Networks, to_uint8
+from .naming import FILE as NAMES_FILE
+from .naming import Names
 from .pretrained import DECODER, ENCODER, FILES
 
 OPSET = 18
@@ -71,6 +73,8 @@ def export_run(
 ) -> list[Path]:
     """Write the model of a run to a folder, as ``Model.save_pretrained`` does, and as ONNX if wanted; the files.
 
+    Names that somebody gave to latents and values go with it.
+
     Args:
         path: the run directory.
         out: the folder: new, empty, or of an earlier export, which is replaced.
@@ -81,10 +85,15 @@ def export_run(
     if onnx:
         require_onnx()
     model = load(path, weights=weights, networks=networks)
+    given = Names(Path(path) / NAMES_FILE, []).read()
     folder = model.save_pretrained(out)
+    named = bool(given["latents"] or given["values"])
+    if named:
+        write_json(folder / NAMES_FILE, given)
     if onnx:
         export_onnx(model, folder)
-    return sorted(path for path in folder.iterdir() if path.name in FILES)
+    written = (*FILES, NAMES_FILE) if named else FILES
+    return sorted(path for path in folder.iterdir() if path.name in written)
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:

@@ -7,10 +7,10 @@ import pytest
 
 from qlae.explorer import open_run, save_page
 from qlae.explorer.controls import active_latents, build_controls, meanings
-from qlae.explorer.naming import Names, clean
 from qlae.explorer.saved import sheet
 from qlae.explorer.search import nearest, sharing
 from qlae.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
+from qlae.naming import Names, clean
 from qlae.presets import MODELS
 from qlae.training import train
 

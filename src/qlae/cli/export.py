@@ -41,6 +41,7 @@ class Encode:
 class Export:
     """Write a trained model to a folder to hand on: config.json, model.safetensors and a model card with its scores.
 
+    Names that you gave to latents and values in `qlae explore` go with it, in names.json.
     `qlae.load` reads the folder as it reads a run directory.
     For example: qlae export runs/quick --onnx --out quick
     """

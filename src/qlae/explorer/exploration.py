@@ -18,12 +18,12 @@ from ..evaluation import data_of, evaluate_run
 from ..latents import DiscreteLatent
 from ..loading import model_from
 from ..model import Model, Networks
+from ..naming import FILE, Names
 from ..pretrained import is_pretrained
 from ..run import Run
 from ..sample import NUM_SAMPLES
 from ..training import checkpoint
 from .controls import Control, build_controls
-from .naming import FILE, Names
 from .search import Found, nearest, sharing
 
 LIMIT = 1e6  # of a continuous latent that is decoded; far beyond any model's
