@@ -67,6 +67,8 @@ def test_open(page, exploration):
     for control in exploration.controls:
         is_grey = "inactive" in page.locator(f".latent[data-latent='{control.index}']").get_attribute("class")
         assert is_grey is not control.active
+    for j, code in enumerate(state(page, "code")):  # by the numbers that tables of codes have
+        assert page.locator(f".latent[data-latent='{j}'] .value").inner_text() == f"code {code}"
     assert page.locator(".tick.dead").count() == sum(c.num_values - c.num_used for c in exploration.controls)
 
 

@@ -105,7 +105,7 @@
       if (latent.kind === "range") return decimal(value);
       const name = this.valueName(j, value);
       if (latent.kind === "vectors") return name || `vector ${value}`;
-      return name || `${latent.order.indexOf(value) + 1}/${latent.num_values}`;
+      return name || `code ${value}`;  // as tables and copied codes have it
     }
 
     share(j, value) {
