@@ -1,6 +1,7 @@
-"""What every test needs: one thread a worker, and small data."""
+"""What every test needs: one thread a worker, Ctrl-C that arrives, and small data."""
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -11,6 +12,8 @@ import pytest
 from qlae.data import SourceDataset, load_data
 
 matplotlib.use("Agg")
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a script starts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
