@@ -176,11 +176,6 @@ def test_bad_arguments_are_told(arguments, message):
         QuantizedLatent(**arguments)
 
 
-def test_bad_shapes_are_told(latent):
-    with pytest.raises(ValueError, match=r"expected \(..., 4\) latents, got shape \(2, 5\)"):
-        latent(torch.zeros(2, 5))
-
-
 def test_continuous_latent_adds_nothing(x):
     output = ContinuousLatent(4)(x)
     assert output.z is x
@@ -336,3 +331,59 @@ def test_distances_of_many_dimensions_have_the_gradients_of_their_rows():
         found.append(torch.autograd.grad(losses["quantize"] + 2 * losses["commit"], (given, latent.values)))
     assert torch.equal(found[0][0].flatten(0, 1), found[1][0])
     assert torch.equal(found[0][1], found[1][1])
+
+
+SPACES = {
+    "continuous": lambda: ContinuousLatent(4),
+    "gaussian": lambda: GaussianLatent(4),
+    "decomposed": lambda: GaussianLatent(4, num_images=100),
+    "uniform": lambda: UniformLatent(4),
+    "quantized": lambda: QuantizedLatent(4, [3, 5, 2, 4]),
+    "shared": lambda: QuantizedLatent(4, 5, shared=True),
+    "vectors": lambda: VectorQuantizedLatent(4, 16, vector_size=3),
+    "finite": lambda: FiniteScalarLatent(4, 5),
+}
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_wrong_widths_are_told_by_every_space(kind):
+    space = SPACES[kind]()
+    for width in (1, space.num_inputs - 1, space.num_inputs + 2):
+        with pytest.raises(ValueError, match=rf"expected \(..., {space.num_inputs}\) encoder outputs, got shape"):
+            space(torch.zeros(3, width))
+
+
+@pytest.mark.parametrize("shape", [(0,), (), (2, 3)], ids=["empty", "no batch", "two"])
+@pytest.mark.parametrize("kind", [kind for kind in SPACES if kind != "decomposed"])
+def test_batches_of_any_shape_go_forwards_and_backwards(kind, shape):
+    space = SPACES[kind]()
+    x = torch.randn(*shape, space.num_inputs).requires_grad_()
+    out = space(x)
+    assert out.z.shape == (*shape, space.num_outputs)
+    (out.z.sum() + sum(out.losses.values())).backward()
+    assert x.grad.shape == x.shape
+
+
+def test_the_decomposed_kl_takes_all_leading_dimensions_for_the_batch():
+    space, x = SPACES["decomposed"](), torch.randn(2, 5, 8)
+    losses = [space(rows, torch.Generator().manual_seed(0)).losses for rows in (x, x.view(10, 8))]
+    assert all(torch.equal(losses[0][name], losses[1][name]) for name in losses[1])
+
+
+@pytest.mark.parametrize("kind", ["quantized", "shared", "vectors", "finite"])
+def test_codes_that_do_not_exist_are_told(kind):
+    space = SPACES[kind]()
+    for code in (-1, space.num_values[1]):
+        codes = torch.zeros(2, 4, dtype=torch.int64)
+        codes[1, 1] = code
+        for function in (space.to_values, space.usage):
+            with pytest.raises(ValueError, match=f"codes of latent 1 run from 0 to {space.num_values[1] - 1}"):
+                function(codes)
+
+
+@pytest.mark.parametrize("kind", ["quantized", "shared", "vectors", "finite"])
+def test_bfloat16_gives_bfloat16_and_codes_in_range(kind):
+    space = SPACES[kind]().bfloat16()
+    out = space(torch.randn(6, space.num_inputs, dtype=torch.bfloat16))
+    assert out.z.dtype == torch.bfloat16
+    assert QuantizedLatent(2, 259).bfloat16().sample_codes(20_000).max() == 258

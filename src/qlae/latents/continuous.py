@@ -21,6 +21,7 @@ class ContinuousLatent(LatentSpace):
         self.num_latents = self.num_inputs = self.num_outputs = whole_number("num_latents", num_latents)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        self.require_inputs(x)
         return LatentOutput(x, None, {"nonnegative": F.relu(-x).mean(), "activity": x.square().mean()})
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
@@ -48,6 +49,7 @@ class GaussianLatent(LatentSpace):
         self.num_images = None if num_images is None else whole_number("num_images", num_images)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        self.require_inputs(x)
         mean, deviation = x.chunk(2, dim=-1)
         deviation = F.softplus(deviation)
         if not self.training:
@@ -56,7 +58,8 @@ class GaussianLatent(LatentSpace):
         z = mean + deviation * noise
         if self.num_images is None:
             return LatentOutput(z, None, {"kl": gaussian_kl(mean, deviation)})
-        return LatentOutput(z, None, decomposed_kl(z, mean, deviation, self.num_images))
+        drawn, means, deviations = (t.flatten(0, -2) for t in (z, mean, deviation))  # all rows are the batch
+        return LatentOutput(z, None, decomposed_kl(drawn, means, deviations, self.num_images))
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Decoder inputs drawn from the prior."""
@@ -71,6 +74,7 @@ class UniformLatent(LatentSpace):
         self.num_latents = self.num_inputs = self.num_outputs = whole_number("num_latents", num_latents)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        self.require_inputs(x)
         return LatentOutput(x, None, {})
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:

@@ -41,7 +41,7 @@ class FiniteScalarLatent(DiscreteLatent):
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         bounded = self._bounded(x)
         codes = self._round(bounded)
-        return LatentOutput(straight_through(bounded, self.to_values(codes)), codes, {})
+        return LatentOutput(straight_through(bounded, self.to_values(codes).to(x.dtype)), codes, {})
 
     def to_codes(self, x: Tensor) -> Tensor:
         """The index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
@@ -49,9 +49,11 @@ class FiniteScalarLatent(DiscreteLatent):
 
     def to_values(self, codes: Tensor) -> Tensor:
         """The values behind codes: (b, num_latents) int64 → floats."""
+        self.require_codes(codes)
         return self.low + (self.high - self.low) * codes / (self.sizes - 1)
 
     def _bounded(self, x: Tensor) -> Tensor:
+        self.require_inputs(x)
         return self.low + (self.high - self.low) * (x.tanh() + 1) / 2
 
     def _round(self, bounded: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ class _LookUp(torch.autograd.Function):
             return None, None
         (codes,) = ctx.saved_tensors
         used = codes.unsqueeze(-1) == torch.arange(ctx.num_values, device=codes.device)
-        return (used * gradient.unsqueeze(-1)).flatten(0, -3).sum(0), None
+        return (used * gradient.unsqueeze(-1)).reshape(-1, *used.shape[-2:]).sum(0), None
 
 
 class _QuantizedByKernels(torch.autograd.Function):
@@ -135,6 +135,7 @@ class QuantizedLatent(DiscreteLatent):
         return self.values.expand(self.num_latents, -1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        self.require_inputs(x)
         if x.dim() == 2 and kernels.usable(x):
             share = 1 / num_averaged(x, self.reduction)
             z, quantize, commit, codes = _QuantizedByKernels.apply(x, self.codebook(), self.sizes, share)  # type: ignore[no-untyped-call]
@@ -143,8 +144,7 @@ class QuantizedLatent(DiscreteLatent):
 
     def to_codes(self, x: Tensor) -> Tensor:
         """The index of the nearest value in each dimension: (..., num_latents) floats → int64."""
-        if x.shape[-1] != self.num_latents:
-            raise ValueError(f"expected (..., {self.num_latents}) latents, got shape {tuple(x.shape)}")
+        self.require_inputs(x)
         distance = (x.detach().unsqueeze(-1) - self.codebook().detach()).abs()  # (..., n_z, n_v)
         if len(set(self.num_values)) > 1:
             distance = distance.masked_fill(~self.mask, torch.inf)

@@ -53,6 +53,11 @@ class LatentSpace(nn.Module, ABC):
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw decoder inputs (num_samples, num_outputs) from the prior."""
 
+    def require_inputs(self, x: Tensor) -> None:
+        """An error unless the last dimension is what the encoder must give."""
+        if x.shape[-1:] != (self.num_inputs,):
+            raise ValueError(f"expected (..., {self.num_inputs}) encoder outputs, got shape {tuple(x.shape)}")
+
 
 class DiscreteLatent(LatentSpace, ABC):
     """A latent space of codes: in each dimension an index into finitely many values.
@@ -69,6 +74,11 @@ class DiscreteLatent(LatentSpace, ABC):
         self.num_values = num_values
         self.register_buffer("sizes", torch.tensor(num_values, dtype=torch.float32), persistent=False)
 
+    def _apply(self, *arguments: Any, **options: Any) -> "DiscreteLatent":
+        super()._apply(*arguments, **options)  # type: ignore[no-untyped-call]
+        self.sizes = self.sizes.new_tensor(self.num_values, dtype=torch.float32)  # exact, whatever the rest becomes
+        return self
+
     @abstractmethod
     def to_codes(self, x: Tensor) -> Tensor:
         """The codes of encoder outputs: (b, num_inputs) floats → (b, num_latents) int64."""
@@ -78,9 +88,15 @@ class DiscreteLatent(LatentSpace, ABC):
         """The decoder inputs behind codes: (b, num_latents) int64 → (b, num_outputs); differentiable in a codebook."""
 
     def require_codes(self, codes: Tensor) -> None:
-        """An error unless the last dimension is one code a latent."""
+        """An error unless the last dimension is one code a latent; on a CPU also unless all codes exist."""
         if codes.shape[-1:] != (self.num_latents,) or codes.dtype.is_floating_point:
             raise ValueError(f"expected (..., {self.num_latents}) integers, got {codes.dtype} {tuple(codes.shape)}")
+        if codes.device.type != "cpu" or torch.compiler.is_compiling():  # a GPU would have to be waited for
+            return
+        wrong = (codes < 0) | (codes >= self.sizes)
+        if wrong.any():
+            latent = int(wrong.nonzero()[0, -1])
+            raise ValueError(f"the codes of latent {latent} run from 0 to {self.num_values[latent] - 1}; others came")
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Decoder inputs of codes drawn uniformly, each dimension by itself; differentiable in a codebook."""
@@ -116,7 +132,7 @@ def quantized(latent: DiscreteLatent, x: Tensor, reduction: str) -> LatentOutput
 
 def num_averaged(x: Tensor, reduction: str) -> int:
     """What the sum of all squares of x (..., n_z) is divided by: the entries, or the rows where latents are summed."""
-    return x.numel() if reduction == "mean" else x.numel() // x.shape[-1]
+    return max(x.numel() if reduction == "mean" else x.numel() // x.shape[-1], 1)
 
 
 class _Quantized(torch.autograd.Function):

@@ -52,8 +52,7 @@ class VectorQuantizedLatent(DiscreteLatent):
 
     def to_codes(self, x: Tensor) -> Tensor:
         """The index of the vector nearest to each part: (b, num_latents · vector_size) floats → (b, num_latents)."""
-        if x.shape[-1] != self.num_inputs:
-            raise ValueError(f"expected (..., {self.num_inputs}) encoder outputs, got shape {tuple(x.shape)}")
+        self.require_inputs(x)
         parts = x.detach().unflatten(-1, (self.num_latents, self.vector_size))
         vectors = self.vectors.detach()
         # ‖x − v‖² without ‖x‖², which is the same for every v; one matrix product instead of b · n_z · n_v · size
