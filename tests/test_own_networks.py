@@ -139,3 +139,61 @@ def test_what_is_no_pair_of_modules_or_does_not_fit_is_told(tmp_path, tiny_data)
         qlae.train("ae", tiny_data, out=tmp_path / "b", networks=(nn.Linear(5, 4), nn.Linear(4, 4)), show=False)
     assert not (tmp_path / "a").exists()
     assert not (tmp_path / "b").exists()
+
+
+class Scaled(nn.Module):
+    """The example's encoder behind a change of its input."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.change, self.rest = change, networks()[0]
+
+    def forward(self, x):
+        return self.rest(self.change(x))
+
+
+class Viewed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(4 * 16 * 16, 6)
+
+    def forward(self, x):
+        h = self.conv(x)
+        return self.linear(h.view(len(h), -1))
+
+
+def tied() -> nn.Module:
+    encoder = networks()[0]
+    encoder.again = encoder.head
+    return encoder
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        (lambda: Scaled(lambda x: x.mul_(2).sub_(1)), "Scaled changes what it is given"),
+        (Viewed, r"images come channels last, so write .flatten\(1\)"),
+        (tied, "one tensor under two names, head.weight and again.weight"),
+    ],
+    ids=["in place", "view", "tied"],
+)
+def test_what_would_fail_or_go_wrong_in_training_is_told_before_it(tmp_path, tiny_data, encoder, message):
+    with pytest.raises(ValueError, match=message):
+        trained(tmp_path / "run", tiny_data, networks=(encoder(), networks()[1]))
+    assert not (tmp_path / "run").exists()
+
+
+def test_networks_that_cannot_learn_are_told(tmp_path, tiny_data):
+    encoder, decoder = networks()
+    options = {"num_latents": 6, "size": "small", "show": False, "steps": 2, "evaluate": False}
+    with pytest.warns(UserWarning, match="no parameter of the encoder has requires_grad"):
+        qlae.train("qlae", tiny_data, out=tmp_path / "a", networks=(encoder.requires_grad_(False), decoder), **options)
+    with pytest.warns(UserWarning, match="the decoder is in evaluation mode"):
+        qlae.train("qlae", tiny_data, out=tmp_path / "b", networks=(networks()[0], decoder.eval()), **options)
+
+
+def test_a_part_in_evaluation_mode_stays_in_it(tmp_path, tiny_data):
+    encoder, decoder = networks()
+    encoder.body[2].eval()
+    run = trained(tmp_path / "run", tiny_data, networks=(encoder, decoder), evaluate=False)
+    assert int(checkpoint.load(run.path).tensors["weights.encoder.body.2.num_batches_tracked"]) == 0

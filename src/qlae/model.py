@@ -255,6 +255,8 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
         encoder, decoder = build_networks(config, latent)
     else:
         encoder, decoder = (copy.deepcopy(module).cpu() for module in own)
+        _require_untied(encoder)
+        _require_untied(decoder)
         _require_fit(encoder, decoder, latent, resolution)
     critic = _build_critic(encoder, resolution) if config.objective == "adversarial" else None
     return Model(encoder, latent, decoder, resolution=resolution, critic=critic)
@@ -309,19 +311,39 @@ def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, re
 
 
 def _output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape: int) -> tuple[int, ...]:
-    """The shape, without the batch, of what a function of a module makes of zeros; the module stays as it is."""
-    training = module.training
+    """The shape, without the batch, of what a function of a module makes of noise; the module stays as it is."""
+    modes = {part: part.training for part in module.modules()}
+    called = type(module).__name__
+    noise = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
+    given = noise.clone(memory_format=torch.channels_last if noise.dim() == 4 else torch.preserve_format)
     module.eval()
     try:
         with torch.inference_mode():
-            made = function(torch.zeros(2, *shape))
-        if not isinstance(made, Tensor):
-            raise ValueError(f"{type(module).__name__} must give a tensor, it gives a {type(made).__name__}")
-        return tuple(made.shape[1:])
+            made = function(given)
     except RuntimeError as error:
-        told = str(error).strip().splitlines() or [""]
-        raise ValueError(
-            f"{type(module).__name__} does not take (b, {', '.join(map(str, shape))}): {told[0]}"
-        ) from error
+        told = (str(error).strip().splitlines() or [""])[0]
+        hint = "; images come channels last, so write .flatten(1) or .reshape" if "view size" in told else ""
+        raise ValueError(f"{called} does not take (b, {', '.join(map(str, shape))}): {told}{hint}") from error
     finally:
-        module.train(training)
+        for part, training in modes.items():
+            part.training = training
+    if not isinstance(made, Tensor):
+        raise ValueError(f"{called} must give a tensor, it gives a {type(made).__name__}")
+    if not torch.equal(given, noise):
+        raise ValueError(f"{called} changes what it is given, which others use too: write x = 2 * x, not x.mul_(2)")
+    return tuple(made.shape[1:])
+
+
+def _require_untied(module: nn.Module) -> None:
+    """An error if a tensor has two names in a module: it would be saved as two, and loaded as such."""
+    names: dict[int, str] = {}
+    for name, tensor in (
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ):
+        if id(tensor) in names:
+            raise ValueError(
+                f"{type(module).__name__} has one tensor under two names, {names[id(tensor)]} and {name}; "
+                "keep it under one, and use it where the other was"
+            )
+        names[id(tensor)] = name

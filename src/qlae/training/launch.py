@@ -95,6 +95,8 @@ def train(
     own = networks is not None
     precision = _precision(precision, run, device, own=own)
     config = resolve(model, data_config(data), len(data.source_names), own_networks=own, precision=precision, **options)
+    if networks is not None:
+        _warn_of_idle(networks)
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if evaluate and data.source_names:
@@ -201,6 +203,24 @@ def build_state(
     batches = _batches(data, config.batch_size, config.seed, device, show=show)
     step = GraphStep if on_gpu and compile else EagerStep
     return TrainingState(model, step(build_players(config, model), batches, config), own_networks=config.network.own)
+
+
+def _warn_of_idle(networks: Networks) -> None:
+    """Tell of what keeps networks from learning, as in those that `qlae.load` gives."""
+    if not (isinstance(networks, tuple | list) and all(isinstance(module, torch.nn.Module) for module in networks)):
+        return  # which is told elsewhere
+    for role, module in zip(("encoder", "decoder"), networks, strict=False):
+        parameters = list(module.parameters())
+        if parameters and not any(p.requires_grad for p in parameters):
+            warnings.warn(
+                f"no parameter of the {role} has requires_grad, so it is not trained; .requires_grad_(True) lets it",
+                stacklevel=3,
+            )
+        if not module.training:
+            warnings.warn(
+                f"the {role} is in evaluation mode and is trained so (batch norm, dropout); .train() changes it",
+                stacklevel=3,
+            )
 
 
 def _precision(name: str, run: Run, device: str, *, own: bool) -> str:
