@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from qlae.metrics import METRICS, infomec, mig, plot_nmi, print_scores, score, score_file
+from qlae.metrics import METRICS, explicitness, infomec, mig, plot_nmi, print_scores, sap, score, score_file
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.integers(0, [4, 3, 5], size=(400, 3))
@@ -148,3 +149,46 @@ def test_the_heatmap_is_written(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="1 entries for 3 sources"):
         plot_nmi(result, tmp_path / "nmi.png", source_names=["shape"])
+
+
+@pytest.mark.parametrize("metric", ["explicitness", "sap"])
+def test_the_order_of_rows_does_not_matter(metric: str) -> None:
+    ordered = np.stack(np.meshgrid(range(3), range(10), range(20), indexing="ij"), -1).reshape(-1, 3)
+    one_hot = np.eye(20)[ordered].reshape(len(ordered), -1)
+    latents = one_hot if metric == "explicitness" else ordered + 0.0
+    order = np.random.default_rng(1).permutation(len(ordered))
+    found = score(ordered, latents, metrics=[metric])[metric]
+    assert found == pytest.approx(score(ordered[order], latents[order], metrics=[metric])[metric], abs=0.05)
+    assert found > 0.99 if metric == "explicitness" else 0.1 < found < 0.9
+
+
+@pytest.mark.parametrize("metric", [explicitness, sap])
+def test_rows_in_the_order_of_a_source_are_told(metric) -> None:
+    ordered = np.repeat(np.arange(4), 100)[:, None]
+    with pytest.warns(UserWarning, match="source 0 has one value only in the rows held out, the last 40"):
+        metric(ordered, ordered)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric(np.random.default_rng(0).permutation(ordered), ordered)
+
+
+def test_halves_without_a_source_give_no_numbers() -> None:
+    sources = np.zeros((400, 1), dtype=int)
+    sources[[7, 300]] = 1
+    scores = score(sources, sources, bootstrap=100)
+    assert scores["infom"] == 1.0
+    assert scores.intervals["infom"] == (1.0, 1.0)
+
+
+def test_rows_given_several_times_are_told() -> None:
+    rng = np.random.default_rng(0)
+    sources = rng.integers(0, 5, (300, 3))
+    latents = sources + 0.1 * rng.normal(size=(300, 3))
+    with pytest.warns(UserWarning, match="at least half of the values repeat others"):
+        infomec(np.repeat(sources, 3, 0), np.repeat(latents, 3, 0))
+
+
+def test_masked_entries_are_refused() -> None:
+    latents = np.ma.masked_equal(np.random.default_rng(0).integers(0, 3, (100, 2)), 2)
+    with pytest.raises(ValueError, match="latents has masked entries"):
+        score(np.arange(100) % 4, latents)

@@ -129,7 +129,7 @@ def infomec(
     chosen = find_protocol(protocol)
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
-    _warn_of_float_codes(given)
+    _warn_of_ties(given)
     nats = estimate(checked, given, k=chosen.k, seed=seed)
     matrix = normalise(np.maximum(nats, 0.0), checked, given)
     informative = informative_latents(checked, given, nats, k=chosen.k, seed=seed)
@@ -177,13 +177,19 @@ def top_two_gaps(matrix: Floats) -> Floats:
     return np.asarray(ordered[:, -1] - ordered[:, -2])
 
 
-def _warn_of_float_codes(latents: Latents) -> None:
-    """Floats that take a handful of values are most likely codes that lost their type."""
+def _warn_of_ties(latents: Latents) -> None:
+    """Floats that take a handful of values are most likely codes that lost their type; rows may also repeat."""
     few = latents.values[:1000]
     if not latents.discrete and len(few) >= 200 and all(np.unique(column).size <= 32 for column in few.T):
         warnings.warn(
             "each latent takes at most 32 different float values: if they are codes, pass integers or say "
             "latent_kind='codes'; as continuous values their ties are broken at random.",
+            stacklevel=3,
+        )
+    elif not latents.discrete and all(np.unique(column).size <= len(column) // 2 for column in latents.values.T):
+        warnings.warn(
+            "in every latent at least half of the values repeat others: rows that occur more than once spoil the "
+            "estimates of information; give each row once.",
             stacklevel=3,
         )
 

@@ -26,6 +26,7 @@ Bools = NDArray[np.bool_]
 MAX_FLOAT_LEVELS = 256
 MIN_FLOAT_REPEATS = 4
 LARGEST = 1e30  # of a float, so that sums of squares stay finite and solvers come to an end
+MANY_HELD_OUT = 10  # rows, in which a source that varies hardly has one value only by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +181,23 @@ def leave_out_constant(sources: Sources) -> Bools:
     return varying
 
 
+def warn_of_order(sources: Sources, held_out: slice) -> None:
+    """Tell of rows in the order of a source: what is learned on the others says little about those held out."""
+    for i in np.flatnonzero(sources.varying & np.array(sources.discrete)).tolist():
+        labels = sources.labels[held_out, i]
+        if len(labels) >= MANY_HELD_OUT and (labels == labels[0]).all():
+            warnings.warn(
+                f"source {i} has one value only in the rows held out, the last {len(labels)}: rows in the order of a "
+                "source give wrong scores; shuffle them, or use qlae.metrics.score, which does.",
+                stacklevel=3,
+            )
+            return
+
+
 def without_torch(array: Any, name: str) -> Any:
-    """What `np.asarray` can read of a tensor; anything else as it is."""
+    """What `np.asarray` can read of a tensor; anything else as it is; an error for masks, which it would drop."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        raise ValueError(f"{name} has masked entries; leave their rows out, or fill them.")
     if not hasattr(array, "detach"):
         return array
     array = array.detach()

@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 from qlae.metrics.binning import equal_width_columns
 from qlae.metrics.discrete import discrete_mutual_information
-from qlae.metrics.inputs import Bools, Floats, Sources, check_pair, leave_out_constant
+from qlae.metrics.inputs import Bools, Floats, Sources, check_pair, leave_out_constant, warn_of_order
 from qlae.metrics.mig import binned_labels
 from qlae.metrics.result import Score
 
@@ -105,6 +105,8 @@ def explicitness(
     n = checked.num_samples
     cut = min(int(np.ceil(0.9 * n)), n - 1) if held_out else n
     fit_rows, test_rows = slice(0, cut), slice(cut if held_out else 0, n)
+    if held_out:
+        warn_of_order(checked, test_rows)
     moving = np.ptp(given.values[fit_rows], axis=0) > 0
     X = given.values[:, moving]
     if moving.any():

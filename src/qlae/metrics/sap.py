@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from qlae.metrics.infomec import top_two_gaps
-from qlae.metrics.inputs import Floats, check_pair, leave_out_constant
+from qlae.metrics.inputs import Floats, check_pair, leave_out_constant, warn_of_order
 from qlae.metrics.result import Score
 
 
@@ -57,6 +57,8 @@ def sap(
     cut = min(int(np.ceil(0.9 * checked.num_samples)), checked.num_samples - 1)
     if protocol == "ubisoft":
         cut, continuous = checked.num_samples, True
+    else:
+        warn_of_order(checked, slice(cut, None))
     matrix = np.zeros((checked.num_sources, given.num_latents))
     for i in np.flatnonzero(varying).tolist():
         as_numbers = not checked.discrete[i] if continuous is None else continuous

@@ -25,6 +25,7 @@ from qlae.metrics.protocols import PROTOCOLS, Protocol, find_protocol
 from qlae.metrics.sap import sap
 
 METRICS = ("infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc")
+HELD_OUT = ("sap", "explicitness")  # trained on the first rows and tested on the last, which must not differ in kind
 _NUMBERS = ("infom", "infoe", "infoe_scalar", "infoc", "d", "c", "i", *METRICS[2:])
 
 
@@ -93,7 +94,8 @@ def score(
     sources, latents : as for `infomec`.
     metrics : names out of "infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc"; "all" for all
         that the sources allow.
-    protocol : of InfoMEC; the others take their own default.
+    protocol : of InfoMEC; the others take their own default. SAP and explicitness, which hold out the last tenth of
+        the rows, get them in a random order.
     seed : of everything random.
     bootstrap : number of half samples (rows drawn without replacement) on which every number is computed again. Half
         of n rows vary around the whole as much as the whole would around the truth, so the quantiles of their
@@ -219,9 +221,27 @@ def _compute(
         return infomec(sources, latents, protocol=protocol, seed=seed, **kinds)
     if name == "dci":
         return dci(sources, latents, seed=seed, n_jobs=n_jobs, **kinds)
+    if name in HELD_OUT:
+        sources, latents, kinds = _in_random_order(sources, latents, kinds, seed)
     if name in seeded:
         return seeded[name](sources, latents, seed=seed, **kinds)
     return plain[name](sources, latents, **kinds)
+
+
+def _in_random_order(
+    sources: Any, latents: Any, kinds: Mapping[str, Any], seed: int
+) -> tuple[Any, Any, dict[str, Any]]:
+    """The same rows, of which any part is like the whole; and their kinds, which no longer follow from types."""
+    checked, given = check_pair(sources, latents, **kinds)
+    order = np.random.default_rng(seed).permutation(checked.num_samples)
+    return checked.values[order], given.values[order], _kinds_of(checked, given)
+
+
+def _kinds_of(sources: Sources, latents: Latents) -> dict[str, Any]:
+    return {
+        "source_kinds": ["discrete" if discrete else "continuous" for discrete in sources.discrete],
+        "latent_kind": "codes" if latents.discrete else "continuous",
+    }
 
 
 def _resampled(
@@ -231,10 +251,7 @@ def _resampled(
     n = sources.num_samples
     rows = np.sort(np.random.default_rng(seed).permutation(n)[: max(2, n // 2)])
     part, drawn = sources.rows(rows), latents.rows(rows)
-    kinds = {
-        "source_kinds": ["discrete" if discrete else "continuous" for discrete in part.discrete],
-        "latent_kind": "codes" if drawn.discrete else "continuous",
-    }
+    kinds = _kinds_of(part, drawn)
     numbers: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -254,15 +271,16 @@ def _infomec_numbers(
     sources: Sources, latents: Latents, protocol: Protocol, active: Any, seed: int
 ) -> dict[str, float]:
     varying = sources.varying
+    if not varying.any():
+        return {}
     matrix = normalise(np.maximum(estimate(sources, latents, k=protocol.k, seed=seed), 0.0), sources, latents)
     kept = matrix[np.ix_(varying, active)]
     numbers = {"infom": concentration(kept.T), "infoc": concentration(kept)}
     how = protocol.code_input if latents.discrete else "scalar"
-    if varying.any():
-        numbers["infoe"] = float(explicitness_per_source(sources, latents, protocol, how)[varying].mean())
-        if latents.discrete and protocol.solver == "converged":
-            scalar = explicitness_per_source(sources, latents, protocol, "scalar")
-            numbers["infoe_scalar"] = float(scalar[varying].mean())
+    numbers["infoe"] = float(explicitness_per_source(sources, latents, protocol, how)[varying].mean())
+    if latents.discrete and protocol.solver == "converged":
+        scalar = explicitness_per_source(sources, latents, protocol, "scalar")
+        numbers["infoe_scalar"] = float(scalar[varying].mean())
     return numbers
 
 
