@@ -82,8 +82,9 @@ class Run:
             results = dict(json.loads(self.results_path.read_text()))
         except (ValueError, TypeError) as error:
             raise self._damaged(self.results_path, error) from None
-        if "averaged" not in results:
-            raise self._damaged(self.results_path, "it holds no scores")
+        missing = [key for key in ("model", "data", "protocol", "averaged") if key not in results]
+        if missing:
+            raise self._damaged(self.results_path, f"it has no {' and no '.join(missing)}")
         return results
 
     @property

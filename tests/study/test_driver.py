@@ -7,11 +7,12 @@ import shutil
 import warnings
 
 import pytest
+from PIL import Image
 from rich.console import Console
 from study_fixtures import InlineEngine, tiny_plan
 
 import qlae
-from qlae.study import StudyFolder, is_study, run_study
+from qlae.study import StudyFolder, is_study, run_study, worker
 from qlae.study.dry_run import told_plan
 from qlae.study.selection import select
 from qlae.study.view import status, status_table, summary
@@ -244,6 +245,17 @@ def test_another_plan_for_a_folder_tells_what_it_leaves_out(finished):
     [
         ({"data": ["shapes4d"]}, r"data\.shapes4d: .*shapes3d"),
         ({"data": {"mine": {"path": "/nowhere/at/all"}}}, r"data\.mine: /nowhere/at/all does not exist"),
+        ({"data": {"mine": {"path": ""}}}, r"data\.mine: path is empty"),
+        (
+            {"data": {"mine": {"path": ".", "source_file": "/no/where.csv"}}},
+            r"data\.mine: /no/where.csv does not exist",
+        ),
+        ({"data": {"mine": {"path": ".", "resolution": 17}}}, r"data\.mine: the networks take square images"),
+        ({"data": {"mine": {"path": "."}}, "steps": -5}, r"models\.qlae: steps must be .*-5"),
+        (
+            {"metrics": ["explicitness"], "data": {"shapes3d": {"resolution": 16, "continuous": True}}},
+            r"data\.shapes3d: no model of shapes3d could be scored .*needs discrete sources",
+        ),
         ({"data": {"shapes3d": {"sources": ["colour"]}}}, r"data\.shapes3d: .*colour"),
         ({"data": {"shapes3d": {"resolution": 17}}}, r"data\.shapes3d: the networks take square images .*got 17"),
         ({"steps": -5}, r"models\.qlae: steps must be .*-5"),
@@ -260,3 +272,75 @@ def test_what_could_only_fail_is_an_error_before_anything_runs(tmp_path, changes
         with pytest.raises(ValueError, match=message):
             attempt()
     assert not (tmp_path / "x").exists()
+
+
+ONE_RUN = {"rerun_seeds": 1, "models": {"ae": {"grid": []}}}
+
+
+@pytest.mark.parametrize("change", [{"correlated": [["floor hue", "shape", 0.2]]}, {"seed": 5}, {"num_images": 31}])
+def test_other_data_under_the_same_label_are_another_study(tmp_path, change):
+    drawn = {"resolution": 16, "num_images": 30, "correlated": [["floor hue", "shape", 0.7]]}
+    drawn["sources"] = ["floor hue", "shape"]
+    run_study(tiny_plan(**ONE_RUN, data={"shapes3d": drawn}), tmp_path / "x", InlineEngine())
+    with pytest.raises(ValueError, match=f"holds another run: {next(iter(change))} is"):
+        run_study(tiny_plan(**ONE_RUN, data={"shapes3d": drawn | change}), tmp_path / "x", InlineEngine())
+
+
+@pytest.fixture
+def own_images(tmp_path):
+    """A folder of 24 images and a CSV of their sources."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    data = qlae.load_data("shapes3d", resolution=16, sources=["floor hue", "shape"])
+    lines = ["file,hue,shape"]
+    for i in range(24):
+        Image.fromarray(data.images[i]).save(folder / f"{i:02}.png")
+        lines.append(f"{i:02}.png,{data.sources[i][0]},{data.sources[i][1]}")
+    (tmp_path / "sources.csv").write_text("\n".join(lines))
+    return folder
+
+
+def test_a_folder_may_be_named_by_its_path_and_found_from_elsewhere(tmp_path, own_images, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    entry = {"name": str(own_images), "source_file": "sources.csv", "resolution": 16}
+    index = run_study(tiny_plan(**ONE_RUN, data={"own": entry}), tmp_path / "x", InlineEngine())
+    assert states(index) == {"own/ae/s1": "done"}
+    monkeypatch.chdir("/")
+    engine = InlineEngine()
+    run_study(StudyFolder(tmp_path / "x").plan, tmp_path / "x", engine)
+    assert engine.names == []
+
+
+def test_images_that_change_under_a_study_are_not_mixed(tmp_path, own_images):
+    entry = {"path": str(own_images), "source_file": str(tmp_path / "sources.csv"), "resolution": 16}
+    one = {"models": {"ae": {"grid": []}}, "data": {"own": entry}}
+    run_study(tiny_plan(**one, rerun_seeds=1), tmp_path / "x", InlineEngine())
+    table = (tmp_path / "sources.csv").read_text().splitlines()
+    (own_images / "23.png").unlink()
+    (tmp_path / "sources.csv").write_text("\n".join(table[:-1]))
+    worker._kept.clear()  # as in a new process
+    index = run_study(tiny_plan(**one, rerun_seeds=2), tmp_path / "x", InlineEngine())
+    assert states(index) == {"own/ae/s1": "done", "own/ae/s2": "failed"}
+    assert "is on 23 images" in index.runs["own/ae/s2"].error
+    run = StudyFolder(tmp_path / "x").run("own/ae/s2")
+    shutil.copytree(StudyFolder(tmp_path / "x").run("own/ae/s1").path, run.path, dirs_exist_ok=True)
+    config = json.loads(run.config_path.read_text())
+    config["seed"], config["data"]["num_images"] = 2, 23
+    run.config_path.write_text(json.dumps(config))
+    run.results_path.write_text(json.dumps(run.results | {"num_samples": 23}))
+    with pytest.raises(ValueError, match=r"s2 is on 23 images, .*s1 on 24; move away"):
+        run_study(tiny_plan(**one, rerun_seeds=2), tmp_path / "x", InlineEngine())
+    with pytest.warns(UserWarning, match="s2 is left out: it is on 23 images"):
+        status(StudyFolder(tmp_path / "x"))
+
+
+def test_a_damaged_sample_is_made_again_and_a_damaged_config_stops_no_other_run(tmp_path):
+    plan, out = {"rerun_seeds": 2, "models": {"ae": {"grid": []}}}, tmp_path / "x"
+    run_study(tiny_plan(**plan), out, InlineEngine())
+    first, second = (StudyFolder(out).run(f"shapes3d/ae/s{seed}") for seed in (1, 2))
+    first.sample_path.write_bytes(b"no zip")
+    second.config_path.write_text("{")
+    index = run_study(tiny_plan(**plan, metrics=["mig"]), out, InlineEngine())
+    assert states(index) == {"shapes3d/ae/s1": "done", "shapes3d/ae/s2": "failed"}
+    assert "mig" in first.results["averaged"]
+    assert "config.json cannot be read" in index.runs["shapes3d/ae/s2"].error

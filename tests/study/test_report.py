@@ -248,6 +248,20 @@ def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, 
         assert report_study(study, show=False).is_file()
 
 
+def test_other_metrics_have_a_table_of_their_own(folder, tmp_path):
+    study = copied(folder, tmp_path)
+    assert "other-metrics" not in [table.name for table in study_tables(summarise(study))]
+    for path in study.path.glob("runs/*/*/*/results.json"):
+        results = json.loads(path.read_text())
+        results["averaged"] |= {"mig": 0.25, "sap": 0.5}
+        write_json(path, results)
+    report = report_study(study, show=False).parent
+    told = (report / "other-metrics.md").read_text()
+    assert "MIG" in told
+    assert "0.25 ± 0.00" in told
+    assert "SAP" in (report / "index.html").read_text()
+
+
 def test_a_report_takes_back_what_is_no_longer_true_and_nothing_else(folder, tmp_path):
     study = copied(folder, tmp_path)
     report = report_study(study, show=False).parent

@@ -25,6 +25,8 @@ TITLES = {
     "c": "C",
     "psnr": "PSNR (dB)",
     "informative": "informative",
+    **{"mig": "MIG", "sap": "SAP", "modularity": "modularity", "explicitness": "explicitness"},
+    **{"irs": "IRS", "mcc": "MCC"},
 }
 DIGITS = {"psnr": 1}
 

@@ -24,6 +24,7 @@ from .published import (
 
 INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
 DCI = ("d", "i", "c")
+OTHERS = ("mig", "sap", "modularity", "explicitness", "irs", "mcc")
 MAX_BROAD = 9  # columns of an HTML table whose cells hold mean and interval in one line
 
 
@@ -117,7 +118,9 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
         columns = [(data, score) for score in (METRICS[0], "informative", *METRICS[1:])]
         table = make_table(summary, data, f"All results on {data}", columns, everything)
         tables += [table] if table else []
-    return tables
+    columns = [(data, score) for data in spread for score in OTHERS]
+    others = make_table(summary, "other-metrics", "Other metrics", columns, everything)
+    return [*tables, others] if others else tables
 
 
 def make_table(

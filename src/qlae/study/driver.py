@@ -9,7 +9,7 @@ from types import FrameType
 
 from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
-from .jobs import Job, lacks, require_possible, rerun_jobs, tune_jobs
+from .jobs import Job, lacks, other_data, require_possible, rerun_jobs, tune_jobs
 from .plan import Plan
 from .selection import select
 
@@ -72,7 +72,23 @@ def current(
     _note_jobs(index, tuned, before, folder, retry_failed=retry_failed, strict=strict)
     index.selected = candidates(plan, tuned, folder, index)
     _note_jobs(index, rerun_jobs(plan, index.values(plan)), before, folder, retry_failed=retry_failed, strict=strict)
+    _require_one_set(index, folder, strict=strict)
     return index
+
+
+def _require_one_set(index: Index, folder: StudyFolder, *, strict: bool) -> None:
+    """An error, or a warning and no part in the tables, for runs on other images than the first of their data set."""
+    first: dict[str, str] = {}
+    for name, entry in index.runs.items():
+        if entry.state != "done":
+            continue
+        one = first.setdefault(entry.data, name)
+        told = other_data(folder.run(name).config.data, folder.run(one))
+        if told and strict:
+            raise ValueError(f"{folder.run(name).path} {told}; move away what you do not mean, or choose another --out")
+        if told:
+            entry.state, entry.error = "waiting", told
+            warnings.warn(f"{folder.run(name).path} is left out: it {told}", stacklevel=3)
 
 
 def _note_jobs(

@@ -10,7 +10,7 @@ from .jobs import Job, num_updates
 
 # Seconds an update of an autoencoder at the size's own batch: one CPU thread (small at 32×32, full at 64×64), or a GPU
 # of a data centre. Measured on one machine each (docs/performance.md), so good for the order of magnitude.
-SECONDS_AN_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 1.5, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
+SECONDS_AN_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 4.4, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
 ADVERSARIAL = {"cpu": 3.0, "cuda": 2.0}  # times an autoencoder's
 RESOLUTION = {"small": 32, "full": 64}
 EVALUATION_SECONDS = {"infomec": 10.0, "dci": 40.0}  # at 10,000 samples, both sets of weights

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import require_resolution
+from ..config import DataConfig, require_resolution
 from ..data import data_config, load_again
 from ..presets import MODELS, SIZES, resolve
 from ..run import Run
 from ..sample import SCORE_OF, require_scorable
 from .plan import DataPlan, ModelPlan, Plan
 
-DRAWN = ("sources", "fixed", "num_images", "noise", "continuous")  # entries of a recipe that decide the images
+DRAWN = ("sources", "fixed", "num_images", "noise", "continuous", "correlated")  # what decides rendered images
+FROM_FILES = ("path", "source_file")
 
 
 @dataclass(frozen=True)
@@ -108,24 +109,31 @@ def require_possible(plan: Plan) -> None:
     Images of one's own are not read for it.
     """
     for data in plan.data:
-        path = data.options.get("path")
-        if path is not None:
-            if not Path(path).exists():
-                raise ValueError(f"data.{data.label}: {path} does not exist")
-            continue
         jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         try:
-            images = load_again(data.name, jobs[0].resolution, jobs[0].recipe)
-            config = data_config(images)
-            require_resolution(config.resolution)
-            require_scorable(images, plan.metrics)
+            config = _possible_data(jobs[0], plan)
         except (ValueError, TypeError) as error:
             raise ValueError(f"data.{data.label}: {error}") from None
         for job in jobs:
+            sizes = job.options.get("num_values")
+            told = {"num_latents": len(sizes)} if "path" in job.recipe and isinstance(sizes, list) else {}  # unread
             try:
-                resolve(job.model_name, config, len(config.source_names), **job.options)
+                resolve(job.model_name, config, len(config.source_names), **told | job.options)
             except (ValueError, TypeError) as error:
                 raise ValueError(f"models.{job.model}: {error}") from None
+
+
+def _possible_data(job: Job, plan: Plan) -> DataConfig:
+    """The data of a job as a config has them; of images that would have to be read, what is known without."""
+    require_resolution(job.resolution)
+    if "path" not in job.recipe:
+        images = load_again(job.data_name, job.resolution, job.recipe)
+        require_scorable(images, plan.metrics)
+        return data_config(images)
+    for key in FROM_FILES:
+        if key in job.recipe and (not job.recipe[key] or not Path(job.recipe[key]).exists()):
+            raise ValueError(f"{job.recipe[key]} does not exist" if job.recipe[key] else f"{key} is empty")
+    return DataConfig(job.data_name, resolution=job.resolution, source_names=("unread",))
 
 
 def num_updates(job: Job) -> int:
@@ -140,6 +148,10 @@ def lacks(job: Job, run: Run) -> str | None:
         return "not trained yet"
     if not run.config_path.is_file():
         return "it has no config.json"
+    try:
+        _ = run.config
+    except ValueError as error:
+        return str(error)
     _require_same(job, run)
     if not run.results_path.is_file():
         return "not evaluated yet"
@@ -187,11 +199,27 @@ def _require_same(job: Job, run: Run) -> None:
     asked = {"resolution": job.resolution, **job.recipe}
     if not job.recipe.get("path"):  # images of one's own are named after their file
         held["data"], asked["data"] = config.data.name, job.data_name
-    for key in ("data", "resolution", *DRAWN):
+    drawn = DRAWN + (("seed",) if any(asked.get(key) for key in DRAWN) else ())
+    for key in ("data", "resolution", *drawn):
         if (held.get(key) or None) != (asked.get(key) or None):
+            differing[key] = held.get(key), asked.get(key)
+    for key in FROM_FILES:  # which may have moved with the folder they are in
+        if Path(held.get(key) or "").name != Path(asked.get(key) or "").name:
             differing[key] = held.get(key), asked.get(key)
     if config.steps > num_updates(job):
         differing["steps"] = config.steps, num_updates(job)
     if differing:
         told = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differing.items())
         raise ValueError(f"{run.path} holds another run: {told}. Choose another --out")
+
+
+def other_data(data: DataConfig, run: Run) -> str | None:
+    """How data differ from those that a run was trained on, where a plan cannot tell: files that have changed since."""
+    held = run.config.data
+    if data.source_names != held.source_names:
+        return f"has the sources {', '.join(data.source_names)}, {run.path} has {', '.join(held.source_names)}"
+    if data.num_images != held.num_images:
+        return f"is on {data.num_images:,} images, {run.path} on {held.num_images:,}"
+    if data.checksum != held.checksum:
+        return f"is on other images than {run.path}"
+    return None

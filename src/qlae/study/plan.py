@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
 from ..names import require_known
@@ -40,6 +41,11 @@ PLAN_OPTIONS = {
     **{"metrics": list, "num_samples": int, "protocol": str, "data": (list, dict), "models": (list, dict)},
 }
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+#: Labels of data sets name files of the report, of which these are others.
+TAKEN = (
+    *("aggregated", "tables", "correlations", "vignettes", "index", "files", "other-metrics"),
+    *("main-infomec", "main-dci", "ablations-infomec", "ablations-dci"),
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class Plan:
         """The plan behind the content of a file; an error names the entry that is wrong."""
         if not isinstance(content, dict):
             raise ValueError(f"a plan is a table of entries, got {type(content).__name__}")
+        content = _with_whole_paths(content)
         _check(content, PLAN_OPTIONS | MODEL_OPTIONS, "the plan")
         shared = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
         tune = content.get("tune", True)
@@ -101,7 +108,7 @@ class Plan:
             tune_seeds=content.get("tune_seeds", 2),
             rerun_seeds=content.get("rerun_seeds", 5),
             near_db=float(content.get("near_db", 3.0)),
-            metrics=tuple(dict.fromkeys(("infomec", *content.get("metrics", ("dci",))))),
+            metrics=_metrics(content.get("metrics", ["dci"])),
             num_samples=content.get("num_samples", 10_000),
             protocol=content.get("protocol", "paper"),
         )
@@ -115,6 +122,8 @@ class Plan:
                 raise ValueError(f"{key} must be at least {least}, got {getattr(self, key)}")
         if not 0 <= self.near_db < math.inf:
             raise ValueError(f"near_db must not be negative, got {self.near_db}")
+        if any(sign in self.name for sign in "/\\") or self.name in ("", ".", ".."):
+            raise ValueError(f"name: {self.name!r} names a folder, so it may hold no slashes")
         for metric in self.metrics:
             require_known(metric, METRICS, "metric")
         require_known(self.protocol, PROTOCOLS, "protocol")
@@ -129,7 +138,11 @@ def read_plan(name: str | Path) -> Plan:
     if path.suffix in (".toml", ".json") or path.is_file():
         if not path.is_file():
             raise ValueError(f"{path} is not a file; give a plan in TOML or JSON, or one of {', '.join(plan_names())}")
-        text, stem = path.read_text(), path.stem
+        stem = path.stem
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is not text in UTF-8 ({error})") from None
     else:
         stem = require_known(str(name), plan_names(), "plan")
         text = (resources.files(__package__) / "plans" / f"{stem}.toml").read_text()
@@ -152,6 +165,9 @@ def _entries(content: Mapping[str, Any], what: str) -> Iterator[tuple[str, dict[
     if not given:
         raise ValueError(f'{what} is missing: name at least one, such as {what} = ["{_EXAMPLES[what]}"]')
     if isinstance(given, list):
+        twice = sorted({str(label) for label in given if given.count(label) > 1})
+        if twice:
+            raise ValueError(f"{what} names {', '.join(twice)} more than once; give each a label of its own")
         given = {str(label): {} for label in given}
     for label, said in given.items():
         if not LABEL.fullmatch(label):
@@ -164,8 +180,40 @@ def _entries(content: Mapping[str, Any], what: str) -> Iterator[tuple[str, dict[
 _EXAMPLES = {"data": "shapes3d", "models": "qlae"}
 
 
+def _with_whole_paths(content: dict[str, Any]) -> dict[str, Any]:
+    """The same with absolute paths to images, so that a study goes on from wherever it is asked to."""
+    entries = content.get("data")
+    if not isinstance(entries, dict):
+        return content
+    made = {}
+    for label, said in entries.items():
+        made[label] = said
+        if not isinstance(said, dict):
+            continue
+        made[label] = said = dict(said)
+        name = said.get("name")
+        if "path" not in said and isinstance(name, str) and name not in SOURCES and name and Path(name).exists():
+            said["path"] = name  # as in `load_data`
+        for key in ("path", "source_file"):
+            if isinstance(said.get(key), str) and said[key]:
+                said[key] = str(Path(said[key]).absolute())
+    return content | {"data": made}
+
+
+def _metrics(given: list[Any]) -> tuple[str, ...]:
+    for metric in given:
+        if not isinstance(metric, str):
+            raise ValueError(f"metrics must be names, got {metric!r}")
+    return tuple(dict.fromkeys(("infomec", *given)))
+
+
 def _data_plan(label: str, said: dict[str, Any]) -> DataPlan:
     _check(said, DATA_OPTIONS | {"name": str}, f"data.{label}")
+    if label in TAKEN:
+        raise ValueError(f"data.{label}: the report has a file or a column of that name; choose another label")
+    for pair in said.get("correlated", ()):
+        if not (isinstance(pair, list) and len(pair) == 3):
+            raise ValueError(f'data.{label}: correlated lists entries such as ["scale", "shape", 0.5], got {pair!r}')
     options = {key: value for key, value in said.items() if key != "name"}
     return DataPlan(label, said.get("name", label), options)
 
@@ -177,8 +225,11 @@ def _model_plan(label: str, said: dict[str, Any], shared: dict[str, Any], tune: 
     preset = MODELS[name]
     size = require_known(options.get("size", "full"), SIZES, "size")
     grid = said.get("grid", preset.grid if tune else ())
-    if not all(isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 for value in grid):
+    numbers = [value for value in grid if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) < len(grid) or not all(0 <= value < math.inf for value in numbers):
         raise ValueError(f"models.{label}: grid must be numbers that are not negative, got {grid}")
+    if len({f"{value:g}" for value in grid}) < len(set(map(float, grid))):
+        raise ValueError(f"models.{label}: values of a grid must differ in their first six digits, got {grid}")
     if "grid" not in said and preset.tuned == "weight_decay":  # the paper's is for the full size
         factor = SIZES[size][preset.objective].weight_decay_factor
         grid = [float(f"{factor * value:.6g}") for value in grid]

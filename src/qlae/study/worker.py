@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..run import Run
-from .jobs import Job, lacks_scores_only
+from .jobs import Job, lacks_scores_only, other_data
 
 if TYPE_CHECKING:
+    from ..config import DataConfig
     from ..data import SourceDataset
 
 IN_MEMORY = 2**28  # bytes of images up to which a worker renders a data set once and keeps it
@@ -47,7 +48,10 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
         if lacks_scores_only(job, run):
             from ..sample import rescore_run
 
-            rescore_run(run, **how)
+            try:
+                rescore_run(run, **how)
+            except ValueError:  # of a damaged sample; the checkpoint may be whole
+                _train_and_evaluate(job, run, how, device=device, threads=threads)
         else:
             _train_and_evaluate(job, run, how, device=device, threads=threads)
         for name in SPARE:
@@ -64,6 +68,7 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
 
 
 def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str, threads: int) -> None:
+    from ..data import data_config
     from ..evaluation import evaluate_run
     from ..sample import require_scorable
     from ..training import train
@@ -72,8 +77,21 @@ def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str,
     if not data.source_names:
         raise ValueError(f"{job.data} has no sources, so a study has nothing to score; give them: source_file = …")
     require_scorable(data, job.metrics)
+    _require_unchanged(job, data_config(data), run)
     train(job.model_name, data, out=run.path, evaluate=False, show=False, device=device, threads=threads, **job.options)
     evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **how)
+
+
+def _require_unchanged(job: Job, data: "DataConfig", run: Run) -> None:
+    """An error if images are not those of the finished runs on the same data set beside this one."""
+    for path in sorted(run.path.parents[1].glob("*/*/results.json")):
+        sibling = Run(path.parent)
+        try:
+            told = other_data(data, sibling) if sibling.path != run.path else None
+        except (ValueError, OSError):  # of a damaged or missing config, which is that run's own matter
+            continue
+        if told:
+            raise ValueError(f"{job.data} {told}: its files have changed since")
 
 
 def carry_out_anywhere(job: dict[str, Any], study: str, token: str, device: str, threads: int) -> dict[str, Any]:
