@@ -221,3 +221,20 @@ def test_model_says_what_it_wants(run, tiny_data):
         with pytest.raises(ValueError, match="decode floats, not integers"):
             model.decode(np.zeros((1, 4), int))
     assert model.decode(np.zeros((0, 4))).shape == (0, 16, 16, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"resolution": 32, "sources": ["floor hue", "shape"]}, "the model takes 16×16 images, data has 32×32"),
+        ({"resolution": 16, "sources": ["scale", "shape"]}, "trained on data with the sources floor hue, shape, these"),
+    ],
+)
+def test_data_that_are_not_the_run_s(tmp_path, tiny_data, options, message):
+    run = qlae.train("ae", tiny_data, out=tmp_path / "run", steps=2, size="small", show=False)
+    before = run.results_path.read_bytes()
+    with pytest.raises(ValueError, match=message):
+        evaluate_run(run.path, data=qlae.load_data("shapes3d", **options), show=False)
+    with pytest.raises(ValueError, match=r"data must be a data set, .* got str"):
+        evaluate_run(run.path, data="shapes3d", show=False)
+    assert run.results_path.read_bytes() == before

@@ -86,7 +86,7 @@ def evaluate_run(
     if saved is None:
         what = "is a model that was handed on; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
-    data = data_of(config.data) if data is None else data
+    data = data_of(config.data) if data is None else _fitting(data, config.data)
     sample, images = _drawn(data, asked.num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
@@ -175,6 +175,23 @@ def data_of(config: DataConfig) -> SourceDataset:
     if config.checksum is not None and data.checksum not in (None, config.checksum):
         raise ValueError(
             f"{config.name} has other images than when it was trained, though as many: put the files back as they were"
+        )
+    return data
+
+
+def _fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
+    """Data that the caller gives, if a run's model can be scored on them and its results still say on what."""
+    if not isinstance(data, SourceDataset):
+        raise ValueError(f"data must be a data set, such as qlae.load_data gives, got {type(data).__name__}")
+    if data.resolution != config.resolution:
+        raise ValueError(
+            f"the model takes {config.resolution}×{config.resolution} images, "
+            f"data has {data.resolution}×{data.resolution}"
+        )
+    if tuple(data.source_names) != tuple(config.source_names):
+        raise ValueError(
+            f"the run was trained on data with the sources {', '.join(config.source_names) or 'none'}, these have "
+            f"{', '.join(data.source_names) or 'none'}; score them by qlae.metrics.score(sources, model.encode(images))"
         )
     return data
 

@@ -1,6 +1,8 @@
 """`SourceDataset`, `load_data` and images rendered on demand."""
 
+import copy
 import json
+import pickle
 import subprocess
 import sys
 
@@ -172,6 +174,13 @@ def test_images_of_another_kind(images):
         ({"resolution": -64}, "got -64"),
         ({"sources": "shape"}, "sources must be a list of names, got the string 'shape'"),
         ({"fixed": ["shape"]}, "fixed maps names of sources to levels"),
+        ({"seed": None, "num_images": 5}, "seed must be a whole number of at least 0, got None"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"noise": "a"}, "noise must be a standard deviation of 0 or more, got 'a'"),
+        ({"continuous": "scale"}, r"write continuous=\['scale'\]"),
+        ({"correlated": [("scale", "shape", 0.5)]}, "correlated maps pairs of sources to numbers"),
+        ({"correlated": {("scale", "shape"): "0.5"}}, "must be from -1 to 1, got '0.5'"),
+        ({"correlated": {("scale", "shape"): 0.5, ("shape", "scale"): -0.5}}, "give each pair once"),
         ({"sources": ["shapes"]}, "unknown source 'shapes': did you mean \"shape\""),
         ({"sources": []}, "no source is left to vary"),
         ({"sources": ["shape", "shape"]}, "'shape' is chosen twice"),
@@ -203,3 +212,16 @@ def test_what_is_not_said_of_arrays_follows_from_them():
         SourceDataset(images[:0], name="mine", origin="real")
     with pytest.raises(ValueError, match=r"sources of shape \(3, 1\) do not fit 6 images"):
         SourceDataset(images, np.arange(3), name="mine", origin="real")
+
+
+def test_numbers_of_numpy_and_copies():
+    data = load_data("shapes3d", resolution=np.int64(16), num_images=np.int32(5), seed=np.int64(3))
+    assert json.loads(json.dumps(data.recipe)) == {"num_images": 5, "seed": 3}
+    for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
+        assert np.array_equal(other.images[:], data.images[:])
+        assert np.array_equal(other.sources, data.sources)
+
+
+def test_sources_have_names_of_their_own():
+    with pytest.raises(ValueError, match="sources need different names, got a, a"):
+        SourceDataset(np.zeros((2, 8, 8, 3), np.uint8), np.eye(2), name="x", origin="real", source_names=["a", "a"])

@@ -82,7 +82,7 @@ class SourceDataset:
         """
         if origin not in ORIGINS:
             raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
-        if isinstance(images, Sequence):
+        if isinstance(images, Sequence) or hasattr(images, "detach"):  # a list, or a tensor
             images = np.asarray(images)
         shape = tuple(images.shape)
         if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or not shape[0] or images.dtype != np.uint8:
@@ -98,6 +98,8 @@ class SourceDataset:
                 raise ValueError(f"sources must have the shape (n, number of sources), got {sources.shape}")
             source_names = source_names or numbered_names(sources.shape[1])
             source_sizes = source_sizes or [len(np.unique(column)) for column in sources.T]
+        if len(set(source_names)) < len(source_names):
+            raise ValueError(f"sources need different names, got {', '.join(map(str, source_names))}")
         if len(source_names) != len(source_sizes):
             raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size a name")
         rows, columns = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..config import DataConfig
+from ..counts import plain, whole_number
 from ..names import require_known
 from . import cache
 from .dataset import Progress, SourceDataset
@@ -69,6 +70,13 @@ def load_data(
     if isinstance(name, Path):
         name = f"./{name}" if str(name) in SOURCES else str(name)  # a path is never the name of a data set
     kept = None
+    resolution, num_images, seed = plain(resolution), plain(num_images), whole_number("seed", seed, at_least=0)
+    if isinstance(continuous, str):
+        raise ValueError(f"continuous is true or a list of names: write continuous=[{continuous!r}]")
+    if correlated is not None and not isinstance(correlated, Mapping):
+        raise ValueError(
+            f"correlated maps pairs of sources to numbers, such as {{('a', 'b'): 0.5}}, got {correlated!r}"
+        )
     if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
         raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
     if path is None and isinstance(name, str) and name and name not in SOURCES and Path(name).exists():

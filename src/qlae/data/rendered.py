@@ -68,6 +68,14 @@ class RenderedImages:
         self._scene: Scene | None = None
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and other processes need: no lock, no tensors of a device, no scene, which is made again."""
+        return self.__dict__ | {"_lock": None, "_scene": None, "_rendered": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
     def __len__(self) -> int:
         return self.shape[0]
 

@@ -76,7 +76,9 @@ def _mixing(varying: Sequence[str], correlated: Mapping[tuple[str, str], float])
     for pair, wanted in correlated.items():
         if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1]:
             raise ValueError(f"correlated takes pairs of two different sources, got {pair!r}")
-        if not -1 <= wanted <= 1:
+        if (pair[1], pair[0]) in correlated:
+            raise ValueError(f"correlated names {pair[0]!r} and {pair[1]!r} twice; give each pair once")
+        if isinstance(wanted, bool) or not isinstance(wanted, int | float | np.number) or not -1 <= wanted <= 1:
             raise ValueError(f"the correlation of {pair[0]!r} and {pair[1]!r} must be from -1 to 1, got {wanted!r}")
         i, j = (list(varying).index(require_known(s, varying, "source that varies")) for s in pair)
         # Two normal variables with correlation 2 sin(π r / 6) give uniform ones with correlation r.
@@ -108,7 +110,7 @@ class NoisyImages:
     ndim = 4
 
     def __init__(self, images: ImageArray, noise: float, seed: int = 0) -> None:
-        if not 0 <= noise < math.inf:
+        if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < math.inf:
             raise ValueError(f"noise must be a standard deviation of 0 or more, got {noise!r}")
         self.images = images
         self.noise = noise
