@@ -121,7 +121,7 @@ def test_sample_of_another_evaluation_is_not_taken_for_that_of_the_results(run):
         ("sample.npz", b"PK\x03\x04 cut short", r"sample\.npz cannot be read \(File is not a zip file\)"),
         ("sample.npz", b"no arrays", r"sample\.npz cannot be read \(it is no \.npz file of plain arrays\)"),
         ("results.json", b"{", r"results\.json cannot be read \(Expecting"),
-        ("results.json", b"{}", r"results\.json cannot be read \(it holds no scores\)"),
+        ("results.json", b"{}", r"results\.json cannot be read \(it lacks model, data, protocol, averaged\)"),
     ],
 )
 def test_damaged_files_are_named(run, name, content, told):

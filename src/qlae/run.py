@@ -84,7 +84,7 @@ class Run:
             raise self._damaged(self.results_path, error) from None
         missing = [key for key in ("model", "data", "protocol", "averaged") if key not in results]
         if missing:
-            raise self._damaged(self.results_path, f"it has no {' and no '.join(missing)}")
+            raise self._damaged(self.results_path, f"it lacks {', '.join(missing)}")
         return results
 
     @property
