@@ -286,6 +286,14 @@ def test_other_data_under_the_same_label_are_another_study(tmp_path, change):
         run_study(tiny_plan(**ONE_RUN, data={"shapes3d": drawn | change}), tmp_path / "x", InlineEngine())
 
 
+def test_a_seed_that_nothing_is_drawn_from_is_no_other_data(tmp_path):
+    grid = {"resolution": 16, "sources": ["floor hue", "shape"]}
+    run_study(tiny_plan(**ONE_RUN, data={"shapes3d": grid}), tmp_path / "x", InlineEngine())
+    engine = InlineEngine()
+    run_study(tiny_plan(**ONE_RUN, data={"shapes3d": grid | {"seed": 5}}), tmp_path / "x", engine)
+    assert engine.names == []
+
+
 @pytest.fixture
 def own_images(tmp_path):
     """A folder of 24 images and a CSV of their sources."""

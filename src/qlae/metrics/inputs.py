@@ -194,7 +194,7 @@ def warn_of_order(sources: Sources, held_out: slice) -> None:
             return
 
 
-def without_torch(array: Any, name: str) -> Any:
+def unwrapped(array: Any, name: str) -> Any:
     """What `np.asarray` can read of a tensor; anything else as it is; an error for masks, which it would drop."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
         raise ValueError(f"{name} has masked entries; leave their rows out, or fill them.")
@@ -209,7 +209,7 @@ def without_torch(array: Any, name: str) -> Any:
 def _columns(array: Any, *, name: str) -> list[NDArray[Any]]:
     """The columns of a 2-D array-like, each an integer, boolean, float64 or string vector without gaps."""
     try:
-        table = np.asarray(without_torch(array, name))
+        table = np.asarray(unwrapped(array, name))
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} cannot be read as an array ({error}); give (num_samples, num_columns).") from error
     if table.ndim == 1:

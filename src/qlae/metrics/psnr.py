@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.inputs import Floats, without_torch
+from qlae.metrics.inputs import Floats, unwrapped
 
 CHUNK = 256  # images at a time
 PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10
@@ -47,7 +47,7 @@ def psnr_of_errors(errors: Floats) -> Floats:
 
 
 def _intensities(array: Any, name: str) -> Any:
-    values = np.asarray(without_torch(array, name))
+    values = np.asarray(unwrapped(array, name))
     if values.ndim < 2 or values.size == 0:
         raise ValueError(f"{name} has shape {values.shape}; give (num_images, …) with at least one image.")
     if values.dtype == np.uint8:

@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..sample import OTHERS
 from .aggregate import AGGREGATED, Cell, Summary, bold, is_adversarial
 from .published import (
     ABLATED_AUTOENCODERS,
@@ -24,7 +25,6 @@ from .published import (
 
 INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
 DCI = ("d", "i", "c")
-OTHERS = ("mig", "sap", "modularity", "explicitness", "irs", "mcc")
 MAX_BROAD = 9  # columns of an HTML table whose cells hold mean and interval in one line
 
 
@@ -118,7 +118,7 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
         columns = [(data, score) for score in (METRICS[0], "informative", *METRICS[1:])]
         table = make_table(summary, data, f"All results on {data}", columns, everything)
         tables += [table] if table else []
-    columns = [(data, score) for data in spread for score in OTHERS]
+    columns = [(data, score) for data in spread for score in OTHERS if score not in DCI]
     others = make_table(summary, "other-metrics", "Other metrics", columns, everything)
     return [*tables, others] if others else tables
 

@@ -13,7 +13,8 @@ from ..run import Run
 from ..sample import SCORE_OF, require_scorable
 from .plan import DataPlan, ModelPlan, Plan
 
-DRAWN = ("sources", "fixed", "num_images", "noise", "continuous", "correlated")  # what decides rendered images
+DRAWN = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe for which a seed is used
+RENDERED = ("sources", "fixed", *DRAWN)  # those that decide rendered images
 FROM_FILES = ("path", "source_file")
 
 
@@ -199,8 +200,8 @@ def _require_same(job: Job, run: Run) -> None:
     asked = {"resolution": job.resolution, **job.recipe}
     if not job.recipe.get("path"):  # images of one's own are named after their file
         held["data"], asked["data"] = config.data.name, job.data_name
-    drawn = DRAWN + (("seed",) if any(asked.get(key) for key in DRAWN) else ())
-    for key in ("data", "resolution", *drawn):
+    seed = ("seed",) if any(asked.get(key) for key in DRAWN) else ()
+    for key in ("data", "resolution", *RENDERED, *seed):
         if (held.get(key) or None) != (asked.get(key) or None):
             differing[key] = held.get(key), asked.get(key)
     for key in FROM_FILES:  # which may have moved with the folder they are in
@@ -220,6 +221,6 @@ def other_data(data: DataConfig, run: Run) -> str | None:
         return f"has the sources {', '.join(data.source_names)}, {run.path} has {', '.join(held.source_names)}"
     if data.num_images != held.num_images:
         return f"is on {data.num_images:,} images, {run.path} on {held.num_images:,}"
-    if data.checksum != held.checksum:
+    if data.checksum and held.checksum and data.checksum != held.checksum:
         return f"is on other images than {run.path}"
     return None
