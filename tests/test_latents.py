@@ -387,3 +387,10 @@ def test_bfloat16_gives_bfloat16_and_codes_in_range(kind):
     out = space(torch.randn(6, space.num_inputs, dtype=torch.bfloat16))
     assert out.z.dtype == torch.bfloat16
     assert QuantizedLatent(2, 259).bfloat16().sample_codes(20_000).max() == 258
+
+
+@pytest.mark.parametrize("kind", ["quantized", "shared", "vectors", "finite"])
+def test_nan_goes_through_so_that_training_can_tell_of_it(kind):
+    space = SPACES[kind]()
+    out = space(torch.full((2, space.num_inputs), torch.nan))
+    assert out.z.shape == (2, space.num_outputs)

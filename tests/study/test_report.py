@@ -27,6 +27,7 @@ from qlae.report.tables import study_tables, to_csv, to_html, to_latex, to_markd
 from qlae.report.vignettes import by_bins, by_depth, by_neighbours
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.folder import Entry, Index
+from qlae.study.plan import TAKEN
 
 SEEDS = (2, 3, 4)  # of the plan's 2 to 5
 STEPS = 30_000
@@ -260,6 +261,8 @@ def test_other_metrics_have_a_table_of_their_own(folder, tmp_path):
     assert "MIG" in told
     assert "0.25 ± 0.00" in told
     assert "SAP" in (report / "index.html").read_text()
+    others = {table.name for table in study_tables(summarise(study))} - set(study.plan.content["data"])
+    assert {*others, AGGREGATED} <= set(TAKEN)  # which no data set may be called
 
 
 def test_a_report_takes_back_what_is_no_longer_true_and_nothing_else(folder, tmp_path):

@@ -41,15 +41,14 @@ class FiniteScalarLatent(DiscreteLatent):
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         bounded = self._bounded(x)
         codes = self._round(bounded)
-        return LatentOutput(straight_through(bounded, self.to_values(codes).to(x.dtype)), codes, {})
+        return LatentOutput(straight_through(bounded, self.look_up(codes).to(x.dtype)), codes, {})
 
     def to_codes(self, x: Tensor) -> Tensor:
         """The index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
         return self._round(self._bounded(x))
 
-    def to_values(self, codes: Tensor) -> Tensor:
+    def look_up(self, codes: Tensor) -> Tensor:
         """The values behind codes: (b, num_latents) int64 → floats."""
-        self.require_codes(codes)
         return self.low + (self.high - self.low) * codes / (self.sizes - 1)
 
     def _bounded(self, x: Tensor) -> Tensor:

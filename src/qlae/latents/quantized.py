@@ -150,9 +150,8 @@ class QuantizedLatent(DiscreteLatent):
             distance = distance.masked_fill(~self.mask, torch.inf)
         return distance.argmin(-1)
 
-    def to_values(self, codes: Tensor) -> Tensor:
+    def look_up(self, codes: Tensor) -> Tensor:
         """The values behind codes: (..., num_latents) int64 → floats; differentiable in the codebook."""
-        self.require_codes(codes)
         values: Tensor = _LookUp.apply(self.codebook(), codes)  # type: ignore[no-untyped-call]
         return values
 

@@ -84,8 +84,13 @@ class DiscreteLatent(LatentSpace, ABC):
         """The codes of encoder outputs: (b, num_inputs) floats → (b, num_latents) int64."""
 
     @abstractmethod
+    def look_up(self, codes: Tensor) -> Tensor:
+        """`to_values` of codes that are known to exist, as those of `to_codes` are."""
+
     def to_values(self, codes: Tensor) -> Tensor:
         """The decoder inputs behind codes: (b, num_latents) int64 → (b, num_outputs); differentiable in a codebook."""
+        self.require_codes(codes)
+        return self.look_up(codes)
 
     def require_codes(self, codes: Tensor) -> None:
         """An error unless the last dimension is one code a latent; on a CPU also unless all codes exist."""
@@ -100,7 +105,7 @@ class DiscreteLatent(LatentSpace, ABC):
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Decoder inputs of codes drawn uniformly, each dimension by itself; differentiable in a codebook."""
-        return self.to_values(self.sample_codes(num_samples, generator))
+        return self.look_up(self.sample_codes(num_samples, generator))
 
     def sample_codes(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Codes (num_samples, num_latents) drawn uniformly, each dimension by itself."""
@@ -125,7 +130,7 @@ def quantized(latent: DiscreteLatent, x: Tensor, reduction: str) -> LatentOutput
     ``quantize = ‖stop(x) − z‖²`` and ``commit = ‖x − stop(z)‖²`` (Equation 4) are averaged over the batch.
     """
     codes = latent.to_codes(x)
-    values = latent.to_values(codes)
+    values = latent.look_up(codes)
     z, quantize, commit = _Quantized.apply(x, values, reduction)  # type: ignore[no-untyped-call]
     return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
 

@@ -59,9 +59,8 @@ class VectorQuantizedLatent(DiscreteLatent):
         distance: Tensor = vectors.square().sum(-1) - 2 * (parts @ vectors.T)
         return distance.argmin(-1)
 
-    def to_values(self, codes: Tensor) -> Tensor:
+    def look_up(self, codes: Tensor) -> Tensor:
         """The vectors behind codes, side by side: (b, num_latents) int64 → (b, num_latents · vector_size)."""
-        self.require_codes(codes)
         return F.embedding(codes, self.vectors).flatten(-2)
 
     def extra_repr(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import DataConfig, require_resolution
+from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
 from ..presets import MODELS, SIZES, resolve
 from ..run import Run
@@ -150,10 +150,10 @@ def lacks(job: Job, run: Run) -> str | None:
     if not run.config_path.is_file():
         return "it has no config.json"
     try:
-        _ = run.config
+        config = run.config
     except ValueError as error:
         return str(error)
-    _require_same(job, run)
+    _require_same(job, run, config)
     if not run.results_path.is_file():
         return "not evaluated yet"
     try:
@@ -167,7 +167,7 @@ def lacks_scores_only(job: Job, run: Run) -> bool:
     """Whether an unfinished run is trained, and its sample is there to be scored again."""
     if not (run.is_begun and run.config_path.is_file() and run.sample_path.is_file()):
         return False
-    _require_same(job, run)
+    _require_same(job, run, run.config)
     try:
         return _lacking_training(job, run, run.results) is None
     except (ValueError, KeyError, TypeError):
@@ -191,8 +191,7 @@ def _lacking_scores(job: Job, results: Mapping[str, Any]) -> str | None:
     return f"not scored by {', '.join(missing)} yet" if missing else None
 
 
-def _require_same(job: Job, run: Run) -> None:
-    config = run.config
+def _require_same(job: Job, run: Run, config: RunConfig) -> None:
     options = {"precision": config.precision} | job.options  # which the device decides, unless the plan does
     wanted = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differing = config.difference(wanted)

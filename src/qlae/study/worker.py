@@ -86,12 +86,15 @@ def _require_unchanged(job: Job, data: "DataConfig", run: Run) -> None:
     """An error if images are not those of the finished runs on the same data set beside this one."""
     for path in sorted(run.path.parents[1].glob("*/*/results.json")):
         sibling = Run(path.parent)
+        if sibling.path == run.path:
+            continue
         try:
-            told = other_data(data, sibling) if sibling.path != run.path else None
+            told = other_data(data, sibling)
         except (ValueError, OSError):  # of a damaged or missing config, which is that run's own matter
             continue
         if told:
             raise ValueError(f"{job.data} {told}: its files have changed since")
+        return  # the others agree with it, as the driver has seen
 
 
 def carry_out_anywhere(job: dict[str, Any], study: str, token: str, device: str, threads: int) -> dict[str, Any]:

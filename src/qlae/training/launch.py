@@ -95,8 +95,6 @@ def train(
     own = networks is not None
     precision = _precision(precision, run, device, own=own)
     config = resolve(model, data_config(data), len(data.source_names), own_networks=own, precision=precision, **options)
-    if networks is not None:
-        _warn_of_idle(networks)
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if evaluate and data.source_names:
@@ -144,6 +142,8 @@ def train_run(
 ) -> None:
     """Train what ``config`` says in the directory of ``run``, from its last checkpoint if it has one."""
     require_buildable(config, networks)
+    if networks is not None:
+        _warn_of_idle(networks)
     place_on = pick_device(device)
     if place_on.type == "cpu":
         keep_freed_memory()
@@ -207,19 +207,17 @@ def build_state(
 
 def _warn_of_idle(networks: Networks) -> None:
     """Tell of what keeps networks from learning, as in those that `qlae.load` gives."""
-    if not (isinstance(networks, tuple | list) and all(isinstance(module, torch.nn.Module) for module in networks)):
-        return  # which is told elsewhere
-    for role, module in zip(("encoder", "decoder"), networks, strict=False):
+    for role, module in zip(("encoder", "decoder"), networks, strict=True):
         parameters = list(module.parameters())
         if parameters and not any(p.requires_grad for p in parameters):
             warnings.warn(
                 f"no parameter of the {role} has requires_grad, so it is not trained; .requires_grad_(True) lets it",
-                stacklevel=3,
+                stacklevel=4,
             )
         if not module.training:
             warnings.warn(
                 f"the {role} is in evaluation mode and is trained so (batch norm, dropout); .train() changes it",
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
