@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,6 +227,19 @@ def test_without_its_index_a_study_has_the_same_report(folder, tmp_path):
     assert ("1 failed" in with_error, "0 failed" in before) == (True, True)
     study.index_path.unlink()
     assert report_study(study, show=False).read_text() == before
+
+
+def test_the_committed_tables_are_those_of_the_committed_runs(tmp_path):
+    committed = Path(__file__).parents[2] / "results" / "study"
+    study = StudyFolder(shutil.copytree(committed, tmp_path / "study", ignore=shutil.ignore_patterns("report")))
+    with pytest.warns(UserWarning, match="no vignettes|no interventions"):  # samples and pictures are not committed
+        report = report_study(study, show=False).parent
+    tables = [path for path in (committed / "report").glob("*.[mtc]*") if path.name != "vignettes.csv"]
+    assert {path.suffix for path in tables} == {".md", ".tex", ".csv"}
+    for path in tables:
+        assert (report / path.name).read_text() == path.read_text(), path.name
+    ours, theirs = (json.loads((p / "correlations.json").read_text()) for p in (report, committed / "report"))
+    assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True))
 
 
 def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, tmp_path):
