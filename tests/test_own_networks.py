@@ -183,6 +183,17 @@ def test_what_would_fail_or_go_wrong_in_training_is_told_before_it(tmp_path, tin
     assert not (tmp_path / "run").exists()
 
 
+def test_a_decoder_or_a_head_that_changes_its_input_is_told(tmp_path, tiny_data):
+    encoder, decoder = networks()
+    clipping = nn.Sequential(nn.ReLU(inplace=True), decoder)
+    with pytest.raises(ValueError, match="Sequential changes what it is given"):
+        trained(tmp_path / "run", tiny_data, networks=(encoder, clipping))
+    encoder.head = nn.Sequential(nn.ReLU(inplace=True), encoder.head)
+    with pytest.raises(ValueError, match="Encoder changes what it is given"):
+        trained(tmp_path / "run", tiny_data, "infowgan-gp", networks=(encoder, decoder))
+    assert not (tmp_path / "run").exists()
+
+
 def test_networks_that_cannot_learn_are_told(tmp_path, tiny_data):
     encoder, decoder = networks()
     options = {"num_latents": 6, "size": "small", "show": False, "steps": 2, "evaluate": False}

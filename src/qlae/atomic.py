@@ -3,9 +3,10 @@
 Whoever opens a file of a run directory sees the old content or the new, never a part.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,16 +17,51 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let ``write`` fill a file that appears at ``path`` only when it is complete; nothing is left on failure."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with open(temporary, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:  # which a full disk does not name
+        with _alone(temporary) as file:
+            try:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+                if os.name == "nt":  # which renames no open file
+                    file.close()
+                os.replace(temporary, path)
+            except BaseException:
+                with contextlib.suppress(PermissionError):
+                    temporary.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        if error.filename is None:  # which a full disk does not name
             error.filename = str(path)
         raise
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[BinaryIO]:
+    """A file, empty, for one writer: another process that wants to write it waits until it is gone or renamed."""
+    while True:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+            _lock(file)
+            if _is_at(file, path):
+                file.truncate()
+                yield file
+                return
+
+
+def _lock(file: BinaryIO) -> None:
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, also by a process that is killed
+    except (ImportError, OSError):  # no locks of this kind on this system, or on this disk
+        pass
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether an open file still lies where it was opened, and was not renamed by who had the lock before."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def require_new(path: Path) -> None:

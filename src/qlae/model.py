@@ -290,7 +290,9 @@ def _build_critic(encoder: nn.Module, resolution: int) -> nn.Module:
             "a GAN's critic is one more head on the encoder's features: the encoder needs features(images) → "
             "(b, width) and head(features), of which forward(images) is made"
         )
-    return nn.Linear(_output_shape(encoder, features, 3, resolution, resolution)[-1], 1)
+    shape = _output_shape(encoder, features, 3, resolution, resolution)
+    _output_shape(encoder, head, *shape)
+    return nn.Linear(shape[-1], 1)
 
 
 def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, resolution: int) -> None:
@@ -314,7 +316,8 @@ def _output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shap
     """The shape, without the batch, of what a function of a module makes of noise; the module stays as it is."""
     modes = {part: part.training for part in module.modules()}
     called = type(module).__name__
-    noise = torch.rand(2, *shape, generator=torch.Generator().manual_seed(0))
+    draw = torch.rand if len(shape) == 3 else torch.randn  # images lie in [0, 1], latents and features anywhere
+    noise = draw(2, *shape, generator=torch.Generator().manual_seed(0))
     given = noise.clone(memory_format=torch.channels_last if noise.dim() == 4 else torch.preserve_format)
     module.eval()
     try:

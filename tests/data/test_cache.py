@@ -225,3 +225,14 @@ def test_the_json_says_what_made_it():
     assert info["made_with"]["renderer"] >= 1
     assert len(info["sha256"]) == 64
     assert sorted(p.name for p in entry.path.iterdir()) == ["images.u8", "info.json"]
+
+
+def test_what_else_lies_in_the_folder_stays(cache_folder):
+    keep_on_disk(load_data("shapes3d", **SMALL))
+    others = ["thesis", "shapes3d-qlae-small-s0", "a-real-16", "b-real-16-0123456789ab.tar"]
+    for name in others:
+        (cache_folder / name).mkdir()
+        (cache_folder / name / "info.json").write_text("{}")
+    assert [entry.name for entry in cache.entries()] == ["shapes3d"]
+    assert cache.clear() > 0
+    assert sorted(path.name for path in cache_folder.iterdir() if path.is_dir()) == sorted(others)

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from qlae.data import load_again, load_data, prepare_data
+from qlae.data.cache import clear, entries
 
 
 def picture(width, height, mode="RGB", colour=(200, 40, 90)):
@@ -94,12 +95,24 @@ def test_prepared_under_a_name_it_is_found_by_it(tmp_path):
     assert len(load_again("mine", 16, found.recipe)) == 4
     with pytest.raises(ValueError, match="num_images is for rendered data; the files at mine are as they are"):
         load_data("mine", resolution=16, num_images=3)
-    with pytest.raises(ValueError, match="unknown data set 'mine'"):
+    with pytest.raises(ValueError, match="mine is kept at 16×16 pixels, not at 32×32: choose resolution 16, or"):
         load_data("mine", resolution=32)
     np.savez(tmp_path / "b.npz", images=np.ones((4, 16, 16, 3), np.uint8))
     prepare_data("mine", tmp_path / "b.npz", resolution=16)
     with pytest.raises(ValueError, match="mine was prepared 2 times from different files"):
         load_data("mine", resolution=16)
+
+
+def test_any_name_finds_what_was_prepared_under_it(tmp_path):
+    np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8))
+    for name, kept in (("my-set", "my-set"), ("my", "my"), ("my other set", "my_other_set")):
+        assert prepare_data(name, tmp_path / "a.npz", resolution=16).name == kept
+        assert load_data(name, resolution=16).name == kept
+    assert clear("my") > 0
+    assert [entry.name for entry in entries()] == ["my-set", "my_other_set"]
+    assert clear("my other set") > 0
+    assert clear("my-set") > 0
+    assert entries() == []
 
 
 def test_file_names_are_kept_under_a_name(tmp_path, cache_folder):

@@ -30,13 +30,13 @@ class DataOptions:
     correlated: tuple[str, ...] = ()
     """Pairs of sources that go together, such as --correlated "scale,orientation,0.7"."""
     num_images: OptionalInt = None
-    """Draw so many images at random instead of all combinations once."""
+    """Draw so many images at random instead of all combinations once; 100,000 with --continuous or --correlated."""
     noise: float = 0.0
     """Standard deviation of noise on the pixels, as a share of the range from black to white."""
     data_path: OptionalPath = None
     """Read the published files of the data set from here instead of rendering it."""
     source_file: OptionalPath = None
-    """For images of your own: a CSV or .npy file with their sources."""
+    """For images of your own, their sources: a CSV (a header, then a line an image, its file's name first) or .npy."""
 
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":

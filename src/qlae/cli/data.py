@@ -18,6 +18,7 @@ class List:
         from rich.table import Table
 
         from ..data import cache, data_names, load_data
+        from ..data.sources import SOURCES
 
         table = Table(title="Rendered", title_justify="left")
         table.add_column("data set", no_wrap=True)
@@ -28,6 +29,8 @@ class List:
             sources = zip(data.source_names, data.source_sizes, strict=True)
             table.add_row(name, f"{len(data):,}", ", ".join(f"{source} {count}" for source, count in sources))
         Console().print(table)
+        others = ", ".join(sorted(SOURCES.keys() - set(data_names())))
+        print(f"Only from published files: {others} (`qlae data get`, `qlae data prepare`)")
         kept = cache.entries()
         print(f"Kept in {cache.cache_folder()}: {'nothing' if not kept else ''}".rstrip())
         for entry in kept:
@@ -89,7 +92,7 @@ class Prepare:
     resolution: int = 64
     """Pixels a side."""
     source_file: OptionalPath = None
-    """For images of your own: a CSV or .npy file with their sources."""
+    """For images of your own, their sources: a CSV (a header, then a line an image, its file's name first) or .npy."""
 
     def __call__(self) -> None:
         options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)

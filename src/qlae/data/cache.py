@@ -13,6 +13,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from .dataset import ORIGINS, SourceDataset
 FORMAT = 1
 PARTIAL = ".partial"
 FILE_NAMES = "files.json"
+KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-[0-9]+-[0-9a-f]{{12}}")  # see `entry_key`
 
 #: Fill `images` from job `first_job` on, calling ``job_done(jobs done, jobs in all)`` after each, in order.
 Fill = Callable[[NDArray[np.uint8], int, Callable[[int, int], None]], None]
@@ -49,13 +51,23 @@ class Entry:
     whole: bool
     num_bytes: int
 
+    @property
+    def name(self) -> str:
+        """Of the data set."""
+        return self.key.rsplit("-", 3)[0]
+
+    @property
+    def resolution(self) -> int:
+        """Of its images."""
+        return int(self.key.rsplit("-", 3)[2])
+
 
 def entries() -> list[Entry]:
-    """All entries, also those not yet whole, by name."""
+    """All entries, also those not yet whole, by name. Whatever else lies in the folder is none of ours."""
     folder = cache_folder()
     found = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if path.is_dir() and not path.is_symlink():
+        if KEY.fullmatch(path.name.removesuffix(PARTIAL)) and path.is_dir() and not path.is_symlink():
             whole = (path / "info.json").is_file() and not path.name.endswith(PARTIAL)
             num_bytes = sum(f.stat().st_size for f in path.iterdir() if f.is_file())
             found.append(Entry(path.name.removesuffix(PARTIAL), path, whole, num_bytes))
@@ -66,11 +78,20 @@ def clear(name: str | None = None) -> int:
     """Remove the entries of a data set (of all by default); returns the bytes freed."""
     freed = 0
     for entry in entries():
-        if name is None or entry.key == name or entry.key.startswith(f"{name}-"):
+        if name is None or name == entry.key or entry.name in (name, own_name(name)):
             with _only_builder(entry.key):
                 freed += entry.num_bytes
                 shutil.rmtree(entry.path)
     return freed
+
+
+def own_name(text: str) -> str:
+    """What images of one's own are kept as when they are called so: a name that any disk takes.
+
+    >>> own_name("my cats & dogs"), own_name("été-2024")
+    ('my_cats_dogs', 'été-2024')
+    """
+    return re.sub(r"[^\w.-]+", "_", text).strip("._-") or "images"
 
 
 def entry_key(description: Mapping[str, Any]) -> str:
@@ -94,12 +115,18 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
 
 
 def named(name: str, resolution: int) -> SourceDataset | None:
-    """Images of one's own that were kept under a name, opened; ``None`` if there are none, an error if several."""
-    found = [
-        entry
-        for entry in entries()
-        if entry.whole and entry.key.rpartition("-")[0] in (f"{name}-{origin}-{resolution}" for origin in ORIGINS)
-    ]
+    """Images of one's own that were kept under a name, opened; ``None`` if there are none.
+
+    An error if there are several, or only at other resolutions.
+    """
+    kept = [entry for entry in entries() if entry.whole and entry.name == own_name(name)]
+    found = [entry for entry in kept if entry.resolution == resolution]
+    if kept and not found:
+        sizes = sorted({entry.resolution for entry in kept})
+        raise ValueError(
+            f"{name} is kept at {' and '.join(f'{size}×{size}' for size in sizes)} pixels, not at {resolution}×"
+            f"{resolution}: choose resolution {' or '.join(map(str, sizes))}, or prepare it again from its files"
+        )
     if len(found) > 1:
         raise ValueError(
             f"{name} was prepared {len(found)} times from different files ({', '.join(e.key for e in found)}); "

@@ -51,7 +51,8 @@ def load_data(
         sources: names of the sources that shall vary (all by default). Images are in row-major order of these, in the
             order of the data set. Every other source stays at the middle of its range, level ``size // 2``.
         fixed: levels for sources that shall not vary, where the middle is not wanted.
-        num_images: draw so many images at random instead of all combinations once.
+        num_images: draw so many images at random instead of all combinations once; 100,000 by default if any source is
+            continuous or correlated.
         continuous: ``True`` or names of sources that shall take any value in their range; `sources` are then floats.
         correlated: pairs of sources and the correlation wanted between them, such as ``{("scale", "shape"): 0.5}``.
         noise: standard deviation of Gaussian noise on the pixels, as a share of the range from black to white.

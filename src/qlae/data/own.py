@@ -8,7 +8,6 @@ levels 0, 1, 2 … in sorted order.
 from __future__ import annotations
 
 import hashlib
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .cache import own_name
 from .dataset import ORIGINS, Progress, numbered_names
 from .files import BATCH, fingerprint, png_batches
 from .folders import Files, open_files
@@ -56,7 +56,7 @@ def read_own(
         raise ValueError(f"sources come as a .csv (a line an image) or an .npy of shape (n, n_s), got {sources}")
     whole = place.resolve()
     called = name or (whole.name if whole.is_dir() else whole.name.partition(".")[0])
-    called = re.sub(r"[^A-Za-z0-9._]+", "_", called).strip("._") or "images"
+    called = own_name(called)
     if called in SOURCES:  # by that name, the published files would be looked for in it later
         called = f"own_{called}"
     if place.suffix in (".npz", ".npy") and place.is_file():

@@ -128,7 +128,7 @@ def infomec(
     """
     chosen = find_protocol(protocol)
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked)
+    varying = leave_out_constant(checked, but_for="InfoM" if chosen.counts_constant_sources else "")
     _warn_of_ties(given)
     nats = estimate(checked, given, k=chosen.k, seed=seed)
     matrix = normalise(np.maximum(nats, 0.0), checked, given)

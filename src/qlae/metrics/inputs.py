@@ -166,8 +166,13 @@ def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
     return values, "codes"
 
 
-def leave_out_constant(sources: Sources) -> Bools:
-    """The mask of sources that vary; warns of those that do not, raises if none does."""
+def leave_out_constant(sources: Sources, *, but_for: str = "") -> Bools:
+    """The mask of sources that vary; warns of those that do not, raises if none does.
+
+    Args:
+        sources: checked.
+        but_for: the score that counts constant ones all the same.
+    """
     varying = sources.varying
     if not varying.any():
         raise ValueError(
@@ -175,9 +180,9 @@ def leave_out_constant(sources: Sources) -> Bools:
         )
     if not varying.all():
         constant = ", ".join(str(i) for i in np.flatnonzero(~varying))
-        warnings.warn(
-            f"constant sources are left out of the scores (their NMI is 0): columns {constant}.", stacklevel=3
-        )
+        exception = f", but for {but_for}, by this protocol" if but_for else ""
+        told = f"constant sources are left out of the scores{exception} (their NMI is 0): columns {constant}."
+        warnings.warn(told, stacklevel=3)
     return varying
 
 

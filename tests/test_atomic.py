@@ -1,0 +1,54 @@
+"""Files written whole, also by two at once and on a full disk."""
+
+import errno
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from qlae.atomic import write_bytes, write_npz, write_whole
+
+
+def write_often(path, number, times):
+    for _ in range(times):
+        write_npz(path, numbers=np.full(2_000, number))
+
+
+def test_two_writers_of_one_file_leave_one_or_the_other(tmp_path):
+    path = tmp_path / "sample.npz"
+    write_often(path, 0, 1)
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=write_often, args=(path, number, 100)) for number in (1, 2)]
+    for writer in writers:
+        writer.start()
+    read = 0
+    while any(writer.is_alive() for writer in writers):
+        with np.load(path, allow_pickle=False) as arrays:
+            assert len(set(arrays["numbers"].tolist())) == 1
+        read += 1
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert read > 10
+    assert [p.name for p in tmp_path.iterdir()] == ["sample.npz"]
+
+
+def test_what_fails_leaves_the_old_file_and_names_it(tmp_path):
+    path = tmp_path / "old.txt"
+    write_bytes(path, b"old")
+
+    def fail(file):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"No space left on device: '.*old.txt'"):
+        write_whole(path, fail)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_writer_left_is_overwritten(tmp_path):
+    (tmp_path / "x.txt.tmp").write_bytes(b"a long beginning of something")
+    write_bytes(tmp_path / "x.txt", b"new")
+    assert (tmp_path / "x.txt").read_bytes() == b"new"
+    assert [p.name for p in tmp_path.iterdir()] == ["x.txt"]
