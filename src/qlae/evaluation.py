@@ -31,6 +31,7 @@ from .sample import (
     Arrays,
     check_scoring,
     draw_sample,
+    known_kinds,
     metrics_of,
     score_sample,
     score_weights,
@@ -97,6 +98,7 @@ def evaluate_run(
             if weights == "averaged":
                 pictures = make_pictures(model, images, found)
         arrays |= {prefix + name: array for name, array in found.items()}
+    how["source_kinds"] = known_kinds(data.describe())
     scores, warned = score_sample(arrays, metrics=asked.metrics, bootstrap=bootstrap, show=show, **how)
     if asked.also:
         rest, _ = score_sample(arrays, metrics=asked.also, show=show, **how)
@@ -153,13 +155,13 @@ def scorer(
 ) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:
     """What scores the averaged weights of a checkpoint on the evaluation sample, while the run still trains."""
     sample, images = _drawn(data, NUM_SAMPLES, device)
-    sources = data.sources[sample]
+    sources, kinds = data.sources[sample], known_kinds(data.describe())
 
     def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
         with torch.random.fork_rng(devices=[]), _without_tuning():  # a network of the caller's may draw from torch's
             model = model_from(run, saved, weights="averaged", networks=networks, device=device)
             found = encode_sample(model, images, task="scoring", show=False)
-        scores = score_weights(sources, found, show=False)
+        scores = score_weights(sources, found, source_kinds=kinds, show=False)
         return {name: scores[name] for name in WATCHED if name in scores}
 
     return score_saved

@@ -8,7 +8,7 @@ begin with ``raw_``.
 import os
 import platform
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,9 +49,10 @@ def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infom
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            checked = check_sources(sources)
+            kinds = known_kinds(data.describe())
+            checked = check_sources(sources, kinds=kinds)
             leave_out_constant(checked)
-            nmi(sources, np.random.default_rng(0).normal(size=(len(sources), 1)))
+            nmi(sources, np.random.default_rng(0).normal(size=(len(sources), 1)), source_kinds=kinds)
             allowed_names(_names(metrics), checked)
     except ValueError as error:
         raise ValueError(
@@ -87,7 +88,8 @@ def rescore_run(
     check_scoring(protocol, metrics, bootstrap, jobs)
     arrays = run.arrays(run.sample_path)
     _require_together(run, results, arrays)
-    scores, warned = score_sample(arrays, protocol=protocol, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show)
+    how: dict[str, Any] = {"protocol": protocol, "jobs": jobs, "source_kinds": known_kinds(results["data"])}
+    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **how)
     kept = (*OTHERS, "psnr") + (RESAMPLED if protocol == results["protocol"] else ())
     scores = {
         weights: {name: results[weights][name] for name in kept if name in results[weights]} | told
@@ -96,6 +98,14 @@ def rescore_run(
     results |= {"protocol": protocol, **scores, "warnings": warned, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
+
+
+def known_kinds(described: Mapping[str, Any]) -> str | list[str]:
+    """Which sources are continuous, where the description of the data knows; else their values must tell."""
+    if "drawn" not in described:
+        return "auto"
+    smooth = described["drawn"]["continuous"]
+    return ["continuous" if name in smooth else "discrete" for name in described["source_names"]]
 
 
 def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
@@ -132,6 +142,7 @@ def score_weights(
     *,
     protocol: str = "paper",
     metrics: str | Sequence[str] = ("infomec",),
+    source_kinds: str | Sequence[str] = "auto",
     bootstrap: int = 0,
     jobs: int = 1,
     show: bool = True,
@@ -151,7 +162,8 @@ def score_weights(
         warnings.warn(f"the data have no sources, so there is no {others}; images alone give the PSNR", stacklevel=2)
     if sources.shape[1]:
         latents, kind = scored_form(found.get("latents"), found.get("codes"))
-        options: dict[str, Any] = {"latent_kind": kind, "metrics": names, "protocol": protocol}
+        kinds = {"source_kinds": source_kinds, "latent_kind": kind}
+        options: dict[str, Any] = {"metrics": names, "protocol": protocol, **kinds}
         total = len(names) + bootstrap
         parts = iter(range(total + 1))
         with progress_bar("scoring", total, show=show and total > 1) as report:

@@ -61,6 +61,31 @@ def test_correlated_grid_levels():
     assert data.describe()["drawn"]["correlated"] == [["horizontal", "vertical", 0.8]]
 
 
+@pytest.mark.parametrize(
+    ("pair", "wanted"),
+    [
+        (("size", "camera height"), 0.5),
+        (("size", "background color"), -0.3),
+        (("size", "horizontal"), 0.85),
+        (("object color", "shape"), 0.7),
+        (("camera height", "background color"), -1.0),
+    ],
+)
+@pytest.mark.parametrize("continuous", [False, True])
+def test_few_levels_are_correlated_as_wanted_too(pair, wanted, continuous):
+    if continuous and abs(wanted) > 0.8:
+        continuous = False
+    levels = draw_levels("mpi3d", list(pair), 100_000, continuous=continuous, correlated={pair: wanted}, seed=1)
+    assert np.corrcoef(levels.T)[0, 1] == pytest.approx(wanted, abs=0.01)
+
+
+def test_what_levels_cannot_do_is_told():
+    with pytest.raises(
+        ValueError, match=r"'size' and 'camera height' can be correlated from -0.82 to 0.82, by the num"
+    ):
+        load_data("mpi3d", num_images=10, correlated={("size", "camera height"): 0.99})
+
+
 def test_the_seed_decides():
     draw = lambda seed: load_data("falcor3d", num_images=30, continuous=True, seed=seed).sources  # noqa: E731
     assert np.array_equal(draw(1), draw(1))

@@ -79,6 +79,45 @@ def test_the_scale_of_latents_does_not_matter_to_sap() -> None:
     assert sap(values * 1e-9, values * 1e-9).score == pytest.approx(sap(values, values).score, abs=1e-9)
 
 
+@pytest.mark.parametrize("protocol", ["paper", "disentanglement_lib"])
+def test_no_scale_or_offset_is_too_far_off(protocol) -> None:
+    rng = np.random.default_rng(0)
+    sources = rng.integers(0, [4, 3], size=(400, 2))
+    smooth = rng.uniform(size=(400, 2))
+
+    def scores(sources: np.ndarray, latents: np.ndarray) -> list[float]:
+        trees = dci(sources, latents, protocol=protocol, **({"num_trees": 5} if protocol == "paper" else {}))
+        found = [*triple(sources, latents), trees.d, trees.i, mcc(sources, latents).score]
+        return [*found, explicitness(sources, latents).score] if sources.dtype.kind == "i" else found
+
+    for s in (sources, smooth):
+        latents = s + 0.3 * rng.normal(size=s.shape)
+        expected = scores(s, latents)
+        for moved in (latents * 2.0**-40, latents * 2.0**-900, latents * 2.0**80, latents + 2.0**30):
+            np.testing.assert_allclose(scores(s, moved), expected, atol=1e-5)
+        np.testing.assert_allclose(scores(s, latents * [1e-3, 1])[3:], expected[3:], atol=1e-5)
+        if s is smooth:
+            for moved in (s * 2.0**-40, s * 2.0**-900, s + 2.0**30):
+                np.testing.assert_allclose(scores(moved, latents), expected, atol=1e-5)
+
+
+def test_codes_that_no_float_tells_apart_count_as_labels() -> None:
+    rng = np.random.default_rng(0)
+    names = 2**62 + np.arange(5)
+    index = rng.integers(0, 5, size=(300, 2))
+    assert sap(index, names[index]).score == sap(index, index).score
+    assert dci(names[index], names[index], num_trees=5).d == dci(index, index, num_trees=5).d
+    assert mcc(names[index], index).score == pytest.approx(1.0)
+
+
+def test_booleans_may_be_said_to_be_continuous() -> None:
+    rng = np.random.default_rng(0)
+    sources = rng.random((200, 2)) < 0.5
+    latents = sources + rng.normal(size=(200, 2))
+    numbers = infomec(sources.astype(float), latents, source_kinds="continuous")
+    assert infomec(sources, latents, source_kinds="continuous").infoe == numbers.infoe
+
+
 def test_a_monotone_map_moves_nmi_by_little() -> None:
     rng = np.random.default_rng(0)
     sources = rng.integers(0, 5, size=(4000, 2))

@@ -77,6 +77,21 @@ def test_a_curve_ends_in_the_whole_and_is_seeded(rng):
     assert by_sample_size(sources, sources, whole, metrics=["infomec"], protocol="paper") == curve
 
 
+def test_a_curve_takes_kinds_from_the_whole_and_leaves_out_what_has_no_score(rng):
+    sources = np.column_stack([rng.integers(0, 40, 2000) / 10, rng.uniform(size=2000)])  # levels as floats
+    latents = sources + 0.1 * rng.normal(size=(2000, 2))
+    said = by_sample_size(
+        sources, latents, {"infoe": 1.0}, metrics=["infomec"], protocol="paper", source_kinds=["discrete", "continuous"]
+    )
+    assert by_sample_size(sources, latents, {"infoe": 1.0}, metrics=["infomec"], protocol="paper") == said
+    rare = np.zeros((2000, 1), np.int64)
+    rare[:12] = 1
+    curve = by_sample_size(rare, latents, {"infom": 1.0}, metrics=["infomec"], protocol="paper")
+    counts = [len(values) for values in curve["scores"]["infom"]]
+    assert counts[0] < 5
+    assert counts[-2:] == [5, 1]
+
+
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution(rng):
     values = rng.normal(30.0, 2.0, 4000)
     low, high = mean_interval(values, 2000)

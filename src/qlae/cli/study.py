@@ -1,5 +1,6 @@
 """The verb over studies: run one, go on with one, or look at one."""
 
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +85,10 @@ class Study:
             with shown(folder, plan, engine, show=not self.quiet) as show:
                 index = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
         except KeyboardInterrupt as stop:
-            told = f"\nqlae: stopped; {out} is saved. To go on, give the same command again, or qlae study {out}"
-            print(told, file=sys.stderr)
+            again = f"qlae study {shlex.quote(str(out))}"
+            print(
+                f"\nqlae: stopped; {out} is saved. To go on, give the same command again, or {again}", file=sys.stderr
+            )
             raise stop
         failed = {name: entry for name, entry in index.runs.items() if entry.state == "failed"}
         for name, entry in failed.items():

@@ -36,14 +36,16 @@ def draw_levels(
         varying: its sources that vary.
         num_images: how many.
         continuous: all sources, or those named, take any value in their range (but a category never does).
-        correlated: pairs of sources and the correlation, from −1 to 1, of the uniform variables behind them.
+        correlated: pairs of sources and the correlation of their levels, from −1 to 1; sources with few levels, or with
+            different numbers of them, cannot reach either end.
         seed: the same seed gives the same levels.
     """
     if isinstance(num_images, bool) or not isinstance(num_images, int) or num_images < 1:
         raise ValueError(f"num_images must be a positive integer, got {num_images!r}")
     smooth = smooth_sources(name, varying, continuous)
     normal = np.random.default_rng(seed).standard_normal((num_images, len(varying)))
-    uniform = _normal_cdf(normal @ _mixing(varying, correlated or {}).T)
+    steps = [None if source in smooth else SOURCES[name][source] for source in varying]
+    uniform = _normal_cdf(normal @ _mixing(varying, steps, correlated or {}).T)
     levels = np.empty_like(uniform)
     for column, source in enumerate(varying):
         size = SOURCES[name][source]
@@ -70,8 +72,16 @@ def smooth_sources(name: str, varying: Sequence[str], continuous: bool | Sequenc
     return list(continuous)
 
 
-def _mixing(varying: Sequence[str], correlated: Mapping[tuple[str, str], float]) -> NDArray[np.float64]:
-    """A matrix that turns independent normal variables into ones whose uniform images are correlated as wanted."""
+def _mixing(
+    varying: Sequence[str], steps: Sequence[int | None], correlated: Mapping[tuple[str, str], float]
+) -> NDArray[np.float64]:
+    """A matrix that turns independent normal variables into ones whose levels are correlated as wanted.
+
+    Args:
+        varying: names.
+        steps: how many levels each takes; ``None`` for any value in its range.
+        correlated: pairs of names, and what is wanted.
+    """
     correlation = np.eye(len(varying))
     for pair, wanted in correlated.items():
         if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1]:
@@ -81,13 +91,47 @@ def _mixing(varying: Sequence[str], correlated: Mapping[tuple[str, str], float])
         if isinstance(wanted, bool) or not isinstance(wanted, int | float | np.number) or not -1 <= wanted <= 1:
             raise ValueError(f"the correlation of {pair[0]!r} and {pair[1]!r} must be from -1 to 1, got {wanted!r}")
         i, j = (list(varying).index(require_known(s, varying, "source that varies")) for s in pair)
-        # Two normal variables with correlation 2 sin(π r / 6) give uniform ones with correlation r.
-        correlation[i, j] = correlation[j, i] = 2 * math.sin(math.pi * wanted / 6)
+        try:
+            correlation[i, j] = correlation[j, i] = _behind(float(wanted), steps[i], steps[j])
+        except ValueError as error:
+            raise ValueError(f"{pair[0]!r} and {pair[1]!r} {error}") from None
     values, vectors = np.linalg.eigh(correlation)
     if values.min() < -1e-9:
         raise ValueError(f"no sources can be correlated like {dict(correlated)!r} at the same time: lower some of them")
     mixing: NDArray[np.float64] = vectors * np.sqrt(values.clip(0))
     return mixing
+
+
+def _behind(wanted: float, first: int | None, second: int | None) -> float:
+    """The correlation of two normal variables whose levels, so many of each, are correlated as wanted."""
+    if first is None and second is None:
+        return 2 * math.sin(math.pi * wanted / 6)  # of uniform variables it is known
+    from scipy.optimize import brentq
+
+    most = _of_levels(1.0, first, second)  # and least is the negative of it
+    if abs(wanted) > most + 5e-4:
+        raise ValueError(
+            f"can be correlated from {-most:.2f} to {most:.2f}, by the numbers of their levels; got {wanted}"
+        )
+    if abs(wanted) >= most:
+        return math.copysign(1.0, wanted)
+    return float(brentq(lambda normal: _of_levels(normal, first, second) - wanted, -1, 1, xtol=1e-6))
+
+
+def _of_levels(normal: float, first: int | None, second: int | None) -> float:
+    """The correlation of levels behind which two normal variables are correlated so."""
+    from scipy.special import ndtr, ndtri
+
+    share = (np.arange(4096) + 0.5) / 4096  # equal parts of the first variable
+    z = ndtri(share)
+    levels = share if first is None else np.floor(share * first)
+    if second is None:
+        expected, spread = ndtr(normal * z / math.sqrt(2 - normal**2)), math.sqrt(1 / 12)
+    else:
+        between = ndtri(np.arange(1, second) / second)[:, None]  # where the second goes from one level to the next
+        rest = max(math.sqrt(1 - normal**2), 1e-9)
+        expected, spread = ndtr((normal * z - between) / rest).sum(axis=0), math.sqrt((second**2 - 1) / 12)
+    return float(np.cov(levels, expected, bias=True)[0, 1] / (levels.std() * spread))
 
 
 def _normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -27,7 +27,16 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 from sklearn.model_selection import train_test_split
 
 from qlae.metrics.forest import forest_by_depth
-from qlae.metrics.inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, whole_number
+from qlae.metrics.inputs import (
+    Floats,
+    Ints,
+    Latents,
+    Sources,
+    check_pair,
+    leave_out_constant,
+    plain_columns,
+    whole_number,
+)
 
 DEPTHS = tuple(range(1, 17))
 
@@ -132,15 +141,15 @@ def dci(
     if not (max_features in (None, "sqrt", "log2") or (isinstance(max_features, int | float) and max_features > 0)):
         raise ValueError(f"max_features is {max_features!r}; give 'sqrt', 'log2', None, or a number above 0.")
     train, test = _split(checked.num_samples, protocol, seed)
-    num_sources = checked.num_sources
+    num_sources, values = checked.num_sources, plain_columns(given.values)
     curve, importance = np.zeros((num_sources, len(tried))), np.zeros((num_sources, given.num_latents))
     chosen = np.zeros(num_sources, dtype=np.int64)
     for i in np.flatnonzero(varying).tolist():
-        target: Any = checked.labels[:, i] if checked.discrete[i] else checked.values[:, i]
+        target: Any = checked.labels[:, i] if checked.discrete[i] else plain_columns(checked.values[:, i])
         grown = forest_by_depth(
-            given.values[train],
+            values[train],
             target[train],
-            given.values[test],
+            values[test],
             target[test],
             depths=tried,
             classify=checked.discrete[i],
@@ -156,7 +165,7 @@ def dci(
 
 
 def _boosted(sources: Sources, latents: Latents, index: list[int], seed: int) -> DCI:
-    cut = _train_size(sources.num_samples)
+    cut, values = _train_size(sources.num_samples), plain_columns(latents.values)
     importance = np.zeros((sources.num_sources, latents.num_latents))
     train_score, test_score = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
     for i in index:
@@ -168,11 +177,11 @@ def _boosted(sources: Sources, latents: Latents, index: list[int], seed: int) ->
                     f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."
                 )
         else:
-            target, model = sources.values[:, i], GradientBoostingRegressor(random_state=seed)
-        model.fit(latents.values[:cut], target[:cut])
+            target, model = plain_columns(sources.values[:, i]), GradientBoostingRegressor(random_state=seed)
+        model.fit(values[:cut], target[:cut])
         importance[i] = np.abs(model.feature_importances_)
-        train_score[i] = max(0.0, model.score(latents.values[:cut], target[:cut]))
-        test_score[i] = max(0.0, model.score(latents.values[cut:], target[cut:]))
+        train_score[i] = max(0.0, model.score(values[:cut], target[:cut]))
+        test_score[i] = max(0.0, model.score(values[cut:], target[cut:]))
     varying = sources.varying
     return _result(importance, test_score, train_score, None, (), None, "disentanglement_lib", sources, seed, varying)
 

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from qlae.metrics.discrete import entropy
-from qlae.metrics.inputs import Floats, Ints, Latents, Sources
+from qlae.metrics.inputs import Floats, Ints, Latents, Sources, plain_columns
 from qlae.metrics.logistic import fit_continuous, whiten
 from qlae.metrics.logistic_codes import fit_codes
 from qlae.metrics.protocols import Protocol
@@ -40,7 +40,7 @@ def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Proto
     for i in np.flatnonzero(sources.varying).tolist():
         if not sources.discrete[i]:
             design = _design(latents, how) if design is None else design
-            result[i] = _r_squared(design, sources.values[:, i])
+            result[i] = _r_squared(design, plain_columns(sources.values[:, i]))
         elif protocol.solver == "converged":
             if features is None and not (how == "one-hot" and latents.discrete):
                 features = whiten(latents.values)
@@ -76,9 +76,10 @@ def _design(latents: Latents, how: Input) -> Floats:
         design = np.zeros((latents.codes.shape[0], offsets[-1]))
         design[np.arange(latents.codes.shape[0])[:, None], offsets[:-1] + latents.codes] = 1.0
         return design
-    centred = latents.values - latents.values.mean(axis=0)
+    values = plain_columns(latents.values)
+    centred = values - values.mean(axis=0)
     spread = centred.std(axis=0)
-    constant = np.ptp(latents.values, axis=0) == 0
+    constant = np.ptp(values, axis=0) == 0
     return np.asarray(np.where(constant, 0.0, centred / np.where(spread > 0, spread, 1.0)))
 
 

@@ -25,6 +25,9 @@ Bools = NDArray[np.bool_]
 
 MAX_FLOAT_LEVELS = 256
 MIN_FLOAT_REPEATS = 4
+EXACT = 2**53  # up to which a float holds every integer
+FAR = 2.0**10  # ranges, beyond which an offset is in the way
+PLAIN = 6  # powers of two by which a range may differ from 1
 LARGEST = 1e30  # of a float, so that sums of squares stay finite and solvers come to an end
 MANY_HELD_OUT = 10  # rows, in which a source that varies hardly has one value only by chance
 
@@ -120,7 +123,7 @@ def check_sources(sources: Any, *, kinds: str | Sequence[str] = "auto") -> Sourc
         discrete.append(_is_discrete(column) if word == "auto" else word == "discrete")
     values = np.empty((columns[0].shape[0], len(columns)))
     for i, column in enumerate(columns):
-        values[:, i] = _factorise(column)[0] if column.dtype.kind == "U" else column
+        values[:, i] = _numbers(column) if discrete[i] else column
     return _sources_from_columns(columns, values, tuple(discrete))
 
 
@@ -139,11 +142,10 @@ def check_latents(latents: Any, *, kind: str = "auto") -> Latents:
             f"latents mix {sum(integer)} integer columns (codes) with {len(integer) - sum(integer)} float columns "
             "(continuous): score them apart, or say latent_kind='codes' or 'continuous'."
         )
-    values = np.column_stack([column.astype(np.float64) for column in columns])
     if kind == "continuous" or (kind == "auto" and not all(integer)):
-        return Latents(values, None, ())
+        return Latents(np.column_stack([column.astype(np.float64) for column in columns]), None, ())
     codes, sizes = _factorise_columns(columns)
-    return Latents(values, codes, sizes)
+    return Latents(np.column_stack([_numbers(column) for column in columns]), codes, sizes)
 
 
 def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
@@ -164,6 +166,23 @@ def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
         _, first, index = np.unique(indices[:, j], return_index=True, return_inverse=True)
         values[:, j] = numbers[first, j][index]
     return values, "codes"
+
+
+def plain_columns(values: Floats) -> Floats:
+    """Columns of (n, m) or (n,) free of offsets and scales that arithmetic trips over; most are so already, and stay.
+
+    An offset of very many ranges is taken away, and a range far from 1 is brought there by a power of two, so that
+    nothing is rounded. For squares that underflow, jitter in units of the mean, thresholds that know no units (trees
+    take features less than 1e-7 apart for equal), and single precision.
+
+    >>> plain_columns(np.array([[0.0, 3.0], [2.0**-300, 7.0]])).tolist()
+    [[0.0, 3.0], [0.5, 7.0]]
+    """
+    spread = np.ptp(values, axis=0)
+    middle = (values.min(axis=0) + values.max(axis=0)) / 2
+    exponent = np.frexp(spread)[1]
+    near = values - np.where(np.abs(middle) > FAR * spread, middle, 0.0)
+    return np.asarray(np.ldexp(near, np.where(np.abs(exponent) > PLAIN, -exponent, 0)))
 
 
 def leave_out_constant(sources: Sources, *, but_for: str = "") -> Bools:
@@ -280,6 +299,12 @@ def _is_discrete(column: NDArray[Any]) -> bool:
     return bool(levels <= MAX_FLOAT_LEVELS and levels * MIN_FLOAT_REPEATS <= max(column.size, MIN_FLOAT_REPEATS))
 
 
+def _numbers(column: NDArray[Any]) -> Floats:
+    """Classes as numbers: those that they are, or the labels of strings and of integers that no float tells apart."""
+    beyond = column.dtype.kind in "iu" and (int(column.max()) > EXACT or int(column.min()) < -EXACT)
+    return (_factorise(column)[0] if beyond or column.dtype.kind == "U" else column).astype(np.float64)
+
+
 def _factorise(column: NDArray[Any]) -> tuple[Ints, int]:
     """Labels 0 … size − 1 in the order of the values, and size."""
     if column.dtype.kind in "iu" and column.size:
@@ -311,6 +336,6 @@ def _sources_from_columns(columns: Sequence[NDArray[Any]], values: Floats, discr
     for i, column in enumerate(columns):
         if discrete[i]:
             labels[:, i], sizes[i] = _factorise(column)
-        elif np.ptp(column) == 0:
+        elif np.ptp(values[:, i]) == 0:
             sizes[i] = 1  # constant: neither kind, and left out
     return Sources(labels, values, tuple(sizes), discrete)

@@ -26,14 +26,14 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma
 from sklearn.preprocessing import scale
 
-from qlae.metrics.inputs import Floats, Ints
+from qlae.metrics.inputs import Floats, Ints, plain_columns
 
 JITTER = 1e-10
 
 
 def rescale_and_jitter(values: Floats, random: np.random.RandomState) -> Floats:
     """Columns in units of their standard deviation, plus noise that breaks ties."""
-    scaled = np.asarray(scale(values, with_mean=False), dtype=np.float64)
+    scaled = np.asarray(scale(plain_columns(values), with_mean=False), dtype=np.float64)
     means = np.maximum(1, np.mean(np.abs(scaled), axis=0))
     scaled += JITTER * means * random.standard_normal(size=scaled.shape)
     return scaled

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from qlae.metrics.inputs import Floats, Ints
+from qlae.metrics.inputs import Floats, Ints, plain_columns
 from qlae.metrics.newton import EASY, Fit, Reals, Solve, minimise, working_type
 
 _BLOCK = 512  # rows of the Hessian's sum taken at a time
@@ -151,6 +151,7 @@ def full_solver(
 
 def whiten(latents: Floats) -> Floats:
     """Centred latents rotated to unit covariance, without directions that have no variance; a column of ones last."""
+    latents = plain_columns(latents)
     centred = latents - latents.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
     moving = spread > 1e-12 * np.maximum(1.0, np.abs(latents).max(axis=0))

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from qlae.metrics.inputs import Floats, check_pair, leave_out_constant
+from qlae.metrics.inputs import Floats, check_pair, leave_out_constant, plain_columns
 from qlae.metrics.result import Score
 
 
@@ -62,6 +62,7 @@ def mcc(
 
 def _unit(values: Floats) -> Floats:
     """Columns centred and scaled to length 1; constant columns become 0."""
+    values = plain_columns(values)
     centred = values - values.mean(axis=0)
     centred[:, np.ptp(values, axis=0) == 0] = 0.0
     length = np.linalg.norm(centred, axis=0)

@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 from qlae.metrics.binning import equal_width_columns
 from qlae.metrics.discrete import discrete_mutual_information
-from qlae.metrics.inputs import Bools, Floats, Sources, check_pair, leave_out_constant, warn_of_order
+from qlae.metrics.inputs import Bools, Floats, Sources, check_pair, leave_out_constant, plain_columns, warn_of_order
 from qlae.metrics.mig import binned_labels
 from qlae.metrics.result import Score
 
@@ -108,7 +108,7 @@ def explicitness(
     if held_out:
         warn_of_order(checked, test_rows)
     moving = np.ptp(given.values[fit_rows], axis=0) > 0
-    X = given.values[:, moving]
+    X = plain_columns(given.values[:, moving])
     if moving.any():
         X = (X - X[fit_rows].mean(axis=0)) / X[fit_rows].std(axis=0)
     train, test = np.full(checked.num_sources, 0.5), np.full(checked.num_sources, 0.5)

@@ -1,6 +1,7 @@
 """A study in the terminal: a table of what is done, running, failed and to come, alive or once."""
 
 import contextlib
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ def status(folder: StudyFolder) -> RenderableType:
     parts.append(summary(index, max(1, len(running)) if driven else None, plan))
     states = {entry.state for entry in index.runs.values()}
     if not driven and "waiting" in states:
-        parts.append(Text(f"Nobody is running it now. To go on: qlae study {folder.path}"))
+        parts.append(Text(f"Nobody is running it now. To go on: qlae study {shlex.quote(str(folder.path))}"))
     if not driven and "failed" in states:
         parts.append(Text(f"To try failed runs again: qlae study {folder.path} --retry-failed"))
     return Group(*parts)
