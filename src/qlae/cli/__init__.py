@@ -51,7 +51,7 @@ def _run(arguments: list[str]) -> int:
         command = tyro.cli(
             Command,
             prog="qlae",
-            description="Disentangled representation learning by latent quantization.",
+            description=f"Disentangled representation learning by latent quantization. Version {__version__}.",
             args=arguments,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
         )
