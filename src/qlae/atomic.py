@@ -4,6 +4,7 @@ Whoever opens a file of a run directory sees the old content or the new, never a
 """
 
 import contextlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+TURNS = 1000  # to wait for; more are no sign of other writers, but of a disk that does not know a file again
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -38,10 +41,10 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[BinaryIO]:
     """A file, empty, for one writer: another process that wants to write it waits until it is gone or renamed."""
-    while True:
+    for turn in itertools.count(1):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
             _lock(file)
-            if _is_at(file, path):
+            if _is_at(file, path) or turn == TURNS:
                 file.truncate()
                 yield file
                 return
