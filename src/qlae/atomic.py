@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .locks import wait_for_lock
+
 TURNS = 1000  # to wait for; more are no sign of other writers, but of a disk that does not know a file again
 
 
@@ -43,20 +45,11 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
     """A file, empty, for one writer: another process that wants to write it waits until it is gone or renamed."""
     for turn in itertools.count(1):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
-            _lock(file)
+            wait_for_lock(file)
             if _is_at(file, path) or turn == TURNS:
                 file.truncate()
                 yield file
                 return
-
-
-def _lock(file: BinaryIO) -> None:
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)  # let go when the file is closed, also by a process that is killed
-    except (ImportError, OSError):  # no locks of this kind on this system, or on this disk
-        pass
 
 
 def _is_at(file: BinaryIO, path: Path) -> bool:

@@ -98,7 +98,8 @@ def evaluate_run(
             if weights == "averaged":
                 pictures = make_pictures(model, images, found)
         arrays |= {prefix + name: array for name, array in found.items()}
-    how["source_kinds"] = known_kinds(data.describe())
+    described = data.describe()
+    how["source_kinds"] = known_kinds(described)
     scores, warned = score_sample(arrays, metrics=asked.metrics, bootstrap=bootstrap, show=show, **how)
     if asked.also:
         rest, _ = score_sample(arrays, metrics=asked.also, show=show, **how)
@@ -106,7 +107,7 @@ def evaluate_run(
 
     results = {
         "model": config.model,
-        "data": data.describe(),
+        "data": described,
         "protocol": asked.protocol,
         "seed": config.seed,
         "steps": saved.state["step"],

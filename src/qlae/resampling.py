@@ -52,8 +52,7 @@ def by_sample_size(
     sizes = [size for size in (int(share * count) for share in SHARES) if size >= LEAST]
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     found: dict[str, list[list[float]]] = {name: [[] for _ in sizes] for name in whole}
-    discrete = check_sources(sources, kinds=source_kinds).discrete  # of the whole: in a part, few values repeat
-    kinds = ["discrete" if each else "continuous" for each in discrete]
+    kinds = check_sources(sources, kinds=source_kinds).kinds  # of the whole: in a part, few values repeat
     options = {"protocol": protocol, "source_kinds": kinds, "latent_kind": latent_kind}
     jobs = (delayed(_part)(sources, latents, size, seed, metrics, options) for size, seed in draws)
     made = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)

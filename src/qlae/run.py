@@ -10,13 +10,16 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .atomic import write_bytes, write_json
 from .config import RunConfig
+from .locks import try_lock
+
+LOCK = ".lock"
 
 
 class Run:
@@ -158,7 +161,7 @@ class Run:
         """Hold the run against a second trainer; the system lets go of it however the process ends."""
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / LOCK, "a+") as file:
-            if not _try_lock(file):
+            if not try_lock(file):
                 file.seek(0)
                 raise ValueError(
                     f"{self.path} is being trained by another process ({file.read().strip() or 'unknown'}); "
@@ -171,18 +174,3 @@ class Run:
                 yield
             finally:
                 file.truncate(0)
-
-
-LOCK = ".lock"
-
-
-def _try_lock(file: IO[str]) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no flock; runs there are not guarded
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -8,6 +8,7 @@ import zipfile
 import h5py
 import numpy as np
 import pytest
+from array_files import object_array
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -241,9 +242,7 @@ def test_incomplete_png_sets(tmp_path, kind, change, message):
 
 def test_pickled_labels_are_refused(tmp_path):
     files, _, levels = png_set("isaac3d")
-    labels = io.BytesIO()
-    np.save(labels, levels.astype(object), allow_pickle=True)
-    files["Isaac3D_down128/labels.npy"] = labels.getvalue()
+    files["Isaac3D_down128/labels.npy"] = object_array(levels.shape)
     with pytest.raises(ValueError, match="is not a plain NumPy array"):
         prepare_data("isaac3d", write_files(files, tmp_path, "zip"))
 

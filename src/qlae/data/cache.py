@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..atomic import write_json, write_whole
+from ..locks import try_lock
 from .dataset import ORIGINS, SourceDataset
 
 FORMAT = 1
@@ -278,14 +279,8 @@ def _only_builder(key: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / f".{key}.lock", "w") as file:
-            try:
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except ImportError:  # no locks of this kind on this system
-                pass
-            except BlockingIOError:
-                raise ValueError(f"another process is at work on {folder / key}: wait for it to end") from None
+            if not try_lock(file):
+                raise ValueError(f"another process is at work on {folder / key}: wait for it to end")
             yield
     except PermissionError as error:
         raise ValueError(

@@ -120,17 +120,17 @@ def _behind(wanted: float, first: int | None, second: int | None) -> float:
 
 def _of_levels(normal: float, first: int | None, second: int | None) -> float:
     """The correlation of levels behind which two normal variables are correlated so."""
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtri
 
     share = (np.arange(4096) + 0.5) / 4096  # equal parts of the first variable
     z = ndtri(share)
     levels = share if first is None else np.floor(share * first)
     if second is None:
-        expected, spread = ndtr(normal * z / math.sqrt(2 - normal**2)), math.sqrt(1 / 12)
+        expected, spread = _normal_cdf(normal * z / math.sqrt(2 - normal**2)), math.sqrt(1 / 12)
     else:
         between = ndtri(np.arange(1, second) / second)[:, None]  # where the second goes from one level to the next
         rest = max(math.sqrt(1 - normal**2), 1e-9)
-        expected, spread = ndtr((normal * z - between) / rest).sum(axis=0), math.sqrt((second**2 - 1) / 12)
+        expected, spread = _normal_cdf((normal * z - between) / rest).sum(axis=0), math.sqrt((second**2 - 1) / 12)
     return float(np.cov(levels, expected, bias=True)[0, 1] / (levels.std() * spread))
 
 

@@ -54,6 +54,11 @@ class Sources:
         """(n_s,) False for a source that is constant in this sample."""
         return np.array([size != 1 for size in self.sizes], dtype=bool)
 
+    @property
+    def kinds(self) -> list[str]:
+        """As `source_kinds` takes them."""
+        return ["discrete" if discrete else "continuous" for discrete in self.discrete]
+
     def rows(self, index: Any) -> Sources:
         """The same sources on other rows; levels that no longer occur are closed up."""
         return _sources_from_columns(

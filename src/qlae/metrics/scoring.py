@@ -238,10 +238,7 @@ def _in_random_order(
 
 
 def _kinds_of(sources: Sources, latents: Latents) -> dict[str, Any]:
-    return {
-        "source_kinds": ["discrete" if discrete else "continuous" for discrete in sources.discrete],
-        "latent_kind": "codes" if latents.discrete else "continuous",
-    }
+    return {"source_kinds": sources.kinds, "latent_kind": "codes" if latents.discrete else "continuous"}
 
 
 def _resampled(

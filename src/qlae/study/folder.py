@@ -16,6 +16,7 @@ from typing import Any
 
 from .._version import __version__
 from ..atomic import write_json
+from ..locks import try_lock
 from ..run import LOCK, Run
 from .jobs import Job
 from .plan import Plan
@@ -163,17 +164,10 @@ class StudyFolder:
     def is_driven(self) -> bool:
         """Whether some process on this machine is running the study now."""
         try:
-            import fcntl
-        except ImportError:  # Windows has no flock
-            return False
-        try:
             with open(self.path / LOCK) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return not try_lock(file, shared=True)
         except FileNotFoundError:
             return False
-        except BlockingIOError:
-            return True
-        return False
 
     def _read(self, path: Path) -> Any:
         try:
