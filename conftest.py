@@ -4,4 +4,4 @@ say that it interprets."""
 import importlib.util
 
 collect_ignore = ["tests/compile_kernels.py"]
-collect_ignore_glob = [] if importlib.util.find_spec("triton") else ["src/qlae/kernels/*"]
+collect_ignore_glob = [] if importlib.util.find_spec("triton") else ["src/qlae/ops/kernels/*"]

@@ -31,10 +31,10 @@ from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 from scipy import stats
 
-from qlae.atomic import write_json, write_whole
+from qlae._device import pick_device
+from qlae._files import write_json, write_whole
 from qlae.data import RenderedImages, load_data
-from qlae.device import pick_device
-from qlae.run import Run
+from qlae.runs.directory import Run
 
 DPI = 150
 MODES = {"eager": ["--precision", "float32", "--no-compile"], "fast": []}

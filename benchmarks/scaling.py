@@ -26,10 +26,10 @@ from timing import Updates, machine, milliseconds, told, up_to_multiple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from qlae.atomic import write_json, write_whole
+from qlae._files import write_json, write_whole
 from qlae.config import RunConfig
 from qlae.data import SourceDataset, data_config, load_data
-from qlae.model import build_model
+from qlae.models.model import build_model
 from qlae.presets import resolve
 
 DPI = 150

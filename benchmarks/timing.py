@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from qlae import kernels
 from qlae.config import RunConfig
 from qlae.data import SourceDataset
+from qlae.ops import kernels
 from qlae.training.launch import build_state
 from qlae.training.step import GraphStep
 

@@ -32,7 +32,7 @@ import torch
 from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
 from timing import Switches, Updates, machine, milliseconds, told, up_to_multiple
 
-from qlae.atomic import write_json
+from qlae._files import write_json
 from qlae.data import SourceDataset, data_config, load_data
 from qlae.presets import resolve
 from qlae.training.launch import build_state

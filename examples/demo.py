@@ -12,10 +12,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from qlae._progress import progress_bar
 from qlae.presets import SIZES
-from qlae.progress import progress_bar
 from qlae.report import print_results
-from qlae.run import Run
+from qlae.runs.directory import Run
 
 MODELS = ("qlae", "ae")
 

@@ -54,7 +54,7 @@ def numbers(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 
 def norms() -> None:
-    from qlae.kernels import leaky_norm
+    from qlae.ops.kernels import leaky_norm
 
     for channels, side in ((32, 64), (64, 32), (128, 16), (256, 8), (256, 4)):  # of the full-size networks
         x, bias, style = numbers(2, channels, side, side), numbers(channels), numbers(2, 2 * channels)
@@ -65,7 +65,7 @@ def norms() -> None:
 
 
 def convolutions() -> None:
-    from qlae.kernels import image_conv, narrow_conv, pixel_conv
+    from qlae.ops.kernels import image_conv, narrow_conv, pixel_conv
 
     image, maps = numbers(2, 3, 64, 64), numbers(2, 32, 64, 64)
     image_conv.forward(image, numbers(32, 3, 3, 3))
@@ -85,7 +85,7 @@ def convolutions() -> None:
 
 
 def others() -> None:
-    from qlae.kernels import adamw, average, cross_entropy, decomposed_kl, quantized, sums
+    from qlae.ops.kernels import adamw, average, cross_entropy, decomposed_kl, quantized, sums
 
     scalar, flat = torch.zeros(()), torch.zeros(4096)
     images = numbers(2, 64, 64, 3, dtype=torch.float32)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from qlae.data import data_config
-from qlae.model import build_model
+from qlae.models.model import build_model
 from qlae.objectives import Adversarial, build_players
 from qlae.presets import resolve
 from qlae.training.launch import build_state
@@ -164,7 +164,7 @@ def test_the_critic_shares_the_encoder_s_trunk(tiny_data):
 
 
 def test_log_rows_name_the_second_player_s_terms(tmp_path, tiny_data):
-    from qlae.run import Run
+    from qlae.runs.directory import Run
     from qlae.training import train_run
 
     run = Run(tmp_path)

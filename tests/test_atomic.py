@@ -6,7 +6,7 @@ import multiprocessing
 import numpy as np
 import pytest
 
-from qlae.atomic import write_bytes, write_npz, write_whole
+from qlae._files import write_bytes, write_npz, write_whole
 
 
 def write_often(path, number, times):

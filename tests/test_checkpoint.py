@@ -8,8 +8,8 @@ import warnings
 import pytest
 import torch
 
-from qlae.training import checkpoint
-from qlae.training.checkpoint import Checkpoint
+from qlae.runs import checkpoint
+from qlae.runs.checkpoint import Checkpoint
 
 
 def saved(directory, *steps: int) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from qlae.objectives.cross_entropy import cross_entropy
+from qlae.ops.cross_entropy import cross_entropy
 
 
 @pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])

@@ -5,7 +5,7 @@ import math
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from qlae.divergences import decomposed_kl, gaussian_kl, log_normal
+from qlae.ops.divergences import decomposed_kl, gaussian_kl, log_normal
 
 RANDOM = torch.Generator().manual_seed(0)
 MEAN = torch.randn(6, 3, generator=RANDOM, dtype=torch.float64)

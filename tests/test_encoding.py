@@ -10,8 +10,8 @@ from PIL import Image
 
 import qlae
 from qlae.cli import main
-from qlae.encoding import encode_to_csv
-from qlae.evaluation import data_of
+from qlae.data import data_of
+from qlae.runs.encoding import encode_to_csv
 
 
 @pytest.fixture(scope="module")

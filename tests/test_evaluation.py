@@ -13,14 +13,14 @@ from torch import nn
 
 import qlae
 from qlae.data import SourceDataset
-from qlae.evaluation import evaluate_run, intervention_steps, make_pictures
-from qlae.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.metrics import infomec
-from qlae.model import Model
+from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
+from qlae.models.model import Model
 from qlae.report import draw_pictures, results_table
 from qlae.report.pictures import tile
-from qlae.run import Run
-from qlae.sample import draw_sample
+from qlae.runs.directory import Run
+from qlae.scoring.evaluation import evaluate_run, intervention_steps, make_pictures
+from qlae.scoring.sample import draw_sample
 
 NAMES = ("reconstructions", "interventions", "nmi", "curves")
 

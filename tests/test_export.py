@@ -10,9 +10,9 @@ from torch import nn
 
 import qlae
 from qlae.cli import main
-from qlae.export import export_run
 from qlae.presets import MODELS
-from qlae.pretrained import Origin, model_card
+from qlae.runs.export import export_run
+from qlae.runs.pretrained import Origin, model_card
 from qlae.training import train
 
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
@@ -186,7 +186,7 @@ def test_a_folder_that_does_not_fit_together_is_told_of(run, tmp_path):
 def test_onnx_gives_what_torch_gives(run, tmp_path, tiny_data):
     """One test for it all, since an export takes seconds."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="ONNX tests left out: pip install 'qlae[onnx]'")
-    from qlae.export import check_onnx, export_onnx
+    from qlae.runs.export import check_onnx, export_onnx
 
     model = qlae.load(run)
     check = export_onnx(model, tmp_path)
@@ -216,7 +216,7 @@ def test_onnx_gives_what_torch_gives(run, tmp_path, tiny_data):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_every_model_as_onnx(tmp_path, tiny_data, model):
-    from qlae.export import export_onnx
+    from qlae.runs.export import export_onnx
 
     train(model, tiny_data, out=tmp_path / "run", steps=5, evaluate=False, **OPTIONS)
     check = export_onnx(qlae.load(tmp_path / "run"), tmp_path)

@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from qlae import kernels
 from qlae.data import RenderedImages, data_config, images_of, load_data
 from qlae.data.batches import HostBatches
-from qlae.model import build_model, place
+from qlae.models.model import build_model, place
 from qlae.objectives import build_players
+from qlae.ops import kernels
 from qlae.presets import MODELS, resolve
-from qlae.run import Run
+from qlae.runs.directory import Run
 from qlae.training import train
 from qlae.training.launch import build_state
 from qlae.training.state import TrainingState

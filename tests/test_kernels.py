@@ -11,20 +11,21 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from qlae import kernels, operations
+from qlae.ops import convolutions as operations
+from qlae.ops import kernels
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is first imported
 triton = pytest.importorskip("triton")
 
 from qlae.config import OptimizerConfig  # noqa: E402
-from qlae.divergences import decomposed_kl  # noqa: E402
-from qlae.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # noqa: E402
-from qlae.kernels.launching import launch, rehearsal  # noqa: E402
-from qlae.latents import QuantizedLatent  # noqa: E402
-from qlae.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
-from qlae.objectives.cross_entropy import cross_entropy  # noqa: E402
-from qlae.operations import Arrangement, _Conv, _ConvNorm, _Linear, _PixelConv, penalised  # noqa: E402
+from qlae.models.latents import QuantizedLatent  # noqa: E402
+from qlae.ops.convolutions import Arrangement, _Conv, _ConvNorm, _Linear, _PixelConv, penalised  # noqa: E402
+from qlae.ops.cross_entropy import cross_entropy  # noqa: E402
+from qlae.ops.divergences import decomposed_kl  # noqa: E402
+from qlae.ops.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # noqa: E402
+from qlae.ops.kernels.launching import launch, rehearsal  # noqa: E402
+from qlae.ops.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
 from qlae.training.flat import FlatParameters  # noqa: E402
 from qlae.training.optim import AdamW  # noqa: E402
 
@@ -380,7 +381,7 @@ def test_without_a_compiler_the_plain_forms_take_over(monkeypatch):
     def broken(parts, dtype):
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
-    monkeypatch.setattr("qlae.kernels.sums.sum_rows", broken)
+    monkeypatch.setattr("qlae.ops.kernels.sums.sum_rows", broken)
     kernels._compiles.cache_clear()
     with pytest.warns(UserWarning, match=r"Triton cannot make kernels for .*: RuntimeError: Failed to find C compiler"):
         assert not kernels._compiles(torch.device(DEVICE))

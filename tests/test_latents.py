@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from qlae.latents import (
+from qlae.models.latents import (
     ContinuousLatent,
     FiniteScalarLatent,
     GaussianLatent,

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from qlae.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecoder, dense, num_blocks, unfolded
+from qlae.models.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecoder, dense, num_blocks, unfolded
 
 
 @pytest.mark.parametrize("form", [PAPER, OFFICIAL])

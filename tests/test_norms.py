@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from qlae.norms import leaky_norm, plain_leaky_norm
+from qlae.ops.norms import leaky_norm, plain_leaky_norm
 
 
 def by_torch(x, slope, style=None, bias=None):

@@ -5,7 +5,7 @@ import torch
 
 from qlae.config import DataConfig
 from qlae.data import data_config
-from qlae.model import build_model
+from qlae.models.model import build_model
 from qlae.objectives.weighting import Weighting
 from qlae.presets import resolve
 from qlae.training.launch import build_state

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import qlae
-from qlae.training import checkpoint
+from qlae.runs import checkpoint
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "own_networks.py"))
 

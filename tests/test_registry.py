@@ -8,11 +8,12 @@ import torch
 
 import qlae
 from qlae.data import data_config, load_data
-from qlae.latents import ContinuousLatent, DiscreteLatent
+from qlae.models.latents import ContinuousLatent, DiscreteLatent
 from qlae.presets import MODELS, SIZES, resolve
 from qlae.report import draw_pictures
-from qlae.run import Run
-from qlae.training import checkpoint, train_run
+from qlae.runs import checkpoint
+from qlae.runs.directory import Run
+from qlae.training import train_run
 
 PUBLISHED = (
     *("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae", "qlae", "qlae-global-codebook", "qlae-no-weight-decay"),

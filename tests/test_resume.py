@@ -11,8 +11,8 @@ import time
 import pytest
 import torch
 
-from qlae.run import Run
-from qlae.training import checkpoint
+from qlae.runs import checkpoint
+from qlae.runs.directory import Run
 
 STEPS = 800
 COMMAND = [

@@ -12,8 +12,8 @@ from qlae.cli import main
 from qlae.metrics import METRICS, infomec, score_file
 from qlae.metrics.inputs import scored_form
 from qlae.metrics.scoring import metric_names
-from qlae.run import Run
-from qlae.sample import rescore_run, score_sample, score_weights
+from qlae.runs.directory import Run
+from qlae.scoring.sample import rescore_run, score_sample, score_weights
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,12 @@ from torch import nn
 import qlae
 from qlae.config import OptimizerConfig, RunConfig
 from qlae.data import SourceDataset, data_config
-from qlae.model import build_model
+from qlae.models.model import build_model
 from qlae.objectives import Autoencoding, build_players
 from qlae.presets import resolve
-from qlae.run import Run
-from qlae.training import TrainingDiverged, TrainingInterrupted, checkpoint, train, train_run
+from qlae.runs import checkpoint
+from qlae.runs.directory import Run
+from qlae.training import TrainingDiverged, TrainingInterrupted, train, train_run
 from qlae.training.flat import FlatParameters
 from qlae.training.launch import build_state
 from qlae.training.optim import AdamW, decay_groups

@@ -15,11 +15,11 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .data import SourceDataset, load_data
-    from .evaluation import evaluate_run as evaluate
-    from .latents import QuantizedLatent
-    from .loading import load
-    from .run import Run
-    from .sample import rescore_run as rescore
+    from .models.latents import QuantizedLatent
+    from .runs.directory import Run
+    from .runs.loading import load
+    from .scoring.evaluation import evaluate_run as evaluate
+    from .scoring.sample import rescore_run as rescore
     from .training import train
 
 __all__ = [
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "QuantizedLatent": (".latents", "QuantizedLatent"),
-    "Run": (".run", "Run"),
+    "QuantizedLatent": (".models.latents", "QuantizedLatent"),
+    "Run": (".runs.directory", "Run"),
     "SourceDataset": (".data", "SourceDataset"),
-    "evaluate": (".evaluation", "evaluate_run"),
-    "load": (".loading", "load"),
+    "evaluate": (".scoring.evaluation", "evaluate_run"),
+    "load": (".runs.loading", "load"),
     "load_data": (".data", "load_data"),
-    "rescore": (".sample", "rescore_run"),
+    "rescore": (".scoring.sample", "rescore_run"),
     "train": (".training", "train"),
 }
 

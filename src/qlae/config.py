@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, TypeVar
 
-from .counts import values_per_latent, whole_number
+from ._checks import values_per_latent, whole_number
 
 PRECISIONS = ("float32", "bfloat16")
 

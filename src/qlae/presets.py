@@ -8,9 +8,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ._checks import plain, require_known
 from .config import DataConfig, LatentConfig, NetworkConfig, OptimizerConfig, RunConfig
-from .counts import plain
-from .names import require_known
 
 FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters

@@ -9,9 +9,9 @@ from qlae.explorer import open_run, save_page
 from qlae.explorer.controls import active_latents, build_controls, meanings
 from qlae.explorer.saved import sheet
 from qlae.explorer.search import nearest, sharing
-from qlae.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
-from qlae.naming import Names, clean
+from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.presets import MODELS
+from qlae.runs.names import Names, clean
 from qlae.training import train
 
 

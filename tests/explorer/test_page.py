@@ -264,7 +264,7 @@ def test_a_dropped_file_that_is_no_picture_is_told_of(exploration, serve, browse
 
 def test_keyboard(page, exploration):
     page.keyboard.press("j")
-    first = page.evaluate("qlae.latents.focused()")
+    first = page.evaluate("qlae.models.latents.focused()")
     stops = exploration.controls[first].order
     page.keyboard.press("Home")
     assert state(page, "code")[first] == stops[0]
@@ -274,9 +274,9 @@ def test_keyboard(page, exploration):
     assert state(page, "code")[first] == stops[-1]
     shows_code(page, exploration)
     page.keyboard.press("j")
-    assert page.evaluate("qlae.latents.focused()") != first
+    assert page.evaluate("qlae.models.latents.focused()") != first
     page.keyboard.press("k")
-    assert page.evaluate("qlae.latents.focused()") == first
+    assert page.evaluate("qlae.models.latents.focused()") == first
     page.keyboard.press("0")
     assert state(page, "changed") == []
     page.keyboard.press("Control+z")
@@ -364,9 +364,9 @@ def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):
     select = page.locator(f".latent[data-latent='{control.index}'] select")
     assert select.locator("option").count() == control.num_used
     page.keyboard.press("j")
-    first = page.evaluate("qlae.latents.focused()")
+    first = page.evaluate("qlae.models.latents.focused()")
     page.keyboard.press("j")  # from one list to the next
-    assert page.evaluate("qlae.latents.focused()") != first
+    assert page.evaluate("qlae.models.latents.focused()") != first
     select.select_option(str(control.order[-1]))
     assert state(page, "code")[control.index] == control.order[-1]
     shows_code(page, vector_run)

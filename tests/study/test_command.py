@@ -7,7 +7,7 @@ import pytest
 from study_fixtures import TINY
 
 from qlae.cli import main
-from qlae.resampling import by_sample_size, mean_interval
+from qlae.scoring.resampling import by_sample_size, mean_interval
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

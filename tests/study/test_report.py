@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 from study_fixtures import InlineEngine, tiny_plan
 
-from qlae.atomic import write_json, write_npz
+from qlae._files import write_json, write_npz
 from qlae.data import data_config, load_data
 from qlae.metrics import infomec
 from qlae.presets import resolve

@@ -41,8 +41,8 @@ class DataOptions:
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
     """The data that a verb names; real files are prepared under a bar the first time."""
+    from .._progress import growing_bar
     from ..data import load_data
-    from ..progress import growing_bar
 
     with growing_bar("reading", show=show) as report:
         return load_data(

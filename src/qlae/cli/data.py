@@ -52,8 +52,8 @@ class Render:
     """An .npz to write (arrays images, sources, source_names, origin) instead; it must not exist."""
 
     def __call__(self) -> None:
+        from .._progress import progress_bar
         from ..data import keep_on_disk
-        from ..progress import progress_bar
 
         if self.out is not None:
             require_new_file(self.out, ".npz")
@@ -66,7 +66,7 @@ class Render:
         if self.out is not None:
             import numpy as np
 
-            from ..atomic import write_whole
+            from .._files import write_whole
 
             arrays = {
                 "images": np.asarray(data.images),
@@ -112,8 +112,8 @@ class Get:
     """The folder for it."""
 
     def __call__(self) -> None:
+        from .._progress import growing_bar
         from ..data.download import download
-        from ..progress import growing_bar
 
         with growing_bar(f"downloading {self.name}") as report:
             path = download(self.name, self.to, progress=report)
@@ -186,7 +186,7 @@ def size(num_bytes: int) -> str:
 
 def require_new_file(path: Path, suffix: str) -> None:
     """An error unless a file of this kind can be written there without overwriting anything."""
-    from ..atomic import require_new
+    from .._files import require_new
 
     if path.suffix != suffix:
         raise ValueError(f"--out must end in {suffix}, got {path}")

@@ -31,7 +31,7 @@ class Encode:
     """No progress bars."""
 
     def __call__(self) -> None:
-        from ..encoding import encode_to_csv
+        from ..runs.encoding import encode_to_csv
 
         show = not self.quiet
         print(encode_to_csv(self.run, self.out, data=self.data, numbers=self.numbers, device=self.device, show=show))
@@ -56,7 +56,7 @@ class Export:
     """The exponential average of the weights, or those after the last update."""
 
     def __call__(self) -> None:
-        from ..export import export_run
+        from ..runs.export import export_run
 
         for path in export_run(self.run, self.out or self.run / "export", onnx=self.onnx, weights=self.weights):
             print(path)

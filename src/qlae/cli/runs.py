@@ -122,7 +122,7 @@ class Evaluate:
 
     def __call__(self) -> None:
         from ..report import draw_pictures, intervals_table, print_results
-        from ..run import Run
+        from ..runs.directory import Run
 
         run = Run.open(self.run)
         how: dict[str, Any] = {
@@ -138,11 +138,11 @@ class Evaluate:
                     f"--from-sample scores the sample that is there, and --num-samples {self.num_samples} asks for "
                     "another: leave one of them out"
                 )
-            from ..sample import rescore_run
+            from ..scoring.sample import rescore_run
 
             rescore_run(run, **how)
         else:
-            from ..evaluation import evaluate_run
+            from ..scoring.evaluation import evaluate_run
 
             evaluate_run(run, device=self.device, num_samples=self.num_samples, **how)
         paths = draw_pictures(run) if run.pictures_path.is_file() else []
@@ -165,7 +165,7 @@ class Report:
 
     def __call__(self) -> None:
         from ..report import draw_pictures, print_results, report_study
-        from ..run import Run
+        from ..runs.directory import Run
         from ..study import StudyFolder, is_study
 
         if not self.runs:

@@ -38,9 +38,9 @@ class Score:
     """Draw the NMI heatmap: to this .png, .svg or .pdf, or without a path beside FILE, as FILE-nmi.png."""
 
     def __call__(self) -> None:
+        from .._progress import progress_bar
         from ..metrics import plot_nmi, print_scores, score_file
         from ..metrics.scoring import metric_names
-        from ..progress import progress_bar
 
         names = metric_names(self.metrics)
         if self.plot is not None and len(self.plot) > 1:

@@ -1,7 +1,7 @@
 """Data: images with the sources that made them. Importing this does not load torch; rendering does."""
 
 from .dataset import ImageArray, Progress, SourceDataset
-from .loading import data_config, data_names, load_again, load_data, prepare_data
+from .loading import data_config, data_names, data_of, load_again, load_data, prepare_data
 from .rendered import RenderedImages, images_of, keep_on_disk
 from .sampled import NoisyImages
 
@@ -13,6 +13,7 @@ __all__ = [
     "SourceDataset",
     "data_config",
     "data_names",
+    "data_of",
     "images_of",
     "keep_on_disk",
     "load_again",

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic import write_json, write_whole
-from ..locks import try_lock
+from .._files import write_json, write_whole
+from .._locks import try_lock
 from .dataset import ORIGINS, SourceDataset
 
 FORMAT = 1

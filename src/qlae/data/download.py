@@ -15,8 +15,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..atomic import write_json
-from ..names import require_known
+from .._checks import require_known
+from .._files import write_json
 from .dataset import Progress
 
 BLOCK = 2**20

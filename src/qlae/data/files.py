@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..names import require_known
+from .._checks import require_known
 from .folders import Files, open_files
 from .imageset import ImageSet
 from .pictures import decode, mapped, resized

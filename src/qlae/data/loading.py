@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import plain, require_known, whole_number
 from ..config import DataConfig
-from ..counts import plain, whole_number
-from ..names import require_known
 from . import cache
 from .dataset import Progress, SourceDataset
 from .rendered import RENDERER_VERSION, RenderedImages
@@ -130,6 +129,20 @@ def load_again(
     if "correlated" in arguments:
         arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
     return load_data(name, resolution=resolution, progress=progress, **arguments)
+
+
+def data_of(config: DataConfig) -> SourceDataset:
+    """The data behind a run's config, where its recipe is enough to make it again."""
+    if config.recipe is None:
+        raise ValueError(f"{config.name} came from arrays that only its maker has; evaluate with data=…")
+    data = load_again(config.name, config.resolution, config.recipe)
+    if len(data) != config.num_images:
+        raise ValueError(f"{config.name} had {config.num_images:,} images when it was trained, now {len(data):,}")
+    if config.checksum is not None and data.checksum not in (None, config.checksum):
+        raise ValueError(
+            f"{config.name} has other images than when it was trained, though as many: put the files back as they were"
+        )
+    return data
 
 
 def data_config(data: SourceDataset) -> DataConfig:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..names import require_known
+from .._checks import require_known
 from .dataset import ImageArray, Progress
 from .rendered import row_indices
 from .sources import CATEGORIES, CIRCULAR, SOURCES

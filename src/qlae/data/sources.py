@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..names import require_known
+from .._checks import require_known
 
 #: data set → {source name: number of values}, slowest source first.
 SOURCES: dict[str, dict[str, int]] = {

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..latents import DiscreteLatent, LatentSpace
+from ..models.latents import DiscreteLatent, LatentSpace
 
 MAX_STEPS = 12  # tiles of a strip
 RANGE_STEPS = 9

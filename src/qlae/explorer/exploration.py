@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import SourceDataset
+from ..data import SourceDataset, data_of
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
-from ..evaluation import data_of, evaluate_run
-from ..latents import DiscreteLatent
-from ..loading import model_from
-from ..model import Model, Networks
-from ..naming import FILE, Names
-from ..pretrained import is_pretrained
-from ..run import Run
-from ..sample import NUM_SAMPLES
-from ..training import checkpoint
+from ..models.latents import DiscreteLatent
+from ..models.model import Model, Networks
+from ..runs import checkpoint
+from ..runs.directory import Run
+from ..runs.loading import model_from
+from ..runs.names import FILE, Names
+from ..runs.pretrained import is_pretrained
+from ..scoring.evaluation import evaluate_run
+from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
 from .search import Found, nearest, sharing
 

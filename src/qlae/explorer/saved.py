@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ..atomic import write_bytes
-from ..progress import progress_bar
+from .._files import write_bytes
+from .._progress import progress_bar
 from .exploration import Exploration
 from .page import ICON, SCRIPTS, STYLE, page_html
 

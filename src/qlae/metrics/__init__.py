@@ -9,20 +9,20 @@ Nothing here knows of models or imports torch.
 True
 """
 
-from qlae.metrics.dci import DCI, dci
-from qlae.metrics.heatmap import nmi_figure, plot_nmi
-from qlae.metrics.infomec import InfoMEC, infomec
-from qlae.metrics.information import mutual_information, nmi
-from qlae.metrics.irs import irs
-from qlae.metrics.mcc import mcc
-from qlae.metrics.mig import mig
-from qlae.metrics.modularity import explicitness, modularity
-from qlae.metrics.paired import beta_vae_score, factor_vae_score
-from qlae.metrics.psnr import psnr
-from qlae.metrics.result import Score
-from qlae.metrics.sap import sap
-from qlae.metrics.scoring import METRICS, Scores, score, score_file
-from qlae.metrics.table import print_scores, score_table
+from .dci import DCI, dci
+from .heatmap import nmi_figure, plot_nmi
+from .infomec import InfoMEC, infomec
+from .information import mutual_information, nmi
+from .irs import irs
+from .mcc import mcc
+from .mig import mig
+from .modularity import explicitness, modularity
+from .paired import beta_vae_score, factor_vae_score
+from .psnr import psnr
+from .result import Score
+from .sap import sap
+from .scoring import METRICS, Scores, score, score_file
+from .table import print_scores, score_table
 
 __all__ = [
     "DCI",

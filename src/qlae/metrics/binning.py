@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from qlae.metrics.inputs import Floats, Ints, whole_number
+from .inputs import Floats, Ints, whole_number
 
 
 def equal_width(values: Floats, num_bins: int) -> Ints:

@@ -26,17 +26,8 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
-from qlae.metrics.forest import forest_by_depth
-from qlae.metrics.inputs import (
-    Floats,
-    Ints,
-    Latents,
-    Sources,
-    check_pair,
-    leave_out_constant,
-    plain_columns,
-    whole_number,
-)
+from .forest import forest_by_depth
+from .inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, plain_columns, whole_number
 
 DEPTHS = tuple(range(1, 17))
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import xlogy
 
-from qlae.metrics.inputs import Floats, Ints
+from .inputs import Floats, Ints
 
 _ROUNDING = 1e-13  # nats; exact zeros come out this small
 _DENSE_CELLS = 1 << 22  # beyond this many cells, and more cells than samples, count only the pairs that occur

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-from qlae.metrics.inputs import Floats
+from .inputs import Floats
 
 _TEST_ROWS = 2000  # held-out samples read at a time
 

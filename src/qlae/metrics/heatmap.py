@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from qlae.metrics.infomec import InfoMEC
-from qlae.metrics.inputs import Bools, Floats
+from .infomec import InfoMEC
+from .inputs import Bools, Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

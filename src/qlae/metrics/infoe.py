@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from qlae.metrics.discrete import entropy
-from qlae.metrics.inputs import Floats, Ints, Latents, Sources, plain_columns
-from qlae.metrics.logistic import fit_continuous, whiten
-from qlae.metrics.logistic_codes import fit_codes
-from qlae.metrics.protocols import Protocol
+from .discrete import entropy
+from .inputs import Floats, Ints, Latents, Sources, plain_columns
+from .logistic import fit_continuous, whiten
+from .logistic_codes import fit_codes
+from .protocols import Protocol
 
 _TOLERANCE = 2e-5  # of the entropy: a last step that promises less ends the fit
 Input = Literal["one-hot", "scalar"]

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.infoe import explicitness_per_source
-from qlae.metrics.information import estimate, normalise
-from qlae.metrics.informative import informative_latents
-from qlae.metrics.inputs import Bools, Floats, Latents, check_pair, leave_out_constant
-from qlae.metrics.protocols import find_protocol
+from .infoe import explicitness_per_source
+from .information import estimate, normalise
+from .informative import informative_latents
+from .inputs import Bools, Floats, Latents, check_pair, leave_out_constant
+from .protocols import find_protocol
 
 
 @dataclass(frozen=True, eq=False)

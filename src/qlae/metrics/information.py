@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.discrete import discrete_mutual_information, entropy
-from qlae.metrics.inputs import Floats, Latents, Sources, check_pair, whole_number
-from qlae.metrics.ksg import Ordered, continuous_pair, rescale_and_jitter
+from .discrete import discrete_mutual_information, entropy
+from .inputs import Floats, Latents, Sources, check_pair, whole_number
+from .ksg import Ordered, continuous_pair, rescale_and_jitter
 
 
 def mutual_information(

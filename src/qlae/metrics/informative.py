@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from qlae.metrics.information import estimate
-from qlae.metrics.inputs import Bools, Floats, Latents, Sources
+from .information import estimate
+from .inputs import Bools, Floats, Latents, Sources
 
 _CODE_SAMPLES, _CODE_SHUFFLES, _CODE_DEVIATIONS = 20_000, 20, 6.0
 _KSG_SAMPLES, _KSG_SHUFFLES, _KSG_DEVIATIONS = 1_000, 5, 5.0

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.binning import equal_width
-from qlae.metrics.inputs import Floats, Ints, check_pair, leave_out_constant
-from qlae.metrics.result import Score
+from .binning import equal_width
+from .inputs import Floats, Ints, check_pair, leave_out_constant
+from .result import Score
 
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 

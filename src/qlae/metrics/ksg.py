@@ -26,7 +26,7 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma
 from sklearn.preprocessing import scale
 
-from qlae.metrics.inputs import Floats, Ints, plain_columns
+from .inputs import Floats, Ints, plain_columns
 
 JITTER = 1e-10
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from qlae.metrics.inputs import Floats, Ints, plain_columns
-from qlae.metrics.newton import EASY, Fit, Reals, Solve, minimise, working_type
+from .inputs import Floats, Ints, plain_columns
+from .newton import EASY, Fit, Reals, Solve, minimise, working_type
 
 _BLOCK = 512  # rows of the Hessian's sum taken at a time
 _HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; it is taken over as many samples

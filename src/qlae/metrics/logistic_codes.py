@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from qlae.metrics.inputs import Bools, Floats, Ints
-from qlae.metrics.logistic import block_solver, full_solver
-from qlae.metrics.newton import Fit, Reals, Solve, minimise
+from .inputs import Bools, Floats, Ints
+from .logistic import block_solver, full_solver
+from .newton import Fit, Reals, Solve, minimise
 
 _GROUP = 1024  # latents share a table of at most this many joint codes
 _BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; beyond, it is diagonal

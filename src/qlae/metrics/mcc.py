@@ -13,8 +13,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
-from qlae.metrics.inputs import Floats, check_pair, leave_out_constant, plain_columns
-from qlae.metrics.result import Score
+from .inputs import Floats, check_pair, leave_out_constant, plain_columns
+from .result import Score
 
 
 def mcc(

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.binning import equal_width_columns
-from qlae.metrics.discrete import discrete_mutual_information, entropy
-from qlae.metrics.infomec import top_two_gaps
-from qlae.metrics.information import estimate, normalise
-from qlae.metrics.inputs import Floats, Latents, Sources, check_pair, leave_out_constant
-from qlae.metrics.result import Score
+from .binning import equal_width_columns
+from .discrete import discrete_mutual_information, entropy
+from .infomec import top_two_gaps
+from .information import estimate, normalise
+from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
+from .result import Score
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 

@@ -23,11 +23,11 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from qlae.metrics.binning import equal_width_columns
-from qlae.metrics.discrete import discrete_mutual_information
-from qlae.metrics.inputs import Bools, Floats, Sources, check_pair, leave_out_constant, plain_columns, warn_of_order
-from qlae.metrics.mig import binned_labels
-from qlae.metrics.result import Score
+from .binning import equal_width_columns
+from .discrete import discrete_mutual_information
+from .inputs import Bools, Floats, Sources, check_pair, leave_out_constant, plain_columns, warn_of_order
+from .mig import binned_labels
+from .result import Score
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10}
 

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qlae.metrics.inputs import Bools, Floats, Ints
+from .inputs import Bools, Floats, Ints
 
 Reals = NDArray[np.floating]
 Solve = Callable[[Reals], Reals]

@@ -14,8 +14,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from qlae.metrics.inputs import Floats, Ints
-from qlae.metrics.result import Score
+from .inputs import Floats, Ints
+from .result import Score
 
 
 def beta_vae_score(

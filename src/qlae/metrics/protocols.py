@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy.stats import iqr
 
-from qlae.metrics.inputs import Bools, Latents
+from .inputs import Bools, Latents
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.inputs import Floats, unwrapped
+from .inputs import Floats, unwrapped
 
 CHUNK = 256  # images at a time
 PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10

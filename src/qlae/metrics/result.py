@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qlae.metrics.inputs import Floats
+from .inputs import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from qlae.metrics.infomec import top_two_gaps
-from qlae.metrics.inputs import Floats, check_pair, leave_out_constant, warn_of_order
-from qlae.metrics.result import Score
+from .infomec import top_two_gaps
+from .inputs import Floats, check_pair, leave_out_constant, warn_of_order
+from .result import Score
 
 
 def sap(

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from qlae.metrics.dci import dci
-from qlae.metrics.infoe import explicitness_per_source
-from qlae.metrics.infomec import concentration, infomec
-from qlae.metrics.information import estimate, normalise
-from qlae.metrics.inputs import Latents, Sources, check_pair, check_sources, scored_form, whole_number
-from qlae.metrics.irs import irs
-from qlae.metrics.mcc import mcc
-from qlae.metrics.mig import mig
-from qlae.metrics.modularity import explicitness, modularity, require_discrete
-from qlae.metrics.protocols import PROTOCOLS, Protocol, find_protocol
-from qlae.metrics.sap import sap
+from .dci import dci
+from .infoe import explicitness_per_source
+from .infomec import concentration, infomec
+from .information import estimate, normalise
+from .inputs import Latents, Sources, check_pair, check_sources, scored_form, whole_number
+from .irs import irs
+from .mcc import mcc
+from .mig import mig
+from .modularity import explicitness, modularity, require_discrete
+from .protocols import PROTOCOLS, Protocol, find_protocol
+from .sap import sap
 
 METRICS = ("infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc")
 HELD_OUT = ("sap", "explicitness")  # trained on the first rows and tested on the last, which must not differ in kind

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from qlae.metrics.infomec import InfoMEC
-from qlae.metrics.scoring import Scores
+from .infomec import InfoMEC
+from .scoring import Scores
 
 if TYPE_CHECKING:
     from rich.table import Table

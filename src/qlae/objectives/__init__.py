@@ -1,8 +1,8 @@
 """Objectives: what a model is trained to do. Each supplies its players, and one trainer runs them all."""
 
+from .._checks import require_known
 from ..config import RunConfig
-from ..model import Model
-from ..names import require_known
+from ..models.model import Model
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding
 from .player import Player

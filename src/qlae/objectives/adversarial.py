@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..model import Model, in_its_precision
-from ..operations import penalised
+from ..models.model import Model, in_its_precision
+from ..ops.convolutions import penalised
 from .player import Player
 from .weighting import Terms, Weighting
 

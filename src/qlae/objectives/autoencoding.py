@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ..model import Model
-from .cross_entropy import cross_entropy
+from ..models.model import Model
+from ..ops.cross_entropy import cross_entropy
 from .player import Player
 from .weighting import Terms, Weighting
 

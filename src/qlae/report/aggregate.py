@@ -13,7 +13,7 @@ from typing import Any
 from scipy import stats
 
 from ..presets import MODELS
-from ..run import Run
+from ..runs.directory import Run
 from ..study.driver import current
 from ..study.folder import Entry, Index, StudyFolder
 from ..study.plan import Plan

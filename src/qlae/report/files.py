@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from ..atomic import write_bytes, write_json
+from .._files import write_bytes, write_json
 
 MANIFEST = "files.json"
 

@@ -15,9 +15,9 @@ from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
-from ..atomic import write_whole
+from .._files import write_whole
 from ..metrics.heatmap import INACTIVE, nmi_figure
-from ..run import Run
+from ..runs.directory import Run
 from .published import TITLES
 
 NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")

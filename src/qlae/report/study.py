@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
+from .._progress import progress_bar
 from ..metrics.protocols import PROTOCOLS
-from ..progress import progress_bar
 from ..study.folder import StudyFolder
 from . import vignettes as vignette
 from .aggregate import AGGREGATED, Summary, summarise

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..run import Run
+from ..runs.directory import Run
 
 LEFT_OUT = ("modularity", "explicitness", "irs", "mcc", "active")  # where there is no room
 COLUMNS = (

@@ -11,17 +11,9 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..sample import OTHERS
+from ..scoring.sample import OTHERS
 from .aggregate import AGGREGATED, Cell, Summary, bold, is_adversarial
-from .published import (
-    ABLATED_AUTOENCODERS,
-    ABLATED_GANS,
-    AUTOENCODERS,
-    DIGITS,
-    GANS,
-    METRICS,
-    TITLES,
-)
+from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, DIGITS, GANS, METRICS, TITLES
 
 INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
 DCI = ("d", "i", "c")

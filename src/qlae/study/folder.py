@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .._files import write_json
+from .._locks import try_lock
 from .._version import __version__
-from ..atomic import write_json
-from ..locks import try_lock
-from ..run import LOCK, Run
+from ..runs.directory import LOCK, Run
 from .jobs import Job
 from .plan import Plan
 

@@ -9,8 +9,8 @@ from typing import Any
 from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
 from ..presets import MODELS, SIZES, resolve
-from ..run import Run
-from ..sample import SCORE_OF, require_scorable
+from ..runs.directory import Run
+from ..scoring.sample import SCORE_OF, require_scorable
 from .plan import DataPlan, ModelPlan, Plan
 
 DRAWN = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe for which a seed is used

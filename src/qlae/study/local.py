@@ -13,7 +13,7 @@ import threading
 from collections.abc import Generator, Sequence
 from typing import IO, Any
 
-from ..names import require_known
+from .._checks import require_known
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job

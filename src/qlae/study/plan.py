@@ -16,10 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from .._checks import require_known
 from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
-from ..names import require_known
 from ..presets import MODELS, SIZES, resolve
 
 PLACED = ("model", "data", "num_sources", "own_networks", "seed")  # what the study itself says to `presets.resolve`

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from ..atomic import write_bytes
+from .._files import write_bytes
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job

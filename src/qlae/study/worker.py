@@ -17,7 +17,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..run import Run
+from ..runs.directory import Run
 from .jobs import Job, lacks_scores_only, other_data
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
         _wait_until_free(run)
         how: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
         if lacks_scores_only(job, run):
-            from ..sample import rescore_run
+            from ..scoring.sample import rescore_run
 
             try:
                 rescore_run(run, **how)
@@ -69,8 +69,8 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
 
 def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str, threads: int) -> None:
     from ..data import data_config
-    from ..evaluation import evaluate_run
-    from ..sample import require_scorable
+    from ..scoring.evaluation import evaluate_run
+    from ..scoring.sample import require_scorable
     from ..training import train
 
     data = _data(job)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .. import kernels
+from ..ops import kernels
 
 
 class WeightAverage:
@@ -29,7 +29,7 @@ class WeightAverage:
     def update(self, number: Tensor) -> None:
         """Take in the weights after update ``number`` (from 1; a scalar tensor)."""
         if kernels.usable(self.values[0]):
-            from ..kernels import average
+            from ..ops.kernels import average
 
             for values, weights in zip(self.values, self.weights, strict=True):
                 average.update(values, weights, number, self.decay)

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import kernels
+from .._checks import require_known, whole_number
+from .._device import keep_freed_memory, pick_device
+from .._progress import progress_bar
 from ..config import RunConfig
-from ..counts import whole_number
 from ..data import RenderedImages, SourceDataset, data_config, keep_on_disk, load_data
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
-from ..device import pick_device
-from ..memory import keep_freed_memory
-from ..model import Networks, build_model, place, require_buildable
-from ..names import require_known
+from ..models.model import Networks, build_model, place, require_buildable
 from ..objectives import build_players
+from ..ops import kernels
 from ..presets import resolve
-from ..progress import progress_bar
-from ..run import Run
-from . import checkpoint
+from ..runs import checkpoint
+from ..runs.directory import Run
 from .state import TrainingState
 from .step import EagerStep, GraphStep
 from .trainer import CHECKPOINT_SECONDS, Watch, run_updates
@@ -98,7 +96,7 @@ def train(
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     if evaluate and data.source_names:
-        from ..sample import require_scorable
+        from ..scoring.sample import require_scorable
 
         try:
             require_scorable(data)
@@ -120,8 +118,8 @@ def train(
         checkpoint_seconds=checkpoint_seconds,
     )
     if evaluate:
-        from ..evaluation import evaluate_run
         from ..report import draw_pictures
+        from ..scoring.evaluation import evaluate_run
 
         evaluate_run(run, data=data, networks=networks, device=device, show=show)
         draw_pictures(run)
@@ -171,7 +169,7 @@ def train_run(
 def _watch(
     every: int, run: Run, config: RunConfig, data: SourceDataset, networks: Networks | None, device: str
 ) -> Watch:
-    from ..evaluation import scorer
+    from ..scoring.evaluation import scorer
 
     if every < 0 or every % config.log_every:
         raise ValueError(

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from .. import kernels
 from ..config import OptimizerConfig
 from ..objectives import Player
+from ..ops import kernels
 from .flat import FlatGradients, FlatParameters
 
 EPSILON = 1e-8
@@ -83,7 +83,7 @@ class AdamW:
             self.flat.refresh()
 
     def _step_by_kernel(self, stretch: "_Stretch") -> None:
-        from ..kernels import adamw
+        from ..ops.kernels import adamw
 
         adamw.step(
             stretch.values,

@@ -9,7 +9,7 @@ seconds spent and the number of threads (on which the last bit of a sum depends)
 import torch
 from torch import Tensor, nn
 
-from .checkpoint import Checkpoint
+from ..runs.checkpoint import Checkpoint
 from .step import EagerStep, Turn
 
 

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
-from .. import kernels
 from ..config import RunConfig
 from ..data.batches import Batches, DeviceBatches
-from ..kernels.launching import rehearsal
-from ..model import to_float
+from ..models.model import to_float
 from ..objectives import Player
-from ..operations import all_at_once
+from ..ops import kernels
+from ..ops.convolutions import all_at_once
+from ..ops.kernels.launching import rehearsal
 from .average import WeightAverage
 from .flat import FlatParameters
 from .optim import AdamW, decay_groups

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import torch
 
+from .._progress import progress_bar
 from ..config import RunConfig
-from ..progress import progress_bar
-from ..run import Run
-from . import checkpoint
+from ..runs import checkpoint
+from ..runs.directory import Run
 from .state import TrainingState
 
 CHECKPOINT_SECONDS = 60.0  # between checkpoints; how often they are made changes nothing in the result

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .atomic import write_bytes, write_json
-from .config import RunConfig
-from .locks import try_lock
+from .._files import write_bytes, write_json
+from .._locks import try_lock
+from ..config import RunConfig
 
 LOCK = ".lock"
 

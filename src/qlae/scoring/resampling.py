@@ -13,9 +13,9 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from .metrics import score
-from .metrics.inputs import check_sources
-from .metrics.scoring import half_sample_interval
+from ..metrics import score
+from ..metrics.inputs import check_sources
+from ..metrics.scoring import half_sample_interval
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, beside the whole of it
 NUM_DRAWS = 5

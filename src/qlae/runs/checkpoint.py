@@ -17,7 +17,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from ..atomic import write_bytes, write_json
+from .._files import write_bytes, write_json
 
 NAMES = ("checkpoint", "previous")
 FORMAT = 1

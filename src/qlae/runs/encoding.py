@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .atomic import require_new, write_bytes
-from .data import SourceDataset, load_data
-from .evaluation import data_of
-from .latents import DiscreteLatent
+from .._files import require_new, write_bytes
+from .._progress import growing_bar, progress_bar
+from ..data import SourceDataset, data_of, load_data
+from ..models.latents import DiscreteLatent
+from ..models.model import CHUNK, Model
 from .loading import load
-from .model import CHUNK, Model
-from .naming import FILE, Names
-from .progress import growing_bar, progress_bar
+from .names import FILE, Names
 
 
 def encode_to_csv(

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from .device import pick_device
-from .model import Model, Networks, build_model, place
+from .._device import pick_device
+from ..models.model import Model, Networks, build_model, place
+from . import checkpoint
+from .directory import Run
 from .pretrained import Origin, is_pretrained, read_pretrained
-from .run import Run
-from .training import checkpoint
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
 

@@ -15,15 +15,15 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
-from ._version import __version__
-from .atomic import write_json
-from .data import SourceDataset
-from .metrics import METRICS, nmi, score
-from .metrics.inputs import check_sources, leave_out_constant, scored_form
-from .metrics.scoring import allowed_names, check_options, metric_names
-from .progress import progress_bar
+from .._files import write_json
+from .._progress import progress_bar
+from .._version import __version__
+from ..data import SourceDataset
+from ..metrics import METRICS, nmi, score
+from ..metrics.inputs import check_sources, leave_out_constant, scored_form
+from ..metrics.scoring import allowed_names, check_options, metric_names
+from ..runs.directory import Run
 from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
-from .run import Run
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with

@@ -15,9 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from .._checks import require_known
+from ..config import LatentConfig, NetworkConfig, RunConfig
+from ..data.dataset import ImageArray
+from ..runs.pretrained import Origin, write_pretrained
 from . import networks
-from .config import LatentConfig, NetworkConfig, RunConfig
-from .data.dataset import ImageArray
 from .latents import (
     ContinuousLatent,
     DiscreteLatent,
@@ -29,8 +31,6 @@ from .latents import (
     UniformLatent,
     VectorQuantizedLatent,
 )
-from .names import require_known
-from .pretrained import Origin, write_pretrained
 
 CHUNK = 256  # images a forward pass outside of training
 
@@ -56,7 +56,7 @@ class Model(nn.Module):
 
     Args:
         encoder: images (b, 3, r, r) in [0, 1] → (b, latent.num_inputs).
-        latent: a latent space of ``qlae.latents``.
+        latent: a latent space of ``qlae.models.latents``.
         decoder: (b, latent.num_outputs) → logits (b, 3, r, r).
         resolution: r.
         critic: features of the encoder (b, …) → values (b, 1); only GANs have one.

@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .atomic import write_bytes, write_json
-from .latents import DiscreteLatent
+from .._files import write_bytes, write_json
+from ..models.latents import DiscreteLatent
+from ..models.model import Model, Networks, to_uint8
 from .loading import load
-from .model import Model, Networks, to_uint8
-from .naming import FILE as NAMES_FILE
-from .naming import Names
+from .names import FILE as NAMES_FILE
+from .names import Names
 from .pretrained import DECODER, ENCODER, FILES
 
 OPSET = 18

@@ -6,13 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..counts import values_per_latent, whole_number
-from .space import (
-    DiscreteLatent,
-    LatentOutput,
-    quantized,
-    require_reduction,
-)
+from ..._checks import values_per_latent, whole_number
+from .space import DiscreteLatent, LatentOutput, quantized, require_reduction
 
 
 class VectorQuantizedLatent(DiscreteLatent):

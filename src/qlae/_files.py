@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .locks import wait_for_lock
+from ._locks import wait_for_lock
 
 TURNS = 1000  # to wait for; more are no sign of other writers, but of a disk that does not know a file again
 

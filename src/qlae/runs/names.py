@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .atomic import write_json
+from .._files import write_json
 
 FILE = "names.json"
 MAX_LENGTH = 60

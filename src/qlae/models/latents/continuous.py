@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..counts import whole_number
-from ..divergences import decomposed_kl, gaussian_kl
+from ..._checks import whole_number
+from ...ops.divergences import decomposed_kl, gaussian_kl
 from .space import LatentOutput, LatentSpace
 
 

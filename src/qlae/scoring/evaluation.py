@@ -13,18 +13,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from . import kernels
-from .atomic import write_json, write_npz
-from .config import DataConfig
-from .data import SourceDataset, images_of, load_again
-from .device import pick_device, told_device
-from .latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
-from .loading import model_from
-from .metrics.psnr import psnr_of_errors
-from .model import CHUNK, Model, Networks, to_float
-from .pretrained import is_pretrained
-from .progress import progress_bar
-from .run import Run
+from .._device import pick_device, told_device
+from .._files import write_json, write_npz
+from .._progress import progress_bar
+from ..config import DataConfig
+from ..data import SourceDataset, data_of, images_of
+from ..metrics.psnr import psnr_of_errors
+from ..models.latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
+from ..models.model import CHUNK, Model, Networks, to_float
+from ..ops import kernels
+from ..runs import checkpoint
+from ..runs.directory import Run
+from ..runs.loading import model_from
+from ..runs.pretrained import is_pretrained
 from .sample import (
     NUM_SAMPLES,
     PREFIXES,
@@ -37,7 +38,6 @@ from .sample import (
     score_weights,
     versions,
 )
-from .training import checkpoint
 
 NUM_RECONSTRUCTIONS = 10
 NUM_INTERVENED = 3  # samples whose latents are intervened on
@@ -166,20 +166,6 @@ def scorer(
         return {name: scores[name] for name in WATCHED if name in scores}
 
     return score_saved
-
-
-def data_of(config: DataConfig) -> SourceDataset:
-    """The data behind a run's config, where its recipe is enough to make it again."""
-    if config.recipe is None:
-        raise ValueError(f"{config.name} came from arrays that only its maker has; evaluate with data=…")
-    data = load_again(config.name, config.resolution, config.recipe)
-    if len(data) != config.num_images:
-        raise ValueError(f"{config.name} had {config.num_images:,} images when it was trained, now {len(data):,}")
-    if config.checksum is not None and data.checksum not in (None, config.checksum):
-        raise ValueError(
-            f"{config.name} has other images than when it was trained, though as many: put the files back as they were"
-        )
-    return data
 
 
 def _fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:

@@ -14,9 +14,9 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from ._version import __version__
-from .atomic import write_bytes, write_json
-from .config import NetworkConfig, RunConfig
+from .._files import write_bytes, write_json
+from .._version import __version__
+from ..config import NetworkConfig, RunConfig
 
 WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"

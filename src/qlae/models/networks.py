@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .config import require_resolution
-from .norms import leaky_norm
-from .operations import conv_norm, linear, pixel_conv
+from ..config import require_resolution
+from ..ops.convolutions import conv_norm, linear, pixel_conv
+from ..ops.norms import leaky_norm
 
 START_RESOLUTION = 4  # where the encoder ends and the decoder starts
 

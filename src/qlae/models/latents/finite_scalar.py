@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..counts import values_per_latent
+from ..._checks import values_per_latent
 from .space import DiscreteLatent, LatentOutput, straight_through
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .. import kernels
+from . import kernels
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -18,7 +18,7 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
         ctx.save_for_backward(logits, targets)
         if kernels.usable(logits):
-            from ..kernels import cross_entropy
+            from .kernels import cross_entropy
 
             return cross_entropy.forward(logits, targets)
         return (F.softplus(logits).sum() - torch.dot(logits.flatten(), targets.flatten())) / logits.numel()
@@ -28,7 +28,7 @@ class _CrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         logits, targets = ctx.saved_tensors
         if kernels.usable(logits):
-            from ..kernels import cross_entropy
+            from .kernels import cross_entropy
 
             return cross_entropy.backward(gradient, logits, targets), None
         return logits.sigmoid().sub_(targets).mul_(gradient / logits.numel()), None

@@ -6,15 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .. import kernels
-from ..counts import values_per_latent
-from .space import (
-    DiscreteLatent,
-    LatentOutput,
-    num_averaged,
-    quantized,
-    require_reduction,
-)
+from ..._checks import values_per_latent
+from ...ops import kernels
+from .space import DiscreteLatent, LatentOutput, num_averaged, quantized, require_reduction
 
 
 class _LookUp(torch.autograd.Function):
@@ -45,7 +39,7 @@ class _QuantizedByKernels(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, codebook: Tensor, sizes: Tensor, share: float) -> tuple[Tensor, ...]:
-        from ..kernels import quantized as kernel
+        from ...ops.kernels import quantized as kernel
 
         x = x.contiguous()
         z, codes, distance = kernel.forward(x, codebook, sizes, share)
@@ -59,7 +53,7 @@ class _QuantizedByKernels(torch.autograd.Function):
     def backward(
         ctx: Any, of_z: Tensor, of_quantize: Tensor, of_commit: Tensor, _: Tensor
     ) -> tuple[Tensor | None, ...]:
-        from ..kernels import quantized as kernel
+        from ...ops.kernels import quantized as kernel
 
         x, z, codes = ctx.saved_tensors
         found = kernel.backward(x, z, codes, of_z, of_quantize, of_commit, ctx.num_values, ctx.share)

@@ -1,0 +1,1 @@
+"""Models: encoder → latent space → decoder."""

@@ -1,0 +1,1 @@
+"""From a trained run to its scores: the evaluation sample, its metrics and their intervals."""
