@@ -1,6 +1,6 @@
 """qlae: disentangled representation learning by latent quantization.
 
-The public names load on first use, so that ``import qlae`` and ``import qlae.metrics`` stay free of torch.
+The public names load on first use, so that ``import qlae`` and ``import qlae.metrics`` do not load torch.
 
     >>> import qlae
     >>> data = qlae.load_data("shapes3d", resolution=64)
@@ -11,18 +11,27 @@ The public names load on first use, so that ``import qlae`` and ``import qlae.me
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from . import _moved
 from ._version import __version__
 
 if TYPE_CHECKING:
     from .data import SourceDataset, load_data
     from .models.latents import QuantizedLatent
+    from .pipeline import resume, train
+    from .presets import ModelSpec, register_model
+    from .registry import LATENTS, NETWORKS, OBJECTIVES
     from .runs.directory import Run
     from .runs.loading import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
-    from .training import train
+    from .training.callbacks import Callback
 
 __all__ = [
+    "LATENTS",
+    "NETWORKS",
+    "OBJECTIVES",
+    "Callback",
+    "ModelSpec",
     "QuantizedLatent",
     "Run",
     "SourceDataset",
@@ -30,20 +39,31 @@ __all__ = [
     "evaluate",
     "load",
     "load_data",
+    "register_model",
     "rescore",
+    "resume",
     "train",
 ]
 
 _HOMES = {
+    "LATENTS": (".registry", "LATENTS"),
+    "NETWORKS": (".registry", "NETWORKS"),
+    "OBJECTIVES": (".registry", "OBJECTIVES"),
+    "Callback": (".training.callbacks", "Callback"),
+    "ModelSpec": (".presets", "ModelSpec"),
     "QuantizedLatent": (".models.latents", "QuantizedLatent"),
     "Run": (".runs.directory", "Run"),
     "SourceDataset": (".data", "SourceDataset"),
     "evaluate": (".scoring.evaluation", "evaluate_run"),
     "load": (".runs.loading", "load"),
     "load_data": (".data", "load_data"),
+    "register_model": (".presets", "register_model"),
     "rescore": (".scoring.sample", "rescore_run"),
-    "train": (".training", "train"),
+    "resume": (".pipeline", "resume"),
+    "train": (".pipeline", "train"),
 }
+
+_moved.install()
 
 
 def __getattr__(name: str) -> Any:

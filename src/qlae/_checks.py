@@ -1,4 +1,4 @@
-"""Unknown names, answered with the nearest known one."""
+"""Checks of names and counts, with errors that say what is allowed."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown name: the nearest known one, and the list.
+    """Return the end of an error message about an unknown name: the nearest known one, and the list.
 
     >>> nearest_name("shapes3", ["shapes3d", "mpi3d"])
     'did you mean "shapes3d"? Known: shapes3d, mpi3d'
@@ -19,7 +19,7 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
 
 
 def require_known(name: object, known: Iterable[str], what: str) -> str:
-    """`name` itself if it is one of the known names; else a ``ValueError`` with the nearest of them."""
+    """Return ``name`` if it is one of the known names; raise a ``ValueError`` with the nearest of them otherwise."""
     names = list(known)
     if isinstance(name, str) and name in names:
         return name
@@ -27,14 +27,14 @@ def require_known(name: object, known: Iterable[str], what: str) -> str:
 
 
 def whole_number(name: str, value: Any, *, at_least: int = 1) -> int:
-    """``value`` if it is a whole number that is large enough, else an error that names it."""
+    """Return ``value`` as an int; raise an error unless it is a whole number that is large enough."""
     if not _is_whole(value) or value < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
     return int(value)
 
 
 def plain(value: Any) -> Any:
-    """Whole numbers of any kind, NumPy's too, and sequences of them, as Python's own; anything else as it came."""
+    """Return whole numbers of any kind (NumPy's too) as int and sequences of them as tuple; anything else as it is."""
     if isinstance(value, Iterable) and not isinstance(value, str):
         return tuple(plain(one) for one in value)
     return int(value) if _is_whole(value) else value
@@ -45,7 +45,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def values_per_latent(num_latents: int, num_values: int | Iterable[int]) -> tuple[int, ...]:
-    """One number of values a latent, from one for all or one each.
+    """Return one number of values per latent, from one for all or one per latent.
 
     >>> values_per_latent(3, 10), values_per_latent(2, [4, 10])
     ((10, 10, 10), (4, 10))
@@ -56,6 +56,6 @@ def values_per_latent(num_latents: int, num_values: int | Iterable[int]) -> tupl
     sizes = tuple(whole_number("num_values", size) for size in num_values)
     if len(sizes) != num_latents:
         raise ValueError(
-            f"num_values has {len(sizes)} entries for {num_latents} latents; give one a latent or one number"
+            f"num_values has {len(sizes)} entries for {num_latents} latents; give one number, or one per latent"
         )
     return sizes

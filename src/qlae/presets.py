@@ -1,15 +1,22 @@
-"""Every constant of the paper, once, each citing its table; and the way from a few names to a whole config.
+"""Every constant of the paper, once, each with its table; and the way from a model's name to a config.
 
 Tables are those of the paper's appendix "Hyperparameters". ``paper`` follows its text, ``official`` the authors' code
 where the two differ. The tuned values are the ones the authors settled on.
+
+``MODELS`` is open: ``register_model`` adds a model, and ``qlae.train`` also takes a ``ModelSpec`` that is not in it.
 """
 
+import dataclasses
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from ._checks import plain, require_known
-from .config import DataConfig, LatentConfig, NetworkConfig, OptimizerConfig, RunConfig
+from ._checks import plain, require_known, values_per_latent
+from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
+from .options import TrainingOptions, chosen_options, option_names, parse_curve
+from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry
+from .schedules import Curve, LearningRateSchedule, check_curve, step_curve, warm_up_curve
 
 FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters
@@ -17,7 +24,7 @@ LATENTS_PER_SOURCE = 2  # Tables "Fixed hyperparameters", of both objectives
 
 # Table "Fixed latent quantization hyperparameters".
 QUANTIZED = {"quantize": 0.01, "commit": 0.01}
-# VQ-VAE keeps its own (Section "Negative results") and a global codebook of 512 vectors of size 64.
+# VQ-VAE keeps its own weights (Section "Negative results") and a global codebook of 512 vectors of size 64.
 VECTOR_QUANTIZED = {"quantize": 1.0, "commit": 0.25}
 NUM_VECTORS = 512
 VECTOR_SIZE = 64
@@ -30,63 +37,86 @@ GENERATOR_PERIOD = 5
 
 @dataclass(frozen=True)
 class TrainingPreset:
-    """How an objective is optimised at a size of the networks."""
+    """How an objective is optimised at a size of the networks.
+
+    Attributes:
+        beta2: by form.
+        num_values: values per codebook, for latent spaces that have codebooks of scalars.
+        weight_decay_factor: on the tuned weight decay, which was tuned for the full size.
+    """
 
     learning_rate: float
     beta1: float
-    beta2: Mapping[str, float]  # by form
+    beta2: Mapping[str, float]
     batch_size: int
     steps: int
     num_values: int
-    weight_decay_factor: float = 1.0  # on the tuned weight decay, which was tuned for the full size
+    weight_decay_factor: float = 1.0
 
 
 # The same two tables, and of the first (Table "Fixed latent quantization hyperparameters") the number of values.
 _FULL_AE = TrainingPreset(1e-3, 0.9, {"paper": 0.99, "official": 0.999}, 128, 200_000, num_values=10)
 _FULL_GAN = TrainingPreset(2e-4, 0.0, {"paper": 0.9, "official": 0.9}, 64, 200_000, num_values=10)
-# Ours, a CPU's share, found by a search at 32×32. Four values instead of ten matter most: small networks organise 4^12
+# Ours, for a CPU, found by a search at 32×32. Four values instead of ten matter most: small networks organise 4^12
 # codes in a few thousand updates, 10^12 in several times as many.
 _SMALL_AE = replace(_FULL_AE, learning_rate=2e-3, batch_size=64, steps=7_000, num_values=4, weight_decay_factor=3.0)
 _SMALL_GAN = replace(_FULL_GAN, steps=8_000, num_values=4)
 
-#: size → objective → how it is optimised.
+#: size → kind of objective → how it is optimised. Kinds that are not listed are optimised like autoencoders.
 SIZES: dict[str, dict[str, TrainingPreset]] = {
     "full": {"autoencoding": _FULL_AE, "adversarial": _FULL_GAN},
     "small": {"autoencoding": _SMALL_AE, "adversarial": _SMALL_GAN},
 }
 
 
+def training_preset(size: str, objective: str) -> TrainingPreset:
+    """Return how an objective is optimised at a size of the networks."""
+    by_objective = SIZES[require_known(size, SIZES, "size")]
+    return by_objective.get(objective, by_objective["autoencoding"])
+
+
 @dataclass(frozen=True)
-class ModelPreset:
-    """A row of the paper's tables: a latent space, an objective with its weights, and what is tuned.
+class ModelSpec:
+    """A model before its data set is known: a latent space, an objective with its weights, and what is tuned.
 
     Attributes:
-        latent: a kind of ``LatentConfig``.
-        weights: of the loss terms.
-        weight_decay: where no data set says otherwise.
+        name: of the model, in results and on the command line.
+        latent: kind of the latent space (``registry.LATENTS``).
+        objective: kind of the objective (``registry.OBJECTIVES``).
+        networks: kind of the network pair (``registry.NETWORKS``).
+        weights: of the loss terms, those of the objective and those of the latent space.
+        latent_options, objective_options, networks_options: settings of the three parts, fields of their configs.
+        training: defaults of training options, such as ``{"learning_rate": 1e-4}``, instead of the paper's.
+        weight_decay: where ``weight_decay_on`` does not name the data set.
         weight_decay_on: data sets that take another value.
-        tuned: the one hyperparameter that the paper tunes, ``"weight_decay"`` or a loss weight.
-        tuned_on: its value on data sets, where it is a loss weight.
-        grid: the values that the paper tries for it; none where it tunes nothing.
+        tuned: the one hyperparameter that studies tune, ``"weight_decay"`` or a loss weight.
+        tuned_on: its value for single data sets, if it is a loss weight.
+        grid: the values that studies try for it; empty where nothing is tuned.
         published: whether the model is a row of the paper's tables.
     """
 
+    name: str
     latent: str
     weights: Mapping[str, float]
-    weight_decay: float
+    objective: str = "autoencoding"
+    networks: str = "paper"
+    latent_options: Mapping[str, Any] = field(default_factory=dict)
+    objective_options: Mapping[str, Any] = field(default_factory=dict)
+    networks_options: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    weight_decay: float = 0.0
     weight_decay_on: Mapping[str, float] = field(default_factory=dict)
     tuned: str = "weight_decay"
     tuned_on: Mapping[str, float] = field(default_factory=dict)
     grid: tuple[float, ...] = ()
-    objective: str = "autoencoding"
-    shared: bool = False
-    decomposed: bool = False
-    published: bool = True
+    published: bool = False
 
     def weight_decay_for(self, data: str) -> float:
+        """Return the weight decay for a data set."""
         return self.weight_decay_on.get(data, self.weight_decay)
 
     def weights_for(self, data: str) -> dict[str, float]:
+        """Return the weights of the loss terms for a data set."""
         return dict(self.weights) | ({self.tuned: self.tuned_on[data]} if data in self.tuned_on else {})
 
 
@@ -95,157 +125,270 @@ class ModelPreset:
 _BETAS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _DECAYS = (0.001, 0.01, 0.1, 1.0)
 _GAN_DECAYS = (0.0001, 0.001, 0.01, 0.1)
+_BY_DATA: dict[str, Any] = {"weight_decay": 0.1, "weight_decay_on": {"mpi3d": 0.001}, "grid": _DECAYS}
+_UNTUNED: dict[str, Any] = {"weight_decay": 0.0, "weight_decay_on": {}, "grid": ()}
 
-_QLAE = ModelPreset(
-    "quantized", AUTOENCODING | QUANTIZED, weight_decay=0.1, weight_decay_on={"mpi3d": 0.001}, grid=_DECAYS
+_QLAE = ModelSpec("qlae", "quantized", AUTOENCODING | QUANTIZED, published=True, **_BY_DATA)
+_VQ_VAE = ModelSpec(
+    "vq-vae",
+    "vector-quantized",
+    AUTOENCODING | VECTOR_QUANTIZED,
+    latent_options={"num_values": NUM_VECTORS, "vector_size": VECTOR_SIZE},
+    published=True,
 )
-_VQ_VAE = ModelPreset("vector-quantized", AUTOENCODING | VECTOR_QUANTIZED, weight_decay=0.0)
-_QLGAN = ModelPreset(
-    "quantized",
-    ADVERSARIAL | QUANTIZED,
+_INFOGAN = ModelSpec(
+    "infowgan-gp",
+    "uniform",
+    ADVERSARIAL,
+    objective="adversarial",
+    objective_options={"generator_period": GENERATOR_PERIOD},
+    weight_decay=0.0001,
+    grid=_GAN_DECAYS,
+    published=True,
+)
+_QLGAN = replace(
+    _INFOGAN,
+    name="qlinfowgan-gp",
+    latent="quantized",
+    weights=ADVERSARIAL | QUANTIZED,
     weight_decay=0.001,
     weight_decay_on={"falcor3d": 0.0001},
-    grid=_GAN_DECAYS,
-    objective="adversarial",
 )
 
-MODELS: dict[str, ModelPreset] = {
-    "ae": ModelPreset("continuous", AUTOENCODING, weight_decay=0.001, grid=(0.0, 0.001, 0.01, 0.1)),
-    "beta-vae": ModelPreset(
-        "gaussian",
-        AUTOENCODING | {"kl": 1.0},
-        weight_decay=0.0,
-        tuned="kl",
-        tuned_on={"shapes3d": 3.0, "mpi3d": 0.1, "falcor3d": 10.0, "isaac3d": 0.3},
-        grid=_BETAS,
-    ),
-    "beta-tcvae": ModelPreset(
-        "gaussian",
-        AUTOENCODING | {"mutual_information": 1.0, "total_correlation": 1.0, "dimension_kl": 1.0},
-        weight_decay=0.0,
-        tuned="total_correlation",
-        tuned_on={"shapes3d": 3.0, "mpi3d": 0.3, "falcor3d": 3.0, "isaac3d": 1.0},
-        grid=_BETAS,
-        decomposed=True,
-    ),
-    "bioae": ModelPreset(
-        "continuous",
-        AUTOENCODING | {"nonnegative": 1.0, "activity": 0.01},
-        weight_decay=0.0,
-        tuned="activity",
-        tuned_on={"isaac3d": 0.1},
-        grid=(0.01, 0.1, 1.0, 10.0, 100.0),
-    ),
-    "vq-vae": _VQ_VAE,
-    "qlae": _QLAE,
-    "qlae-global-codebook": replace(_QLAE, shared=True),
-    "qlae-no-weight-decay": replace(_QLAE, weight_decay=0.0, weight_decay_on={}, grid=()),
-    "vq-vae-weight-decay": replace(_VQ_VAE, weight_decay=0.01, grid=_DECAYS),
-    "infowgan-gp": ModelPreset("uniform", ADVERSARIAL, weight_decay=0.0001, grid=_GAN_DECAYS, objective="adversarial"),
-    "qlinfowgan-gp": _QLGAN,
-    "qlinfowgan-gp-no-weight-decay": replace(_QLGAN, weight_decay=0.0, weight_decay_on={}, grid=()),
-    # Not in the paper: QLAE with a fixed grid (finite scalar quantization) in place of its codebooks.
-    "fsq-ae": ModelPreset(
-        "finite-scalar",
-        AUTOENCODING,
-        weight_decay=0.1,
-        weight_decay_on={"mpi3d": 0.001},
-        grid=_DECAYS,
-        published=False,
-    ),
+MODELS: dict[str, ModelSpec] = {
+    spec.name: spec
+    for spec in (
+        ModelSpec("ae", "continuous", AUTOENCODING, weight_decay=0.001, grid=(0.0, 0.001, 0.01, 0.1), published=True),
+        ModelSpec(
+            "beta-vae",
+            "gaussian",
+            AUTOENCODING | {"kl": 1.0},
+            tuned="kl",
+            tuned_on={"shapes3d": 3.0, "mpi3d": 0.1, "falcor3d": 10.0, "isaac3d": 0.3},
+            grid=_BETAS,
+            published=True,
+        ),
+        ModelSpec(
+            "beta-tcvae",
+            "gaussian",
+            AUTOENCODING | {"mutual_information": 1.0, "total_correlation": 1.0, "dimension_kl": 1.0},
+            latent_options={"decomposed": True},
+            tuned="total_correlation",
+            tuned_on={"shapes3d": 3.0, "mpi3d": 0.3, "falcor3d": 3.0, "isaac3d": 1.0},
+            grid=_BETAS,
+            published=True,
+        ),
+        ModelSpec(
+            "bioae",
+            "continuous",
+            AUTOENCODING | {"nonnegative": 1.0, "activity": 0.01},
+            tuned="activity",
+            tuned_on={"isaac3d": 0.1},
+            grid=(0.01, 0.1, 1.0, 10.0, 100.0),
+            published=True,
+        ),
+        _VQ_VAE,
+        _QLAE,
+        replace(_QLAE, name="qlae-global-codebook", latent_options={"shared": True}),
+        replace(_QLAE, name="qlae-no-weight-decay", **_UNTUNED),
+        replace(_VQ_VAE, name="vq-vae-weight-decay", weight_decay=0.01, grid=_DECAYS),
+        _INFOGAN,
+        _QLGAN,
+        replace(_QLGAN, name="qlinfowgan-gp-no-weight-decay", **_UNTUNED),
+        # Not in the paper: QLAE with a fixed grid (finite scalar quantization) in place of its codebooks.
+        ModelSpec("fsq-ae", "finite-scalar", AUTOENCODING, **_BY_DATA),
+    )
 }
 
 
+def register_model(spec: ModelSpec) -> ModelSpec:
+    """Add a model to ``MODELS``, so that its name can be used wherever the names of the paper's models can.
+
+    Raises:
+        ValueError: if another model has that name.
+    """
+    if MODELS.get(spec.name, spec) != spec:
+        raise ValueError(f"there is a model {spec.name!r} already; give yours another name")
+    MODELS[spec.name] = spec
+    return spec
+
+
+def find_model(model: str | ModelSpec) -> ModelSpec:
+    """Return the specification behind a name; a specification is returned as it is."""
+    if isinstance(model, ModelSpec):
+        return model
+    spec: Any = MODELS[require_known(model, MODELS, "model")]
+    if not isinstance(spec, ModelSpec):  # anyone can write into the table
+        raise ValueError(f"MODELS[{model!r}] must be a ModelSpec, got {type(spec).__name__}")
+    return spec if spec.name == model else replace(spec, name=model)
+
+
 def resolve(
-    model: str,
+    model: str | ModelSpec,
     data: DataConfig,
     num_sources: int,
+    options: TrainingOptions | None = None,
     *,
-    form: str = "paper",
-    size: str = "full",
-    steps: int | None = None,
-    batch_size: int | None = None,
-    learning_rate: float | None = None,
-    weight_decay: float | None = None,
-    weights: Mapping[str, float] | None = None,
-    warm_up: int = 0,
-    num_latents: int | None = None,
-    num_values: int | Sequence[int] | None = None,
-    fixed_values: bool = False,
-    own_networks: bool = False,
-    precision: str = "float32",
-    seed: int = 0,
+    own_networks: Sequence[str] = (),
+    **more: Any,
 ) -> RunConfig:
-    """The whole config behind a model's name; what is not given is the paper's.
+    """Return the whole config of a model on a data set. Options that are not set follow the paper.
 
     Args:
-        model: a key of ``MODELS``.
+        model: a key of ``MODELS``, or a specification.
         data: the images; their name decides the tuned value.
-        num_sources: n_s of the data, from which the number of latents follows.
-        form: ``"paper"`` or ``"official"``.
-        size: ``"full"`` or ``"small"``.
-        weights: of some of the model's loss terms, such as ``{"kl": 4.0}``, instead of the preset's.
-        warm_up: updates over which the weights of the latent space's own terms (KL and its parts, quantize and commit,
-            activity) rise linearly from 0; the paper uses none.
-        num_values: values a codebook, one number or one a latent.
-        fixed_values: keep the codebooks where they start instead of learning them.
-        own_networks: whether the caller brings encoder and decoder.
-        precision: of the networks' weights and activations, ``"float32"`` or ``"bfloat16"``; everything else, the
-            weights that the optimizer moves included, is in float32.
+        num_sources: number of sources of the data, from which the number of latents follows.
+        options: the options of the training.
+        own_networks: which of ``"encoder"`` and ``"decoder"`` the caller brings.
+        more: further options by name, as in ``TrainingOptions``.
     """
-    preset = MODELS[require_known(model, MODELS, "model")]
-    require_known(form, FORMS, "form")
-    trained = SIZES[require_known(size, SIZES, "size")][preset.objective]
-    official, vectors = form == "official", preset.latent == "vector-quantized"
-    asked = num_values is not None
-    if num_values is None:
-        num_values = NUM_VECTORS if vectors else trained.num_values
-    if weight_decay is None:
-        weight_decay = trained.weight_decay_factor * preset.weight_decay_for(data.name)
-    if weights is not None and not isinstance(weights, Mapping):
-        raise ValueError(f'weights must map loss terms to numbers, such as {{"reconstruct": 1.0}}, got {weights!r}')
-    chosen = {require_known(name, preset.weights, f"loss term of {model}"): w for name, w in (weights or {}).items()}
-    latent = LatentConfig(
-        kind=preset.latent,
-        num_latents=_count_latents(data, num_sources) if num_latents is None else plain(num_latents),
-        num_values=plain(num_values),
-        vector_size=VECTOR_SIZE,
-        shared=preset.shared,
-        learned=not fixed_values,
-        reduction="mean" if official or vectors else "sum",
-        decomposed=preset.decomposed,
-    )
-    if asked and not latent.has_codes:
-        warnings.warn(f"{model} has no codebooks, so a number of their values changes nothing", stacklevel=2)
-    if fixed_values and preset.latent not in ("quantized", "vector-quantized"):
-        warnings.warn(f"{model} has no codebooks that learn, so fixing them changes nothing", stacklevel=2)
+    spec = find_model(model)
+    for name in (*spec.training, *more):
+        require_known(name, option_names(TrainingOptions), "training option")
+    options = replace(options or TrainingOptions(), **more)
+    if spec.training:
+        options = replace(TrainingOptions(**spec.training), **chosen_options(options))
+    require_known(options.form, FORMS, "form")
+    preset = training_preset(options.size, spec.objective)
+    latent = _resolve_latent(spec, preset, data, num_sources, options)
+    objective = _resolve_objective(spec, data, options)
+    steps = preset.steps if options.steps is None else plain(options.steps)
     return RunConfig(
-        model=model,
+        model=spec.name,
         data=data,
-        network=NetworkConfig(size=size, form=form, own=own_networks),
+        networks=_resolve_networks(spec, options, own_networks),
         latent=latent,
-        objective=preset.objective,
-        weights=preset.weights_for(data.name) | chosen,
-        warm_up=plain(warm_up),
-        generator_period=GENERATOR_PERIOD,
-        optimizer=OptimizerConfig(
-            learning_rate=trained.learning_rate if learning_rate is None else learning_rate,
-            beta1=trained.beta1,
-            beta2=trained.beta2[form],
-            weight_decay=weight_decay,
-            decay_biases=not official,
-            clip=OFFICIAL_CLIP if official else None,
+        objective=objective,
+        training=TrainingConfig(
+            optimizer=_resolve_optimizer(spec, preset, data, options),
+            schedule=_resolve_schedule(options, steps),
+            weight_decay_schedule=_resolve_decay_schedule(options.weight_decay_schedule, steps),
+            batch_size=preset.batch_size if options.batch_size is None else plain(options.batch_size),
+            steps=steps,
+            seed=plain(options.seed),
+            precision="float32" if options.precision == "auto" else options.precision,
         ),
-        batch_size=trained.batch_size if batch_size is None else plain(batch_size),
-        steps=trained.steps if steps is None else plain(steps),
-        seed=plain(seed),
-        precision=precision,
     )
+
+
+def _resolve_latent(
+    spec: ModelSpec, preset: TrainingPreset, data: DataConfig, num_sources: int, options: TrainingOptions
+) -> Any:
+    entry = LATENTS[spec.latent]
+    fields = _field_names(entry)
+    settings: dict[str, Any] = {
+        "num_latents": _count_latents(data, num_sources) if options.num_latents is None else plain(options.num_latents)
+    }
+    if "num_values" in fields:
+        settings["num_values"] = preset.num_values
+    if "reduction" in fields and options.form == "official":
+        settings["reduction"] = "mean"
+    settings |= _checked_settings(spec.latent_options, fields, f"setting of the latent space {spec.latent}")
+    if options.num_values is not None:
+        if "num_values" in fields:
+            settings["num_values"] = plain(options.num_values)
+        else:
+            warnings.warn(f"{spec.name} has no codebooks, so num_values changes nothing", stacklevel=3)
+    if options.fixed_values:
+        if "learned" in fields:
+            settings["learned"] = False
+        else:
+            warnings.warn(f"{spec.name} has no codebooks that learn, so fixed_values changes nothing", stacklevel=3)
+    if "num_values" in settings:
+        values_per_latent(settings["num_latents"], settings["num_values"])
+    return entry.config(**settings)
+
+
+def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Any:
+    entry = OBJECTIVES[spec.objective]
+    weights = spec.weights_for(data.name)
+    for name, weight in _mapping("weights", options.weights).items():
+        weights[require_known(name, weights, f"loss term of {spec.name}")] = weight
+    schedules: dict[str, Curve] = {}
+    require_number("warm_up", options.warm_up)
+    if options.warm_up:
+        curve = check_curve("warm_up", warm_up_curve(plain(options.warm_up)))
+        schedules = {name: curve for name in weights if name not in entry.part.terms}
+    for name, points in _mapping("weight_schedules", options.weight_schedules).items():
+        require_known(name, weights, f"loss term of {spec.name}")
+        curve_points = parse_curve(points) if isinstance(points, str) else points
+        schedules[name] = check_curve(f"the schedule of {name}", curve_points)
+    given = _checked_settings(spec.objective_options, _field_names(entry), f"setting of the objective {spec.objective}")
+    return entry.config(weights=weights, schedules=schedules, **given)
+
+
+def _resolve_networks(spec: ModelSpec, options: TrainingOptions, own: Sequence[str]) -> Any:
+    entry = NETWORKS[spec.networks]
+    fields = _field_names(entry)
+    settings = {
+        "size": options.size,
+        "form": options.form,
+        "patches": OBJECTIVES[spec.objective].part.networks_in_patches,
+        "own": tuple(own),
+    }
+    settings = {name: value for name, value in settings.items() if name in fields}
+    settings |= _checked_settings(spec.networks_options, fields, f"setting of the networks {spec.networks}")
+    return entry.config(**settings)
+
+
+def _resolve_optimizer(
+    spec: ModelSpec, preset: TrainingPreset, data: DataConfig, options: TrainingOptions
+) -> OptimizerConfig:
+    official = options.form == "official"
+    weight_decay = options.weight_decay
+    if weight_decay is None:
+        weight_decay = preset.weight_decay_factor * spec.weight_decay_for(data.name)
+        weight_decay = float(f"{weight_decay:.12g}")  # 3 · 0.1 is 0.3, in messages and files as well
+    return OptimizerConfig(
+        learning_rate=preset.learning_rate if options.learning_rate is None else options.learning_rate,
+        beta1=preset.beta1,
+        beta2=preset.beta2[options.form],
+        weight_decay=weight_decay,
+        decay_biases=not official,
+        clip=OFFICIAL_CLIP if official else None,
+    )
+
+
+def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSchedule:
+    falls = options.schedule != "constant"
+    if not falls and (options.decay_steps is not None or options.floor):
+        warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=3)
+    decay_steps = max(1, steps // 2) if options.decay_steps is None else plain(options.decay_steps)
+    return LearningRateSchedule(
+        kind=options.schedule,
+        decay_steps=decay_steps if falls else 0,
+        floor=float(options.floor) if falls else 0.0,
+        warm_up=plain(options.learning_rate_warm_up),
+    )
+
+
+def _resolve_decay_schedule(schedule: Any, steps: int) -> Curve:
+    if schedule == "constant":
+        return ()
+    if schedule == "step":
+        return step_curve(steps)
+    return check_curve("weight_decay_schedule", parse_curve(schedule) if isinstance(schedule, str) else schedule)
+
+
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        example = '{"reconstruct": 1.0}' if name == "weights" else '{"quantize": [[0, 0.0], [5000, 1.0]]}'
+        raise ValueError(f"{name} must map loss terms to their values, such as {example}, got {value!r}")
+    return value
+
+
+def _field_names(entry: Entry) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(entry.config))
+
+
+def _checked_settings(settings: Mapping[str, Any], fields: Sequence[str], what: str) -> dict[str, Any]:
+    return {require_known(name, fields, what): value for name, value in settings.items()}
 
 
 def _count_latents(data: DataConfig, num_sources: int) -> int:
     if not num_sources:
         raise ValueError(
-            f"{data.name} has no sources to count, so say how many latents, such as --num-latents 12 (num_latents=12)"
+            f"{data.name} has no sources to count, so choose the number of latents: num_latents=12, or on the command "
+            "line --num-latents 12"
         )
     return LATENTS_PER_SOURCE * num_sources

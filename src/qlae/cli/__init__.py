@@ -1,4 +1,4 @@
-"""The command line: few verbs, each doing a whole job. Torch loads only when a verb needs it."""
+"""The command line: few verbs, each doing a whole job. Torch is loaded only when a verb needs it."""
 
 import os
 import signal
@@ -13,6 +13,7 @@ from .._version import __version__
 from .data import Data
 from .explore import Explore
 from .export import Encode, Export
+from .parsing import REGISTRY
 from .runs import Evaluate, Report, Train
 from .score import Score
 from .study import Study
@@ -29,17 +30,17 @@ Command = (
     | Annotated[Data, subcommand("data")]
 )
 
-READER_GONE = 141  # what a shell reports of a program that SIGPIPE ended
+READER_GONE = 141  # the exit status of a program that SIGPIPE ended
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command line; bad input ends in one line and exit code 2."""
+    """Run a command line; bad input ends with a one-line message and exit status 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"qlae {__version__}")
         return
     warnings.showwarning = _show_warning
-    # Before torch loads: idle threads that sleep instead of spinning. Spinning is a little faster on idle cores and ten
+    # Before torch loads: let idle threads sleep instead of spinning. Spinning is a little faster on idle cores and ten
     # times slower on busy ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     sys.exit(_run(arguments))
@@ -53,12 +54,14 @@ def _run(arguments: list[str]) -> int:
             prog="qlae",
             description=f"Disentangled representation learning by latent quantization. Version {__version__}.",
             args=arguments,
+            registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
         )
+        _own_process(command)
         command()
     except ValueError as error:
         return _fail(error, 2)
-    except BrokenPipeError:  # whoever reads what is printed has seen enough: qlae data list | head
+    except BrokenPipeError:  # the reader has seen enough: qlae data list | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     except OSError as error:
@@ -66,7 +69,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(f"{where}{error.strerror or error}", 2)
     except KeyboardInterrupt as stop:
         if isinstance(command, Train) and str(stop):
-            print(f"\nqlae: {stop}. To go on, give the same command again", file=sys.stderr)
+            print(f"\nqlae: {stop}. To continue, run the same command again", file=sys.stderr)
         return 128 + getattr(stop, "signal", signal.SIGINT)
     except RuntimeError as error:
         from ..training import TrainingDiverged
@@ -75,6 +78,14 @@ def _run(arguments: list[str]) -> int:
             return _fail(error, 1)
         raise
     return 0
+
+
+def _own_process(command: object) -> None:
+    """Tune the memory allocator for training; a library call would not do that to its caller's process."""
+    if isinstance(command, Train):
+        from .._device import keep_freed_memory
+
+        keep_freed_memory()
 
 
 def _fail(message: object, code: int) -> int:

@@ -15,32 +15,34 @@ OptionalName = Annotated[str | None, arg(metavar="NAME")]
 OptionalInt = Annotated[int | None, arg(metavar="INT")]
 OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH")]
+Imports = Annotated[tuple[str, ...], arg(name="import", metavar="[MODULE …]")]
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Which form of the data."""
+    """Which images."""
 
     resolution: int = 64
-    """Pixels a side; the networks take 8, 16, 32, 64, 128, …"""
+    """Pixels per side; the networks take 8, 16, 32, 64, 128, …"""
     sources: tuple[str, ...] = ()
-    """Sources that vary, such as --sources "floor hue" shape, the others fixed; all if none is given."""
+    """Sources that vary, such as --sources "floor hue" shape, while the others are fixed; all by default."""
     continuous: bool = False
     """Let sources take any value in their range instead of the grid's."""
     correlated: tuple[str, ...] = ()
-    """Pairs of sources that go together, such as --correlated "scale,orientation,0.7"."""
+    """Pairs of sources with a correlation, such as --correlated "scale,orientation,0.7"."""
     num_images: OptionalInt = None
-    """Draw so many images at random instead of all combinations once; 100,000 with --continuous or --correlated."""
+    """Draw this number of images at random instead of every combination once; 100,000 by default with --continuous or
+    --correlated."""
     noise: float = 0.0
     """Standard deviation of noise on the pixels, as a share of the range from black to white."""
     data_path: OptionalPath = None
     """Read the published files of the data set from here instead of rendering it."""
     source_file: OptionalPath = None
-    """For images of your own, their sources: a CSV (a header, then a line an image, its file's name first) or .npy."""
+    """For images of your own, their sources: a CSV (a header, then one line per image, its file name first) or .npy."""
 
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
-    """The data that a verb names; real files are prepared under a bar the first time."""
+    """Return the data that a verb names; real files are prepared under a progress bar the first time."""
     from .._progress import growing_bar
     from ..data import load_data
 
@@ -60,7 +62,7 @@ def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDatase
 
 
 def correlation(pair: str) -> tuple[tuple[str, str], float]:
-    """Two sources and their correlation from ``"scale,orientation,0.7"``."""
+    """Return two sources and their correlation from ``"scale,orientation,0.7"``."""
     try:
         first, second, value = (part.strip() for part in pair.split(","))
         return (first, second), float(value)
@@ -68,12 +70,3 @@ def correlation(pair: str) -> tuple[tuple[str, str], float]:
         raise ValueError(
             f'--correlated takes "source,source,number", such as "scale,orientation,0.7", got {pair!r}'
         ) from None
-
-
-def weight(pair: str) -> tuple[str, float]:
-    """A loss term and its weight from ``"kl=4"``."""
-    name, _, value = pair.partition("=")
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        raise ValueError(f'--weights takes "term=number", such as kl=4, got {pair!r}') from None

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from .arguments import Directory
+from .._imports import import_modules
+from .arguments import Directory, Imports
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,15 @@ class Explore:
     """Samples on such a page."""
     device: str = "cpu"
     """auto, cpu, cuda, cuda:1, …; a CPU is fast enough for one picture at a time."""
+    imports: Imports = ()
+    """Modules of your own to import first, which register the run's parts."""
     quiet: bool = False
     """No progress bars."""
 
     def __call__(self) -> None:
         from ..explorer import explore, open_run, save_page
 
+        import_modules(self.imports)
         if self.export is None:
             explore(self.run, port=self.port, browser=not self.no_browser, device=self.device, show=not self.quiet)
             return

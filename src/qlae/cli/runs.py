@@ -1,14 +1,20 @@
 """The verbs over runs: train, evaluate, report."""
 
+import dataclasses
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .arguments import DataOptions, Directory, OptionalFloat, OptionalInt, OptionalName, OptionalPath, load, weight
+from .._imports import import_modules
+from ..options import ExecutionOptions, TrainingOptions
+from .arguments import DataOptions, Directory, Imports, OptionalInt, OptionalName, OptionalPath, load
+
+if TYPE_CHECKING:
+    from ..runs.directory import Run
 
 
 @dataclass(frozen=True)
@@ -17,79 +23,84 @@ class Train:
 
     `qlae train qlae --data shapes3d` is the paper's configuration;
     `qlae train qlae --size small --resolution 32 --out runs/quick` is one for a CPU.
-    The same command on the same --out goes on where a run was stopped (Ctrl-C saves) or killed.
+    The same command on the same --out continues a run that was stopped (Ctrl-C saves) or killed, and so does
+    `qlae train --resume RUN` without any other options.
     """
 
-    model: Positional[Annotated[str, arg(metavar="MODEL")]]
+    model: Positional[Annotated[str | None, arg(metavar="[MODEL]")]] = None
     """ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook, qlae-no-weight-decay, vq-vae-weight-decay,
-    infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay (the paper's), or fsq-ae."""
+    infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay (the paper's), fsq-ae, or one of your own (--import)."""
     data: str = "shapes3d"
     """A data set by name (`qlae data list` shows them), or the path of a folder or file with images of your own."""
     images: DataOptions = field(default_factory=DataOptions)
-    size: Literal["full", "small"] = "full"
-    """Networks of the paper, or small ones that a CPU can train, with a budget to match."""
-    form: Literal["paper", "official"] = "paper"
-    """Follow the paper's text, or the authors' code where it differs."""
-    steps: OptionalInt = None
-    """Updates; 200,000 in the paper."""
-    batch_size: OptionalInt = None
-    """Images an update; in the paper 128, for GANs 64."""
-    learning_rate: OptionalFloat = None
-    """Of AdamW; in the paper 0.001, for GANs 0.0002."""
-    weight_decay: OptionalFloat = None
-    """Decoupled; by default the value tuned for the model and the data."""
-    weights: tuple[str, ...] = ()
-    """Weights of loss terms instead of the preset's, such as --weights kl=4."""
-    warm_up: int = 0
-    """Updates over which the latent space's own terms (KL, quantize and commit, …) gain their weight, linearly."""
-    num_latents: OptionalInt = None
-    """Twice the number of sources, by default."""
-    num_values: tuple[int, ...] = ()
-    """Values a codebook, one number or one a latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
-    fixed_values: bool = False
-    """Keep the values of the codebooks where they start, instead of learning them."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the networks' weights and activations: bfloat16 on a GPU that has it, else float32. The rest is in float32."""
-    no_compile: bool = False
-    """On a GPU: run one operation after the other, instead of launching updates as CUDA graphs with fused kernels."""
-    seed: int = 0
-    """Of the weights and the batches."""
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+    execution: ExecutionOptions = field(default_factory=ExecutionOptions)
+    networks: OptionalName = None
+    """A pair of networks that a module of yours has registered (--import), instead of the paper's."""
     out: OptionalPath = None
     """The run directory; runs/DATA-MODEL-SIZE-sSEED by default."""
-    device: str = "auto"
-    """auto, cpu, cuda, cuda:1, …"""
-    threads: OptionalInt = None
-    """CPU threads; as many as there are cores by default. Fewer are faster where the cores are busy."""
-    checkpoint_seconds: float = 60.0
-    """Seconds between checkpoints."""
-    score_every: int = 0
-    """Updates between scorings while it trains, into the log and its picture; a multiple of 100, or 0 for none."""
-    no_evaluate: bool = False
-    """Neither score the trained model nor draw its pictures."""
+    resume: OptionalPath = None
+    """Continue the run in this directory with its own configuration; only --steps and options of execution apply."""
+    imports: Imports = ()
+    """Modules of your own to import first, which register models, latent spaces, objectives, networks or data sets."""
     quiet: bool = False
-    """No progress bars."""
+    """Draw no progress bars."""
 
     def __call__(self) -> None:
         begun = time.monotonic()
-        from ..report import print_results
-        from ..training import train
+        import_modules(self.imports)
+        run = self._start() if self.resume is None else self._continue()
+        done = "trained"
+        if self.execution.evaluate:
+            from ..report import print_results
 
-        passed_on = (
-            "size form steps batch_size learning_rate weight_decay warm_up num_latents fixed_values precision seed "
-            "device threads checkpoint_seconds score_every"
-        )
-        chosen = {name: getattr(self, name) for name in passed_on.split()}
-        chosen |= {"compile": not self.no_compile, "evaluate": not self.no_evaluate}
-        chosen["weights"] = dict(weight(pair) for pair in self.weights)
-        if self.num_values:
-            chosen["num_values"] = self.num_values[0] if len(self.num_values) == 1 else self.num_values
-        data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.size}-s{self.seed}"
-        run = train(self.model, data, out=out, show=not self.quiet, **chosen)
-        if not self.no_evaluate:
             print_results([run], weights=("averaged", "raw"))
-        done = "trained" if self.no_evaluate else "trained, scored and pictured"
+            done = "trained, scored and pictured"
         print(f"{run.path}: {done} in {time.monotonic() - begun:.0f} s")
+        print(_next_steps(run, evaluated=self.execution.evaluate))
+
+    def _start(self) -> "Run":
+        from ..pipeline import train
+
+        if self.model is None:
+            raise ValueError("name a model, such as `qlae train qlae`, or a run to continue: `qlae train --resume RUN`")
+        data = load(self.data, self.images, show=not self.quiet)
+        out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.training.size}-s{self.training.seed}"
+        options = _shallow(self.training) | _shallow(self.execution)
+        return train(self.model, data, out=out, networks=self.networks, show=not self.quiet, **options)
+
+    def _continue(self) -> "Run":
+        from ..pipeline import resume
+
+        assert self.resume is not None
+        default = Train()
+        ignored = [
+            name
+            for name in ("model", "data", "images", "networks", "out")
+            if getattr(self, name) != getattr(default, name)
+        ]
+        changed = dataclasses.replace(self.training, steps=None) != TrainingOptions()
+        if ignored or changed:
+            raise ValueError(
+                "--resume continues a run with its own configuration, so leave out everything but --steps and options "
+                f"of execution{f' (here: {ignored[0]})' if ignored else ''}"
+            )
+        execution = _shallow(self.execution)
+        return resume(self.resume, steps=self.training.steps, show=not self.quiet, **execution)
+
+
+def _shallow(options: Any) -> dict[str, Any]:
+    return {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+
+
+def _next_steps(run: "Run", *, evaluated: bool) -> str:
+    """Return the last line of a training: where the pictures are, and what to do next."""
+    if not evaluated:
+        return f"Next: qlae evaluate {run.path}"
+    names = ("interventions", "reconstructions", "generated", "nmi", "curves")
+    pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
+    listed = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
+    return f"{listed}Next: qlae explore {run.path}"
 
 
 @dataclass(frozen=True)
@@ -104,26 +115,30 @@ class Evaluate:
     from_sample: bool = False
     """Score the sample of the last evaluation again, which needs neither the model nor the images."""
     num_samples: OptionalInt = None
-    """Images to score on; as many as before, or 10,000 the first time."""
+    """Number of images to score on; by default as many as before, or 10,000 the first time."""
     protocol: OptionalName = None
-    """InfoMEC protocol: paper, official-train, official-standalone or tripod; as before, or paper the first time."""
+    """InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as before, or paper the first
+    time."""
     metrics: tuple[str, ...] = ()
-    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all; by default infomec, and whatever was computed
-    before."""
+    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, a metric of your own (--import), or all; by default
+    infomec, and whatever was computed before."""
     bootstrap: int = 0
-    """Half samples for 95% intervals of infomec, or of the --metrics that are named, and a curve of scores against the
-    sample size; 200 are plenty."""
+    """Number of random half samples for 95% intervals of infomec, or of the --metrics that are named, and a curve of
+    scores against the sample size; 200 suffice."""
     jobs: int = 1
-    """Processes for these, and threads for DCI; -1 for all cores."""
+    """Number of processes for the half samples, and of threads for DCI; -1 for all cores."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …"""
+    imports: Imports = ()
+    """Modules of your own to import first, which register the run's parts or metrics."""
     quiet: bool = False
-    """No progress bars."""
+    """Draw no progress bars."""
 
     def __call__(self) -> None:
         from ..report import draw_pictures, intervals_table, print_results
         from ..runs.directory import Run
 
+        import_modules(self.imports)
         run = Run.open(self.run)
         how: dict[str, Any] = {
             "protocol": self.protocol,
@@ -135,8 +150,8 @@ class Evaluate:
         if self.from_sample:
             if self.num_samples is not None:
                 raise ValueError(
-                    f"--from-sample scores the sample that is there, and --num-samples {self.num_samples} asks for "
-                    "another: leave one of them out"
+                    f"--from-sample scores the existing sample, and --num-samples {self.num_samples} asks for another: "
+                    "leave one of them out"
                 )
             from ..scoring.sample import rescore_run
 
@@ -150,6 +165,7 @@ class Evaluate:
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
+        print(f"Next: qlae explore {run.path}")
 
 
 @dataclass(frozen=True)
@@ -157,17 +173,20 @@ class Report:
     """Draw the pictures of scored runs again and print their scores side by side; or write the report of a study.
 
     For example: qlae report runs/demo/qlae runs/demo/ae.
-    Of a study it writes tables, figures and a page: qlae report runs/paper-quick.
+    For a study it writes tables, figures and a page: qlae report runs/paper-quick.
     """
 
     runs: Positional[tuple[Directory, ...]]
     """Run directories, or the folders of studies."""
+    imports: Imports = ()
+    """Modules of your own to import first, which register models or metrics of a study."""
 
     def __call__(self) -> None:
         from ..report import draw_pictures, print_results, report_study
         from ..runs.directory import Run
         from ..study import StudyFolder, is_study
 
+        import_modules(self.imports)
         if not self.runs:
             raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
         studies = [StudyFolder(path) for path in self.runs if is_study(path)]

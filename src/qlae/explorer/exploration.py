@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ..data import SourceDataset, data_of
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
+from ..models.building import Networks
 from ..models.latents import DiscreteLatent
-from ..models.model import Model, Networks
+from ..models.model import Model
 from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.loading import model_from

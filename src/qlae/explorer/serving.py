@@ -7,7 +7,7 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from ..data import SourceDataset
-from ..models.model import Networks
+from ..models.building import Networks
 from .exploration import open_run
 
 if TYPE_CHECKING:

@@ -6,15 +6,18 @@ sizes of the same design.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .._checks import require_known
 from ..config import require_resolution
 from ..ops.convolutions import conv_norm, linear, pixel_conv
 from ..ops.norms import leaky_norm
+from ..registry import NETWORKS
+from .latents import LatentSpace
 
 START_RESOLUTION = 4  # where the encoder ends and the decoder starts
 
@@ -37,23 +40,24 @@ OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_k
 class NetworkSize:
     """How large the networks are.
 
-    With ``patch`` above 1 the encoder starts with one convolution over patches of that many pixels a side and the
+    With ``patch`` above 1 the encoder starts with one convolution over patches of that many pixels per side and the
     decoder ends with patches: everything in between runs at a lower resolution, which is what a CPU needs.
     """
 
     first_width: int  # channels at the highest resolution; doubled with every halving of it
     last_width: int  # channels are not doubled beyond this
-    encoder_same: int  # resolution-preserving convolutions a block of the encoder
+    encoder_same: int  # resolution-preserving convolutions per block of the encoder
     decoder_same: int  # … and of the decoder
     dense_width: int  # of the two dense layers
-    patch: int = 1  # pixels a side, fewer where the image is too small for them
+    patch: int = 1  # pixels per side, fewer where the image is too small for them
 
     def patch_at(self, resolution: int) -> int:
-        """Pixels a side of a patch at a resolution, at which at least 4×4 patches must be left."""
+        """Return the pixels per side of a patch; at least 4×4 patches are left."""
         return max(1, min(self.patch, resolution // START_RESOLUTION))
 
     def widths(self, resolution: int) -> tuple[int, ...]:
-        """Channels of the blocks, from the image inwards; with patches, the first is the patches' own."""
+        """Return the channels of the blocks, from the image inwards; with patches, the first entry is that of the
+        patches."""
         patch = self.patch_at(resolution)
         num_widths = num_blocks(resolution, patch) + (patch > 1)
         return tuple(min(self.first_width << i, self.last_width) for i in range(num_widths))
@@ -66,13 +70,13 @@ SMALL_GAN = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_s
 
 
 def num_blocks(resolution: int, patch: int = 1) -> int:
-    """k of a resolution 4·2^k, k ≥ 1, counted in patches; an error for every other number."""
+    """Return k of a resolution 4·2^k, k ≥ 1, counted in patches; raise an error for every other number."""
     require_resolution(resolution)
     return (resolution // (START_RESOLUTION * patch)).bit_length() - 1
 
 
 class Affine(nn.Module):
-    """A scale and a shift a channel, the same for all images."""
+    """A scale and a shift per channel, the same for all images."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -80,7 +84,7 @@ class Affine(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, num_images: int) -> Tensor:
-        """Scales and shifts side by side, (num_images, 2 · width)."""
+        """Return scales and shifts side by side, (num_images, 2 · width)."""
         return torch.cat((self.weight, self.bias)).expand(num_images, -1)
 
 
@@ -101,7 +105,7 @@ class EncoderLayer(nn.Module):
 
 
 def dense(x: Tensor, *layers: nn.Linear) -> Tensor:
-    """Dense layers, each with a ReLU."""
+    """Return x after dense layers, each with a ReLU."""
     for layer in layers:
         x = F.relu(linear(x, layer.weight, layer.bias))
     return x
@@ -134,7 +138,7 @@ class ConvEncoder(nn.Module):
         self.head = nn.Linear(size.dense_width, num_outputs)
 
     def features(self, images: Tensor) -> Tensor:
-        """The last feature layer, (b, dense_width)."""
+        """Return the last feature layer, (b, dense_width)."""
         if images.shape[1:] != (3, self.resolution, self.resolution):
             raise ValueError(
                 f"expected images of shape (b, 3, {self.resolution}, {self.resolution}), got {tuple(images.shape)}"
@@ -163,8 +167,8 @@ class StyleLayer(nn.Module):
 class StyleDecoder(nn.Module):
     """Latents (b, num_inputs) → image logits (b, 3, r, r).
 
-    A learned 4×4 feature map, styled layer by layer by what two dense layers make of the latents. The map is the same
-    for every image, so the first convolution runs once a batch.
+    A learned 4×4 feature map is styled layer by layer; the styles are affine in the output of two dense layers over the
+    latents. The map is the same for every image, so the first convolution runs once per batch.
     """
 
     def __init__(self, resolution: int, num_inputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
@@ -198,7 +202,7 @@ class StyleDecoder(nn.Module):
         return unfolded(pixel_conv(self.output, x), self.patch)
 
     def styles(self, w: Tensor) -> Sequence[Tensor]:
-        """The styles of all layers, (b, 2 · width) each, by one product instead of one a layer."""
+        """Return the styles of all layers, (b, 2 · width) each, by one matrix product for all."""
         maps = [cast(StyleLayer, layer).style for layer in self.layers]
         weights, biases = torch.cat([affine.weight for affine in maps]), torch.cat([affine.bias for affine in maps])
         styles = linear(w, weights, biases)
@@ -209,10 +213,51 @@ class StyleDecoder(nn.Module):
 
 
 def unfolded(patches: Tensor, side: int) -> Tensor:
-    """Patches (b, side · side · 3, h, w), in rows, columns and colours → the image (b, 3, h · side, w · side)."""
+    """Return patches (b, side · side · 3, h, w), in rows, columns and colours, as images (b, 3, h · side, w · side)."""
     if side == 1:
         return patches
     num_images, _, height, width = patches.shape
     pixels = patches.permute(0, 2, 3, 1).reshape(num_images, height, width, side, side, 3)
     image = pixels.permute(0, 1, 3, 2, 4, 5).reshape(num_images, height * side, width * side, 3)
     return image.permute(0, 3, 1, 2)
+
+
+@dataclass(frozen=True)
+class NetworksConfig:
+    """The settings that every network pair has; the config of a pair of one's own subclasses this.
+
+    Attributes:
+        size: ``"full"`` or ``"small"``.
+        form: ``"paper"`` or ``"official"``.
+        patches: whether small networks may work on patches of several pixels; those of a GAN may not.
+        own: which of ``"encoder"`` and ``"decoder"`` the caller brings as a module instead.
+    """
+
+    size: str = "full"
+    form: str = "paper"
+    patches: bool = True
+    own: tuple[str, ...] = ()
+
+
+SIZES = {"full": FULL, "small": SMALL}
+FORMS = {"paper": PAPER, "official": OFFICIAL}
+
+
+@NETWORKS.register("paper", NetworksConfig)
+class PaperNetworks:
+    """The paper's encoder and decoder."""
+
+    @staticmethod
+    def from_config(config: Any, *, resolution: int, latent: LatentSpace) -> tuple[ConvEncoder, StyleDecoder]:
+        """Build the encoder and the decoder for a latent space.
+
+        A pair that is registered from outside the package has the same method. It may return None in place of either
+        module, which is then the paper's.
+        """
+        size = SIZES[require_known(config.size, SIZES, "size")]
+        if size.patch > 1 and not config.patches:
+            size = SMALL_GAN
+        form = FORMS[require_known(config.form, FORMS, "form")]
+        encoder = ConvEncoder(resolution, latent.num_inputs, size=size, form=form)
+        decoder = StyleDecoder(resolution, latent.num_outputs, size=size, form=form)
+        return encoder, decoder

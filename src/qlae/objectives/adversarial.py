@@ -1,78 +1,100 @@
 """Latent reconstruction (Equation 3, Algorithm 3): InfoWGAN-GP over any latent space that can be sampled.
 
-The generator turns latents drawn from the prior into images; the encoder finds the latents again; a critic, a linear
-head on the encoder's features, holds generated images against real ones (Wasserstein GAN with gradient penalty,
-Gulrajani et al. 2017). Encoder and critic move at every update, generator and codebook at every fifth.
+The generator maps latents drawn from the prior to images, and the encoder recovers the latents. A critic, a linear head
+on the encoder's features, compares generated images with real ones (Wasserstein GAN with gradient penalty, Gulrajani et
+al. 2017). Encoder and critic move at every update, generator and codebook at every fifth.
 
-The latents that the generator is fed are values of the codebook, so the generator's loss also reaches the codebook
-through them.
+The generator's inputs are values of the codebook, so the generator's loss reaches the codebook through them as well.
 """
 
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..models.model import Model, in_its_precision
-from ..ops.convolutions import penalised
+from .._checks import whole_number
+from ..models.building import output_shape
+from ..models.model import Model, run_in_own_precision
+from ..ops.convolutions import penalized
+from ..registry import OBJECTIVES
+from .objective import Objective, ObjectiveConfig
 from .player import Player
-from .weighting import Terms, Weighting
-
-GAME = ("reconstruct_latent", "value", "gradient_penalty")  # the terms that are not the latent space's
+from .weighting import Terms
 
 
-class Adversarial:
-    """The Wasserstein value, the gradient penalty, the latents found again, and the latent space's own terms.
+@dataclass(frozen=True)
+class AdversarialConfig(ObjectiveConfig):
+    """The settings of ``Adversarial``.
 
-    Args:
-        model: what is trained; it has a critic.
-        weights: of the terms by name: ``reconstruct_latent``, ``value``, ``gradient_penalty``, and those of the latent
-            space (``quantize``, ``commit``).
-        period: encoder and critic updates to one of the generator.
-        warm_up: updates over which the latent space's own weights rise from 0.
+    Attributes:
+        generator_period: number of encoder and critic updates per update of the generator.
     """
 
-    def __init__(self, model: Model, weights: Mapping[str, float], *, period: int = 5, warm_up: int = 0):
-        assert model.critic is not None
-        self.model = model
-        self.encoder: Any = model.encoder  # which has features(images) and head(features)
-        self.critic: Any = model.critic
-        self.weights = dict(weights)
-        self.period = period
-        self.warm_up = warm_up
+    generator_period: int = 5
 
-    def players(self) -> list[Player]:
-        """Encoder and critic, and against them generator and codebook."""
-        model = self.model
-        generator_weights = {name: weight for name, weight in self.weights.items() if name != "gradient_penalty"}
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole_number("generator_period", self.generator_period)
+
+
+@OBJECTIVES.register("adversarial", AdversarialConfig)
+class Adversarial(Objective):
+    """The Wasserstein value, the gradient penalty, the recovered latents, and the latent space's own terms."""
+
+    terms = ("reconstruct_latent", "value", "gradient_penalty")
+    networks_in_patches = False  # a critic sees the seams between patches, and a generator of patches never closes them
+
+    def build_parts(self, model: Model) -> dict[str, nn.Module]:
+        """Return the critic: a linear head on the encoder's last feature layer."""
+        features, head = getattr(model.encoder, "features", None), getattr(model.encoder, "head", None)
+        if not callable(features) or not callable(head):
+            raise ValueError(
+                "a GAN's critic is a second head on the encoder's features: the encoder needs features(images) → "
+                "(b, width) and head(features), of which forward(images) is composed"
+            )
+        shape = output_shape(model.encoder, features, 3, model.resolution, model.resolution)
+        output_shape(model.encoder, head, *shape)
+        return {"critic": nn.Linear(shape[-1], 1)}
+
+    def players(self, model: Model) -> list[Player]:
+        """Return encoder and critic, and against them generator and codebook."""
+        game = Game(model)
+        encoder, generator = self.weighting(), self.weighting(without=("gradient_penalty",))
         return [
-            self._player("encoder", (model.encoder, self.critic), (), self.encoder_terms, self.weights, 1),
-            self._player(
-                "generator", (model.decoder,), (model.latent,), self.generator_terms, generator_weights, self.period
+            Player(
+                name="encoder",
+                decayed=(model.encoder, model.parts["critic"]),
+                undecayed=(),
+                loss=encoder.loss(game.encoder_terms),
+                terms=encoder.names,
+            ),
+            Player(
+                name="generator",
+                decayed=(model.decoder,),
+                undecayed=(model.latent,),
+                loss=generator.loss(game.generator_terms),
+                terms=generator.names,
+                period=self.config.generator_period,
             ),
         ]
 
-    def _player(
-        self,
-        name: str,
-        decayed: tuple[nn.Module, ...],
-        undecayed: tuple[nn.Module, ...],
-        terms_of: Callable[[Tensor, torch.Generator | None], Terms],
-        weights: Mapping[str, float],
-        period: int,
-    ) -> Player:
-        own = [term for term in weights if term not in GAME]
-        weigh = Weighting(weights, warmed_up=own, warm_up=self.warm_up)
 
-        def loss(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
-            return weigh(terms_of(images, generator), number)
+class Game:
+    """The loss terms of both players, unweighted.
 
-        return Player(name, decayed, undecayed, loss, weigh.names, period)
+    Args:
+        model: with a critic among its parts.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.encoder: Any = model.encoder  # has features(images) and head(features)
+        self.critic: Any = model.parts["critic"]
 
     def encoder_terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
-        """What encoder and critic descend, unweighted, on real images (b, 3, r, r) and as many generated ones."""
+        """Return the terms of encoder and critic on real images (b, 3, r, r) and as many generated ones."""
         with torch.no_grad():
             z, fake = self._generate(len(images), generator)
             share = torch.rand(len(images), 1, 1, 1, generator=generator, device=images.device)
@@ -84,7 +106,7 @@ class Adversarial:
         return terms
 
     def generator_terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
-        """What generator and codebook descend, unweighted, on as many generated images as there are real ones."""
+        """Return the terms of generator and codebook on as many generated images as there are real ones."""
         z, fake = self._generate(len(images), generator)
         features = self._features(fake)
         terms = self._latent_terms(features, z, generator)
@@ -92,9 +114,10 @@ class Adversarial:
         return terms
 
     def gradient_penalty(self, images: Tensor) -> Tensor:
-        """The mean of (‖∇ critic‖ − 1)², the gradient being that of the value in the image: (b, 3, r, r) → scalar."""
+        """Return the mean of (‖∇ critic‖ − 1)² over images (b, 3, r, r), the gradient being that of the critic's value
+        with respect to the image."""
         images = images.detach().requires_grad_()
-        with penalised():
+        with penalized():
             value = self._value(self._features(images)).sum()
             (gradient,) = torch.autograd.grad(value, images, create_graph=True)
         norm: Tensor = gradient.flatten(1).norm(dim=1)
@@ -102,17 +125,17 @@ class Adversarial:
 
     def _generate(self, num_images: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         z = self.model.latent.sample(num_images, generator)
-        return z, in_its_precision(self.model.decoder, z).sigmoid()
+        return z, run_in_own_precision(self.model.decoder, z).sigmoid()
 
     def _features(self, images: Tensor) -> Tensor:
         features: Tensor = self.encoder.features(images.to(self.critic.weight.dtype))
         return features
 
     def _value(self, features: Tensor) -> Tensor:
-        """What the critic thinks, in float32 at least: it is averaged and differentiated twice."""
+        """Return the critic's value in float32 at least, since it is averaged and differentiated twice."""
         value: Tensor = self.critic(features)
         return value.to(torch.promote_types(value.dtype, torch.float32))
 
     def _latent_terms(self, features: Tensor, z: Tensor, generator: torch.Generator | None) -> Terms:
-        found = self.model.latent(self.encoder.head(features).to(z.dtype), generator)
-        return {"reconstruct_latent": F.mse_loss(found.z, z), **found.losses}
+        recovered = self.model.latent(self.encoder.head(features).to(z.dtype), generator)
+        return {"reconstruct_latent": F.mse_loss(recovered.z, z), **recovered.losses}

@@ -1,44 +1,62 @@
-"""The sum that a player descends: terms times weights, of which some may warm up."""
+"""The sum that a player descends: loss terms times their weights, of which some may follow a schedule."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
+from ..schedules import Curve, curve_factor
+
 Terms = dict[str, Tensor]  # scalars by their config name
+TermsFunction = Callable[[Tensor, torch.Generator | None], Terms]
+LossFunction = Callable[[Tensor, torch.Generator | None, Tensor], Terms]
 
 
 class Weighting:
-    """Weighs terms by name.
+    """Weighs loss terms by name.
 
     Args:
-        weights: of the terms; terms without one are left out.
-        warmed_up: the terms whose weights rise linearly from 0.
-        warm_up: the number of updates that it takes them; 0 for none.
+        weights: of the terms; terms without a weight are left out.
+        schedules: factors on single weights by update.
     """
 
-    def __init__(self, weights: Mapping[str, float], *, warmed_up: Collection[str] = (), warm_up: int = 0):
+    def __init__(self, weights: Mapping[str, float], schedules: Mapping[str, Curve] | None = None):
         self.weights = dict(weights)
-        self.warmed_up = frozenset(warmed_up) if warm_up else frozenset()
-        self.warm_up = warm_up
-        self._made: tuple[Tensor, Tensor] | None = None
+        self.schedules = {name: curve for name, curve in (schedules or {}).items() if name in self.weights}
+        self._vector: Tensor | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what a call gives."""
+        """The names of the terms that a call returns."""
         return ("loss", *self.weights)
 
     def __call__(self, terms: Terms, number: Tensor) -> Terms:
-        """The terms, unweighted, after their weighted sum ``loss``, at update ``number`` (from 1; a scalar tensor)."""
-        chosen = torch.stack([terms[name] for name in self.weights])  # a few operations on all instead of a few on each
-        weights, rising = self._vectors(chosen)
-        if self.warmed_up:
-            weights = torch.where(rising, weights * (number / self.warm_up).clamp(max=1), weights)
+        """Return the weighted sum ``loss`` and the terms, unweighted.
+
+        Args:
+            terms: by name.
+            number: of the update, from 1, a scalar tensor.
+        """
+        chosen = torch.stack([terms[name] for name in self.weights])  # few operations on all instead of few on each
+        weights = self._weights(chosen)
+        if self.schedules:
+            one = torch.ones_like(number)
+            factors = [
+                curve_factor(self.schedules[name], number) if name in self.schedules else one for name in self.weights
+            ]
+            weights = weights * torch.stack(factors).to(weights.dtype)
         return {"loss": (weights * chosen).sum(), **{name: terms[name] for name in self.weights}}
 
-    def _vectors(self, like: Tensor) -> tuple[Tensor, Tensor]:
-        """The weights, and which of them rise; made once, since they must travel to the device."""
-        if self._made is None or self._made[0].device != like.device or self._made[0].dtype != like.dtype:
-            rising = [name in self.warmed_up for name in self.weights]
-            self._made = like.new_tensor(list(self.weights.values())), torch.tensor(rising, device=like.device)
-        return self._made
+    def loss(self, terms_of: TermsFunction) -> LossFunction:
+        """Return the loss function of a player from a function that computes the unweighted terms."""
+
+        def loss(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
+            return self(terms_of(images, generator), number)
+
+        return loss
+
+    def _weights(self, like: Tensor) -> Tensor:
+        """Return the weights as a tensor, made once, since it must travel to the device."""
+        if self._vector is None or self._vector.device != like.device or self._vector.dtype != like.dtype:
+            self._vector = like.new_tensor(list(self.weights.values()))
+        return self._vector

@@ -1,1 +1,4 @@
-"""Operations with two implementations: plain PyTorch, which is the definition, and a fast one."""
+"""Operations with several implementations: a plain one in PyTorch, which is the definition, and fast ones.
+
+No other package knows that kernels exist. ``dispatch`` chooses the implementation.
+"""

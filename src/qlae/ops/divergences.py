@@ -14,16 +14,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import kernels
+from . import dispatch
 
 
 def gaussian_kl(mean: Tensor, deviation: Tensor) -> Tensor:
-    """D_KL(N(mean, deviation²) ‖ N(0, I)), summed over latents, averaged over the batch: (b, n_z) twice → scalar."""
+    """Return D_KL(N(mean, deviation²) ‖ N(0, I)), summed over latents, averaged over the batch: (b, n_z) → scalar."""
     return 0.5 * (mean.square() + deviation.square() - 1 - 2 * deviation.log()).sum(-1).mean()
 
 
 def log_normal(z: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
-    """log N(z; mean, deviation²), elementwise."""
+    """Return log N(z; mean, deviation²), elementwise."""
     return -0.5 * (((z - mean) / deviation).square() + math.log(2 * math.pi)) - deviation.log()
 
 
@@ -31,18 +31,20 @@ PARTS = ("mutual_information", "total_correlation", "dimension_kl")
 
 
 def decomposed_kl(z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -> dict[str, Tensor]:
-    """The three parts of the KL term for samples z ~ q(z | x), each averaged over the batch, (b, n_z) → scalars."""
-    if kernels.usable(z):
+    """Return the three parts of the KL term for samples z ~ q(z | x), averaged over the batch: (b, n_z) → scalars."""
+    if dispatch.uses_kernels(z):
         parts: Tensor = _DecomposedKL.apply(z, mean, deviation, num_images)  # type: ignore[no-untyped-call]
         return dict(zip(PARTS, parts.unbind(), strict=True))
     batch_size = z.shape[0]
-    given = log_normal(z, mean, deviation).sum(-1)  # (b,) log q(z_i | x_i)
+    conditional = log_normal(z, mean, deviation).sum(-1)  # (b,) log q(z_i | x_i)
     prior = log_normal(z, torch.zeros_like(z), torch.ones_like(z)).sum(-1)  # (b,) log p(z_i)
     pairs = log_normal(z[:, None], mean[None], deviation[None])  # (b, b, n_z) log q(z_ij | x_m)
     weight = math.log(num_images * batch_size)
     joint = torch.logsumexp(pairs.sum(-1), dim=1) - weight  # (b,) log q(z_i)
     product = (torch.logsumexp(pairs, dim=1) - weight).sum(-1)  # (b,) Σ_j log q(z_ij)
-    return dict(zip(PARTS, ((given - joint).mean(), (joint - product).mean(), (product - prior).mean()), strict=True))
+    return dict(
+        zip(PARTS, ((conditional - joint).mean(), (joint - product).mean(), (product - prior).mean()), strict=True)
+    )
 
 
 class _DecomposedKL(torch.autograd.Function):

@@ -1,9 +1,9 @@
-"""Checkpoints: tensors in safetensors, everything else in JSON, whole and exact.
+"""Checkpoints: tensors in safetensors, everything else in JSON, complete and exact.
 
 A checkpoint is a pair, ``checkpoint.safetensors`` and ``checkpoint.json``; the pair before it stays as
 ``previous.safetensors`` and ``previous.json``. The JSON carries the SHA-256 of its tensors and of itself, so a
-truncated or altered file is noticed. A pair is matched by checksum, not by file name: whatever instant a process is
-killed at between the four renames of ``save``, one of the JSONs still finds its tensors.
+truncated or altered file is detected. A pair is matched by checksum, not by file name: at whatever instant a process
+is killed between the four renames of ``save``, one of the JSON files still finds its tensors.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ import safetensors.torch
 from torch import Tensor
 
 from .._files import write_bytes, write_json
+from ..upgrade import upgrade_tensors
 
 NAMES = ("checkpoint", "previous")
 FORMAT = 1
@@ -25,11 +26,11 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved.
+    """The content of a checkpoint.
 
     Attributes:
         tensors: by dotted name.
-        state: plain JSON: the step, the seconds spent, and so on.
+        state: plain data: the number of updates, the seconds spent, and so on.
     """
 
     tensors: dict[str, Tensor]
@@ -37,7 +38,7 @@ class Checkpoint:
 
 
 def save(directory: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint; the one it replaces becomes ``previous``."""
+    """Write a checkpoint; the one that it replaces becomes ``previous``."""
     content = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
     manifest = {"format": FORMAT, "tensors_sha256": _sha256(content), "state": checkpoint.state}
     manifest["sha256"] = _manifest_sha256(manifest)
@@ -56,16 +57,20 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(directory: Path) -> Checkpoint | None:
-    """The newest checkpoint that is whole, or ``None`` where there is none at all.
+    """Return the newest checkpoint that is intact, or ``None`` if there is none at all.
 
-    Damage is warned of, with what is used instead; if nothing whole is left, that is an error.
+    A damaged checkpoint causes a warning that says what is used instead.
+
+    Raises:
+        ValueError: if there are checkpoints and none is intact.
     """
-    damaged, found = [], False
+    damaged: list[str] = []
     manifests = []
+    any_present = False
     for name in NAMES:
         path = directory / f"{name}.json"
         if path.exists():
-            found = True
+            any_present = True
             manifest = _read_manifest(path)
             if manifest is None:
                 damaged.append(path.name)
@@ -79,13 +84,13 @@ def load(directory: Path) -> Checkpoint | None:
         if damaged:
             warnings.warn(
                 f"{directory}: {' and '.join(damaged)} is damaged or incomplete; "
-                f"going on from the checkpoint of update {manifest['state']['step']}",
+                f"resuming from the checkpoint of update {manifest['state']['step']}",
                 stacklevel=2,
             )
-        return Checkpoint(tensors, manifest["state"])
-    if found:
+        return Checkpoint(upgrade_tensors(tensors), manifest["state"])
+    if any_present:
         raise ValueError(
-            f"{directory}: no checkpoint is whole ({', '.join(damaged)} damaged); "
+            f"{directory}: no checkpoint is intact ({', '.join(damaged)} damaged); "
             "restore one from a copy, or start again in another folder"
         )
     return None

@@ -37,7 +37,7 @@ class Run:
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> "Run":
-        """A run that exists; an error says what is missing."""
+        """Return a run that exists; raise an error that says what is missing otherwise."""
         run = Run(path)
         if run.path.is_file():
             raise ValueError(f"{run.path} is a file, not a run directory; give the folder, such as {run.path.parent}")
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def results_so_far(self) -> dict[str, Any] | None:
-        """The scores; None if there are none yet, or they are damaged and an evaluation has to write them anew."""
+        """The scores; None if there are none yet, or if they are damaged and an evaluation has to write them again."""
         try:
             return self.results
         except ValueError:
@@ -100,25 +100,25 @@ class Run:
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is anything in it that could be lost: a checkpoint, or results."""
+        """Whether it holds anything that could be lost: a checkpoint, or results."""
         return any((self.path / name).exists() for name in ("checkpoint.json", "previous.json", self.results_path.name))
 
     def arrays(self, path: Path) -> dict[str, NDArray[Any]]:
-        """The arrays of one of the run's ``.npz`` files."""
+        """Return the arrays of one of the run's ``.npz`` files."""
         if not path.is_file():
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
         try:
             with np.load(path, allow_pickle=False) as content:
                 return {name: content[name] for name in content.files}
         except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-            told = "it is no .npz file of plain arrays" if isinstance(error, ValueError | AttributeError) else error
-            raise self._damaged(path, told) from None
+            problem = "it is no .npz file of plain arrays" if isinstance(error, ValueError | AttributeError) else error
+            raise self._damaged(path, problem) from None
 
-    def _damaged(self, path: Path, told: object) -> ValueError:
-        return ValueError(f"{path} cannot be read ({told}); run `qlae evaluate {self.path}` to write it again")
+    def _damaged(self, path: Path, problem: object) -> ValueError:
+        return ValueError(f"{path} cannot be read ({problem}); run `qlae evaluate {self.path}` to write it again")
 
     def log(self) -> list[dict[str, Any]]:
-        """The log's rows; a last line that a kill cut short is left out."""
+        """Return the rows of the log; a last line that was cut short by a kill is left out."""
         rows = []
         for line in self.log_path.read_text().splitlines() if self.log_path.is_file() else []:
             try:
@@ -128,26 +128,30 @@ class Run:
         return rows
 
     def require_free(self, config: RunConfig) -> None:
-        """An error unless the directory is new, empty, or holds a run of this config, or one that never got anywhere.
+        """Raise an error unless the directory is new, empty, or holds a run of this config.
 
-        The same config with another number of steps is the same run, to go on for longer.
+        A run with the same config and another number of updates is the same run, to be trained for longer. A run that
+        has neither a checkpoint nor results may be replaced.
         """
         if self.config_path.is_file():
             difference = self.config.difference(config) if self.is_begun else {}
             if difference:
-                told = "; ".join(f"{key} is {old!r}, asked for {new!r}" for key, (old, new) in difference.items())
-                raise ValueError(f"{self.path} holds another run: {told}. Choose another --out, or ask for the same")
+                fields = "; ".join(f"{key} is {old!r}, asked for {new!r}" for key, (old, new) in difference.items())
+                raise ValueError(
+                    f"{self.path} holds another run: {fields}. Choose another folder (out=…, --out), or resume that "
+                    f"run with its own configuration: qlae train --resume {self.path}"
+                )
         elif self.path.is_dir() and any(path.name != LOCK for path in self.path.iterdir()):
-            raise ValueError(f"{self.path} is not empty and not a run directory; choose another --out")
+            raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder (out=…, --out)")
         elif self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is a file, not a folder; choose another --out")
+            raise ValueError(f"{self.path} is a file, not a folder; choose another path (out=…, --out)")
 
     def write_config(self, config: RunConfig) -> None:
         """Write the config; the directory is then a run directory."""
         write_json(self.config_path, config.to_dict())
 
     def trim_log(self, step: int) -> None:
-        """Forget log rows after update ``step``, which a resumed run will write again."""
+        """Remove the rows of the log after update ``step``, which a resumed run will write again."""
         rows = [row for row in self.log() if row["step"] <= step]
         write_bytes(self.log_path, "".join(json.dumps(row) + "\n" for row in rows).encode())
 
@@ -158,14 +162,14 @@ class Run:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run against a second trainer; the system lets go of it however the process ends."""
+        """Lock the run against a second trainer; the system releases the lock however the process ends."""
         self.path.mkdir(parents=True, exist_ok=True)
         with open(self.path / LOCK, "a+") as file:
             if not try_lock(file):
                 file.seek(0)
                 raise ValueError(
                     f"{self.path} is being trained by another process ({file.read().strip() or 'unknown'}); "
-                    "wait for it, stop it, or choose another --out"
+                    "wait for it, stop it, or choose another folder (out=…, --out)"
                 )
             file.truncate(0)
             file.write(f"process {os.getpid()}")

@@ -1,6 +1,6 @@
-"""The code of every image as a table: a CSV with a row an image.
+"""The codes of images as a table: a CSV with one row per image.
 
-Latents and values that a person named in the explorer go by these names, so that the table can be read.
+Latents and values that were named in the explorer appear under these names.
 """
 
 import csv
@@ -30,15 +30,15 @@ def encode_to_csv(
     device: str = "auto",
     show: bool = True,
 ) -> Path:
-    """Write the codes of all images, or their latents where these are continuous.
+    """Write the codes of all images, or their latents if these are continuous, as a CSV.
 
     Args:
         run: the run directory, or the folder of a model that was handed on.
         out: the file to write, which must not exist.
-        data: the images, or their name or path; those that the run was trained on if not given.
-        numbers: the numbers that codes stand for instead of the codes.
+        data: the images, or their name or path; by default those that the run was trained on.
+        numbers: write the values that codes stand for instead of the codes.
         device: where the model runs.
-        show: draw a progress bar.
+        show: whether to draw a progress bar.
     """
     path = Path(out)
     require_new(path)
@@ -47,7 +47,7 @@ def encode_to_csv(
         raise ValueError("the codes of this model stand for vectors, not for numbers")
     if data is None:
         if model.origin is None or model.origin.config.data.recipe is None:
-            raise ValueError(f"the images behind {run} are not known; say which to encode")
+            raise ValueError(f"the images that {run} was trained on are not known; pass others: data=… (--data)")
         data = data_of(model.origin.config.data)
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
@@ -56,17 +56,17 @@ def encode_to_csv(
     if data.resolution != model.resolution:
         raise ValueError(
             f"the model takes images of {model.resolution}×{model.resolution}, "
-            f"got {data.resolution}×{data.resolution}: read them with resolution {model.resolution}"
+            f"got {data.resolution}×{data.resolution}; load them with resolution={model.resolution}"
         )
     names = _names(model, Path(run))
-    table = _encoded(model, data, numbers=numbers, show=show)
+    table = _encode(model, data, numbers=numbers, show=show)
     write_bytes(path, _as_csv(table, data, names).encode())
     return path
 
 
-def _encoded(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:
-    """(n, num_latents), integers for codes and floats else."""
-    encode = model.encode if isinstance(model.latent, DiscreteLatent) and not numbers else model.latents
+def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:
+    """Return a table (n, num_latents), of integers for codes and of floats for latents."""
+    encode = model.encode if model.latent.has_codes and not numbers else model.latents
     parts = []
     with progress_bar("encoding", len(data), show=show) as report:
         for start in range(0, len(data), CHUNK):
@@ -83,12 +83,14 @@ def _names(model: Model, run: Path) -> dict[str, Any]:
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:
     heads = [names["latents"].get(str(j), f"z{j}") for j in range(table.shape[1])]
     values = [names["values"].get(str(j), {}) for j in range(table.shape[1])]
-    coded = np.issubdtype(table.dtype, np.integer)
+    has_codes = np.issubdtype(table.dtype, np.integer)
     out = io.StringIO()
-    returns = any("\r" in name for name in data.file_names or ())  # which are not quoted by themselves
-    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL)
+    has_returns = any("\r" in name for name in data.file_names or ())  # which the writer does not quote by itself
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL)
     writer.writerow(["image" if data.file_names is None else "file", *heads])
     for i, row in enumerate(table.tolist()):
-        cells = [named.get(str(v), v) if coded else f"{v:.6g}" for named, v in zip(values, row, strict=True)]
+        cells = [
+            value_names.get(str(v), v) if has_codes else f"{v:.6g}" for value_names, v in zip(values, row, strict=True)
+        ]
         writer.writerow([i if data.file_names is None else data.file_names[i], *cells])
     return out.getvalue()

@@ -1,7 +1,7 @@
 """A trained model for other programs: a folder to hand on, and encoder and decoder as ONNX.
 
 The ONNX files take and give the same arrays as ``Model.encode`` and ``Model.decode``: images (n, r, r, 3) uint8, codes
-(n, num_latents) int64, latents float32. They are checked against torch with onnxruntime before they are kept.
+(n, num_latents) int64, latents float32. Before they are written, onnxruntime must give the same results as torch.
 """
 
 import contextlib
@@ -18,24 +18,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .._files import write_bytes, write_json
+from ..models.building import Networks
 from ..models.latents import DiscreteLatent
-from ..models.model import Model, Networks, to_uint8
+from ..models.model import Model, to_uint8
 from .loading import load
 from .names import FILE as NAMES_FILE
 from .names import Names
 from .pretrained import DECODER, ENCODER, FILES
 
 OPSET = 18
-NUM_CHECKED = 16  # images that both run on
+NUM_CHECKED = 16  # images on which the two are compared
 MAX_LATENT_ERROR = 1e-3  # of the largest latent
 MIN_SAME_CODES = 0.98  # an entry between two values may round either way
 
 
 class OnnxCheck(NamedTuple):
-    """How far onnxruntime is from torch on the images of the check."""
+    """The differences between onnxruntime and torch on the compared images."""
 
     latent_error: float  # the largest difference of a latent, as a share of the largest latent
-    same_codes: float  # share of the codes that agree; 1 where there are none
+    same_codes: float  # share of the codes that agree; 1 if there are none
     pixel_error: int  # the largest difference of a pixel, of 255
 
 
@@ -71,51 +72,54 @@ def export_run(
     weights: str = "averaged",
     networks: Networks | None = None,
 ) -> list[Path]:
-    """Write the model of a run to a folder, as ``Model.save_pretrained`` does, and as ONNX if wanted; the files.
+    """Write the model of a run to a folder, as ``Model.save_pretrained`` does, and optionally as ONNX.
 
-    Names that somebody gave to latents and values go with it.
+    Names that were given to latents and values in the explorer are copied too.
 
     Args:
         path: the run directory.
-        out: the folder: new, empty, or of an earlier export, which is replaced.
+        out: the folder; new, empty, or of an earlier export, which is replaced.
         onnx: also write ``encoder.onnx`` and ``decoder.onnx``.
         weights: ``"averaged"`` or ``"raw"``.
-        networks: the encoder and the decoder, where the run was trained with networks of your own.
+        networks: the encoder and the decoder, if the run was trained with networks of your own.
+
+    Returns:
+        The files.
     """
     if onnx:
         require_onnx()
     model = load(path, weights=weights, networks=networks)
-    given = Names(Path(path) / NAMES_FILE, []).read()
+    names = Names(Path(path) / NAMES_FILE, []).read()
     folder = model.save_pretrained(out)
-    named = bool(given["latents"] or given["values"])
-    if named:
-        write_json(folder / NAMES_FILE, given)
+    has_names = bool(names["latents"] or names["values"])
+    if has_names:
+        write_json(folder / NAMES_FILE, names)
     if onnx:
         export_onnx(model, folder)
-    written = (*FILES, NAMES_FILE) if named else FILES
+    written = (*FILES, NAMES_FILE) if has_names else FILES
     return sorted(path for path in folder.iterdir() if path.name in written)
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:
-    """Write ``encoder.onnx`` and ``decoder.onnx`` to a folder, checked; the number of images stays free."""
+    """Write ``encoder.onnx`` and ``decoder.onnx`` to a folder and check them; they take any number of images."""
     require_onnx()
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
     model = model.cpu().eval()
     discrete = isinstance(model.latent, DiscreteLatent)
-    images = _checked_images(model.resolution)
+    images = _comparison_images(model.resolution)
     code = model.encode(images) if discrete else model.latents(images)
     form = "codes" if discrete else "latents"
     encoder = _to_onnx(_Encode(model), torch.from_numpy(images), "images", ["codes"] * discrete + ["latents"])
     decoder = _to_onnx(_Decode(model), torch.from_numpy(code), form, ["images"])
     check = check_onnx(model, encoder, decoder, images)
-    write_bytes(place / ENCODER, encoder)
-    write_bytes(place / DECODER, decoder)
+    write_bytes(target / ENCODER, encoder)
+    write_bytes(target / DECODER, decoder)
     return check
 
 
 def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[np.uint8]) -> OnnxCheck:
-    """Run both on images and compare with torch; an error if they differ by more than rounding."""
+    """Compare both with torch on images; raise an error if they differ by more than rounding."""
     discrete = isinstance(model.latent, DiscreteLatent)
     *codes, latents = _run(encoder, images=images)
     expected = model.latents(images)
@@ -136,7 +140,7 @@ def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[np.
 
 
 def require_onnx() -> None:
-    """An error that says what to install where a part of ONNX is missing."""
+    """Raise an error that says what to install if a part of ONNX is missing."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -145,8 +149,8 @@ def require_onnx() -> None:
         raise ValueError(f"--onnx needs {error.name}: pip install 'qlae[onnx]'") from None
 
 
-def _checked_images(side: int) -> NDArray[np.uint8]:
-    """Images that have both smooth parts and noise, since a check on noise alone says little about pictures."""
+def _comparison_images(side: int) -> NDArray[np.uint8]:
+    """Return images with both smooth parts and noise, since a check on noise alone says little about pictures."""
     rng = np.random.default_rng(0)
     corners = torch.from_numpy(rng.random((NUM_CHECKED, 3, 4, 4), np.float32))
     smooth = nn.functional.interpolate(corners, size=(side, side), mode="bilinear").permute(0, 2, 3, 1).numpy()
@@ -185,7 +189,7 @@ def _run(model: bytes, **inputs: NDArray[Any]) -> list[NDArray[Any]]:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """The exporter talks much, on several channels, about its own inner workings."""
+    """Silence the exporter, which logs and warns about its own inner workings."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,4 +1,4 @@
-"""From a run directory, or a folder that ``save_pretrained`` wrote, back to its model."""
+"""Load the model of a run directory, or of a folder that ``save_pretrained`` wrote."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from .._device import pick_device
-from ..models.model import Model, Networks, build_model, place
+from ..models.building import Networks, build_model
+from ..models.model import Model, place
 from . import checkpoint
 from .directory import Run
 from .pretrained import Origin, is_pretrained, read_pretrained
@@ -22,12 +23,13 @@ def load(
     networks: Networks | None = None,
     device: str = "cpu",
 ) -> Model:
-    """The model of a run directory or of a folder that ``Model.save_pretrained`` wrote, ready to encode and decode.
+    """Return the model of a run directory, or of a folder that ``Model.save_pretrained`` wrote.
 
     Args:
         path: the run directory or the folder.
-        weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update); a folder has one.
-        networks: the encoder and the decoder, where the run was trained with networks of your own.
+        weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update); an exported folder has
+            one of the two.
+        networks: the encoder and the decoder, if the run was trained with networks of your own.
         device: ``"cpu"``, ``"cuda"``, ``"auto"``, …
     """
     if is_pretrained(Path(path)):
@@ -42,14 +44,14 @@ def load(
 def model_from(
     run: Run, saved: checkpoint.Checkpoint, *, weights: str, device: str, networks: Networks | None = None
 ) -> Model:
-    """The model of a run with one of the two sets of weights of a checkpoint."""
+    """Return the model of a run with one of the two sets of weights of a checkpoint."""
     _require_weights(weights)
     config = run.config
     model = build_model(config, networks)
-    # Buffers, such as the running statistics of a batch norm, have no average: they come from the raw weights.
+    # Buffers, such as the running statistics of batch norm, have no average: they come from the raw weights.
     _fill(model, _named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]), run.path, networks)
     results = run.results_so_far or {}
-    scored = results.get("steps") == saved.state["step"]  # else it went on after it was scored
+    scored = results.get("steps") == saved.state["step"]  # otherwise it was trained for longer since it was scored
     return _ready(model, Origin(config, weights, results if scored else {}), device)
 
 
@@ -67,7 +69,7 @@ def _fill(model: Model, tensors: dict[str, Tensor], folder: Path, networks: Netw
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
-        what = "its config.json" if networks is None else "the networks that were given"
+        what = "its config.json" if networks is None else "the networks that were passed"
         raise ValueError(f"{folder}: the weights do not fit {what}: {' '.join(str(error).split())}") from None
 
 

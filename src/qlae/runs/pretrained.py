@@ -1,7 +1,7 @@
 """A folder to hand on: ``config.json``, ``model.safetensors`` and a model card, as users of model hubs know it.
 
-Unlike a run directory it holds one set of weights and nothing that only training needs. No pickle, no code: loading one
-executes nothing of it.
+Unlike a run directory it holds one set of weights and nothing that only training needs. It contains no pickle and no
+code: loading it executes nothing.
 """
 
 import dataclasses
@@ -16,14 +16,15 @@ from torch import Tensor
 
 from .._files import write_bytes, write_json
 from .._version import __version__
-from ..config import NetworkConfig, RunConfig
+from ..config import RunConfig
+from ..upgrade import upgrade_tensors
 
 WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"
 RESULTS = "results.json"
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
-LOCAL = ("path", "source_file")  # of a recipe: where files lie on one machine
+LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
 CARD_SCORES = (
     *(("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"), ("D", "d"), ("I", "i"), ("C", "c")),
     *(("active latents", "active"), ("PSNR (dB)", "psnr")),
@@ -37,40 +38,44 @@ class Origin:
     Attributes:
         config: of the run.
         weights: ``"averaged"`` or ``"raw"``.
-        results: of the run, as in ``results.json``; empty where it was not scored.
+        results: of the run, as in ``results.json``; empty if it was not scored.
     """
 
     config: RunConfig
     weights: str
     results: dict[str, Any]
 
+    def write(self, folder: Path, tensors: dict[str, Tensor]) -> None:
+        """Write the model with these tensors to a folder; see ``write_pretrained``."""
+        write_pretrained(folder, self, tensors)
+
 
 def is_pretrained(folder: Path) -> bool:
-    """Whether a folder is one of these, rather than a run directory."""
+    """Return whether a folder was written by ``write_pretrained``, rather than being a run directory."""
     return (folder / WEIGHTS_FILE).is_file() and not (folder / "checkpoint.json").exists()
 
 
 def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor]) -> None:
-    """Write the folder; the weights come last, so that a folder that has them is whole.
+    """Write the folder; the weights come last, so that a folder that has them is complete.
 
-    It must be new or empty, or an earlier one of these, of which nothing then stays beside the new weights.
+    The folder must be new, empty, or written by this function before; then its old files are removed.
     """
     _require_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for name in (WEIGHTS_FILE, RESULTS, ENCODER, DECODER):
         (folder / name).unlink(missing_ok=True)
-    origin = _without_places(origin)
+    origin = _without_paths(origin)
     write_json(folder / "config.json", origin.config.to_dict())
     if origin.results:
         write_json(folder / RESULTS, origin.results)
     write_bytes(folder / CARD, model_card(origin).encode())
     metadata = {"format": "pt", "weights": origin.weights, "qlae": __version__}
-    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(held, metadata))
+    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(stored, metadata))
 
 
 def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
-    """What ``write_pretrained`` wrote; an error says which file is missing or damaged."""
+    """Return what ``write_pretrained`` wrote; raise an error that names a missing or damaged file."""
     path = folder / WEIGHTS_FILE
     try:
         with safetensors.safe_open(path, "pt") as file:
@@ -80,11 +85,11 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
         raise ValueError(f"{path} cannot be read ({error}); copy it again from where it came") from None
     config = RunConfig.from_dict(_object(folder / "config.json"))
     results = _object(folder / RESULTS) if (folder / RESULTS).is_file() else {}
-    return Origin(config, weights, results), tensors
+    return Origin(config, weights, results), upgrade_tensors(tensors)
 
 
 def _require_free(folder: Path) -> None:
-    """An error rather than a model among files of another kind, or over a card that somebody wrote."""
+    """Raise an error if the folder holds other files, or a model card that somebody has edited."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, not a folder; choose another")
     if (folder / "checkpoint.json").exists():
@@ -95,11 +100,11 @@ def _require_free(folder: Path) -> None:
             f"{folder} holds other files ({there[0]}, …); choose a new or empty folder, or one of an earlier export"
         )
     if CARD in there and (folder / CARD).read_bytes() != model_card(read_pretrained(folder)[0]).encode():
-        raise ValueError(f"{folder / CARD} is not as it was exported; move it away or choose another folder")
+        raise ValueError(f"{folder / CARD} was edited after the export; move it away or choose another folder")
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether ``write_pretrained`` wrote the weights in a folder, as they say themselves."""
+    """Return whether ``write_pretrained`` wrote the weights in a folder, according to their metadata."""
     try:
         with safetensors.safe_open(folder / WEIGHTS_FILE, "pt") as file:
             return "qlae" in (file.metadata() or {})
@@ -114,8 +119,8 @@ def _object(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is missing or no JSON object ({error}); copy it again from where it came") from None
 
 
-def _without_places(origin: Origin) -> Origin:
-    """The origin without the paths of the machine that it was trained on, which are nobody else's business."""
+def _without_paths(origin: Origin) -> Origin:
+    """Return the origin without the paths of the machine that the model was trained on."""
     data, recipe = origin.config.data, origin.config.data.recipe
     if recipe is not None and any(key in recipe for key in LOCAL):
         data = dataclasses.replace(data, recipe=None)
@@ -126,20 +131,20 @@ def _without_places(origin: Origin) -> Origin:
 
 
 def model_card(origin: Origin) -> str:
-    """A model card: what the model is, its scores, and how to use it."""
+    """Return a model card: what the model is, its scores, and how to use it."""
     config, results = origin.config, origin.results
-    data, latent = config.data, config.latent
+    data, latent, training = config.data, config.latent, config.training
     scores = results.get(origin.weights, {})
-    found = [(label, key, scores[key]) for label, key in CARD_SCORES if key in scores]
+    rows = [(label, key, scores[key]) for label, key in CARD_SCORES if key in scores]
     lines = [
-        *_front_matter(origin, found),
+        *_front_matter(origin, rows),
         f"# {config.model} on {data.name}",
         "",
         f"A `{config.model}` trained with [qlae](https://arxiv.org/abs/2305.18378) on {data.name} ({data.origin}, "
         f"{data.resolution}×{data.resolution}, {data.num_images:,} images). It turns an image into "
-        f"{latent.num_latents} latents ({_latent_words(config)}) and back.",
+        f"{latent.num_latents} latents ({latent.description}) and back.",
         "",
-        *_score_lines(origin, found),
+        *_score_lines(origin, rows),
         "## Use",
         "",
         "```python",
@@ -150,43 +155,45 @@ def model_card(origin: Origin) -> str:
         "",
         "## Training",
         "",
-        f"{results.get('steps', config.steps):,} updates of {config.batch_size} images, weight decay "
-        f"{config.optimizer.weight_decay:g}, seed {config.seed}, {_networks(config.network)}; {origin.weights} "
-        "weights. Everything else is in `config.json`.",
+        f"{results.get('steps', training.steps):,} updates of {training.batch_size} images, weight decay "
+        f"{training.optimizer.weight_decay:g}, seed {training.seed}, {_describe_networks(config.networks)}; "
+        f"{origin.weights} weights. Everything else is in `config.json`.",
         "",
     ]
     return "\n".join(lines)
 
 
-def _front_matter(origin: Origin, found: list[tuple[str, str, float]]) -> list[str]:
-    """YAML that hubs read; every value is JSON, which is YAML too."""
+def _front_matter(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
+    """Return YAML for hubs; every value is JSON, which is YAML too."""
     config = origin.config
     lines = ["---", "library_name: qlae", 'tags: ["disentanglement", "representation-learning", "latent-quantization"]']
-    if found:
+    if rows:
         name = json.dumps(f"{config.model} on {config.data.name}")
-        metrics = [{"type": key, "name": label, "value": round(value, 4)} for label, key, value in found]
+        metrics = [{"type": key, "name": label, "value": round(value, 4)} for label, key, value in rows]
         task = {"type": "feature-extraction"}
         entry = {"task": task, "dataset": {"name": config.data.name, "type": config.data.name}, "metrics": metrics}
         lines += ["model-index:", f"- name: {name}", f"  results: {json.dumps([entry], ensure_ascii=False)}"]
     return [*lines, "---", ""]
 
 
-def _networks(config: NetworkConfig) -> str:
-    return "networks of their own" if config.own else f"{config.size} networks of the {config.form} form"
+def _describe_networks(config: Any) -> str:
+    if config.own:
+        return f"with its maker's own {' and '.join(config.own)}"
+    return f"{config.size} networks of the {config.form} form"
 
 
-def _score_lines(origin: Origin, found: list[tuple[str, str, float]]) -> list[str]:
-    if not found:
+def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
+    if not rows:
         return ["## Scores", "", "It was not scored.", ""]
-    told = f"{origin.results['num_samples']:,} samples"
-    if any(key == "infom" for _, key, _ in found):
-        told += f", InfoMEC protocol {origin.results['protocol']}"
+    sample = f"{origin.results['num_samples']:,} samples"
+    if any(key == "infom" for _, key, _ in rows):
+        sample += f", InfoMEC protocol {origin.results['protocol']}"
     return [
         *("## Scores", ""),
-        "| " + " | ".join(label for label, _, _ in found) + " |",
-        "|" + "---|" * len(found),
-        "| " + " | ".join(_shown(key, value) for _, key, value in found) + " |",
-        *("", f"On {told}.", ""),
+        "| " + " | ".join(label for label, _, _ in rows) + " |",
+        "|" + "---|" * len(rows),
+        "| " + " | ".join(_shown(key, value) for _, key, value in rows) + " |",
+        *("", f"On {sample}.", ""),
     ]
 
 
@@ -194,19 +201,10 @@ def _shown(key: str, value: float) -> str:
     return f"{value:.0f}" if key == "active" else f"{value:.1f}" if key == "psnr" else f"{value:.3f}"
 
 
-def _latent_words(config: RunConfig) -> str:
-    latent = config.latent
-    if latent.kind in ("quantized", "finite-scalar"):
-        sizes = sorted(set(latent.values_each))
-        return f"each one of {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''} values"
-    if latent.kind == "vector-quantized":
-        return f"each one of {latent.num_values} vectors of {latent.vector_size} numbers"
-    return "continuous"
-
-
 def _use_lines(origin: Origin) -> list[str]:
     config = origin.config
-    own = ", networks=(encoder, decoder)" if config.network.own else ""
+    roles = ", ".join(role if role in config.networks.own else "None" for role in ("encoder", "decoder"))
+    own = f", networks=({roles})" if config.networks.own else ""
     raw = ', weights="raw"' if origin.weights == "raw" else ""
     loaded = f'model = qlae.load("path/to/this/folder"{raw}{own})'
     side, size = config.data.resolution, config.latent.num_latents

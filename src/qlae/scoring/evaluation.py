@@ -1,27 +1,28 @@
-"""Evaluation: a run directory → ``sample.npz`` and ``pictures.npz``; ``sample`` makes ``results.json`` of the former.
+"""Evaluation: encode a sample of images, store it, and score it.
 
-As in the paper the model is scored on 10,000 images of the data it was trained on. ``sample.npz`` is the border between
-torch and NumPy: what comes after it needs neither the model nor the images.
+As in the paper the model is scored on 10,000 images of the data it was trained on. Evaluation writes ``sample.npz`` and
+``pictures.npz``, and ``results.json`` with the scores of the sample. ``sample.npz`` is the border between torch and
+NumPy: everything after it needs neither the model nor the images.
 """
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._device import pick_device, told_device
+from .._device import describe_device, pick_device
 from .._files import write_json, write_npz
+from .._process import evaluation_process
 from .._progress import progress_bar
 from ..config import DataConfig
 from ..data import SourceDataset, data_of, images_of
 from ..metrics.psnr import psnr_of_errors
-from ..models.latents import ContinuousLatent, DiscreteLatent, QuantizedLatent
-from ..models.model import CHUNK, Model, Networks, to_float
-from ..ops import kernels
+from ..models.building import Networks
+from ..models.latents import DiscreteLatent
+from ..models.model import CHUNK, Model, to_float
 from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.loading import model_from
@@ -59,60 +60,60 @@ def evaluate_run(
     jobs: int = 1,
     show: bool = True,
 ) -> dict[str, Any]:
-    """Score a trained run, write its sample and results, and draw its pictures.
+    """Score a trained run and write ``sample.npz``, ``pictures.npz`` and ``results.json``.
 
     Args:
         run: the run, or its directory.
-        data: what it was trained on; read from the run's config if not given.
-        networks: the encoder and the decoder, where it was trained with networks of your own.
+        data: what it was trained on; by default it is made again from the run's config.
+        networks: the encoder and the decoder, if it was trained with networks of your own.
         device: where the model runs.
-        num_samples: images to score on, drawn without replacement; as many as before, or 10,000, by default.
-        protocol: of InfoMEC; see ``qlae.metrics.infomec``. As before, or the paper's, by default.
-        metrics: what to compute, ``"infomec"`` and any other of ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or
-            ``"all"``. InfoMEC, and whatever was computed before, by default.
-        bootstrap: half samples from which the averaged weights get a 95% interval for each score of the metrics that
-            are named, or of InfoMEC, and beside them a curve of the scores against the sample size; 200 are plenty.
-        jobs: processes for these, and threads for DCI; -1 for all cores.
-        show: draw progress bars.
+        num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.
+        protocol: of InfoMEC; see ``qlae.metrics.infomec``. By default as before, or the paper's.
+        metrics: names from ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or ``"all"``. By default InfoMEC, and
+            whatever was computed before.
+        bootstrap: number of random half samples from which the averaged weights get a 95% interval for each score of
+            the metrics that are named, or of InfoMEC, and a curve of the scores against the sample size; 200 suffice.
+        jobs: number of processes for the half samples, and of threads for DCI; -1 for all cores.
+        show: whether to draw progress bars.
 
     Returns:
         The content of ``results.json``.
     """
     run = run if isinstance(run, Run) else Run.open(run)
-    asked = _asked(run.results_so_far, num_samples, protocol, metrics, bootstrap)
-    how: dict[str, Any] = {"protocol": asked.protocol, "jobs": jobs}
-    check_scoring(metrics=asked.metrics, bootstrap=bootstrap, **how)
+    request = _request(run.results_so_far, num_samples, protocol, metrics, bootstrap)
+    how: dict[str, Any] = {"protocol": request.protocol, "jobs": jobs}
+    check_scoring(metrics=request.metrics, bootstrap=bootstrap, **how)
     config = run.config
     saved = checkpoint.load(run.path)
     if saved is None:
-        what = "is a model that was handed on; evaluate the run that it came from" if is_pretrained(run.path) else ""
+        what = "is an exported model; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
-    data = data_of(config.data) if data is None else _fitting(data, config.data)
-    sample, images = _drawn(data, asked.num_samples, device)
+    data = data_of(config.data) if data is None else _require_fitting(data, config.data)
+    sample, images = _draw(data, request.num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
     for weights, prefix in PREFIXES.items():
-        with _without_tuning():
+        with evaluation_process():
             model = model_from(run, saved, weights=weights, networks=networks, device=device)
-            found = encode_sample(model, images, task=f"encoding, {weights}", show=show)
+            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
             if weights == "averaged":
-                pictures = make_pictures(model, images, found)
-        arrays |= {prefix + name: array for name, array in found.items()}
-    described = data.describe()
-    how["source_kinds"] = known_kinds(described)
-    scores, warned = score_sample(arrays, metrics=asked.metrics, bootstrap=bootstrap, show=show, **how)
-    if asked.also:
-        rest, _ = score_sample(arrays, metrics=asked.also, show=show, **how)
-        scores = {weights: rest[weights] | told for weights, told in scores.items()}
+                pictures = make_pictures(model, images, encoded)
+        arrays |= {prefix + name: array for name, array in encoded.items()}
+    description = data.describe()
+    how["source_kinds"] = known_kinds(description)
+    scores, warned = score_sample(arrays, metrics=request.metrics, bootstrap=bootstrap, show=show, **how)
+    if request.also:
+        rest, _ = score_sample(arrays, metrics=request.also, show=show, **how)
+        scores = {weights: rest[weights] | named for weights, named in scores.items()}
 
     results = {
         "model": config.model,
-        "data": described,
-        "protocol": asked.protocol,
-        "seed": config.seed,
+        "data": description,
+        "protocol": request.protocol,
+        "seed": config.training.seed,
         "steps": saved.state["step"],
         "seconds": round(saved.state["seconds"], 1),
-        "device": told_device(pick_device(device)),
+        "device": describe_device(pick_device(device)),
         "num_samples": len(sample),
         **scores,
         "warnings": warned,
@@ -124,23 +125,23 @@ def evaluate_run(
     return results
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     """How a run is to be scored."""
 
     num_samples: int
     protocol: str
-    metrics: str | Sequence[str]  # with intervals, if there are to be any
-    also: Sequence[str]  # without
+    metrics: str | Sequence[str]  # with intervals, if any are asked for
+    also: Sequence[str]  # without intervals
 
 
-def _asked(
+def _request(
     before: dict[str, Any] | None,
     num_samples: int | None,
     protocol: str | None,
     metrics: str | Sequence[str] | None,
     bootstrap: int,
-) -> _Asked:
-    """What is said, and else as it was before; the first time InfoMEC by the paper's protocol."""
+) -> _Request:
+    """Return what is asked for, by default as before; the first time InfoMEC by the paper's protocol."""
     known = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "averaged": {}}
     also: Sequence[str] = ()
     if metrics is None:
@@ -148,30 +149,30 @@ def _asked(
         # Intervals for what nobody named might take hours.
         metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
     num_samples = max(2, known["num_samples"]) if num_samples is None else num_samples
-    return _Asked(num_samples, protocol or known["protocol"], metrics, also)
+    return _Request(num_samples, protocol or known["protocol"], metrics, also)
 
 
 def scorer(
     run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
 ) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:
-    """What scores the averaged weights of a checkpoint on the evaluation sample, while the run still trains."""
-    sample, images = _drawn(data, NUM_SAMPLES, device)
+    """Return a function that scores the averaged weights of a checkpoint on the evaluation sample."""
+    sample, images = _draw(data, NUM_SAMPLES, device)
     sources, kinds = data.sources[sample], known_kinds(data.describe())
 
     def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
-        with torch.random.fork_rng(devices=[]), _without_tuning():  # a network of the caller's may draw from torch's
+        with torch.random.fork_rng(devices=[]), evaluation_process():  # parts from outside may draw random numbers
             model = model_from(run, saved, weights="averaged", networks=networks, device=device)
-            found = encode_sample(model, images, task="scoring", show=False)
-        scores = score_weights(sources, found, source_kinds=kinds, show=False)
+            encoded = encode_sample(model, images, task="scoring", show=False)
+        scores = score_weights(sources, encoded, source_kinds=kinds, show=False)
         return {name: scores[name] for name in WATCHED if name in scores}
 
     return score_saved
 
 
-def _fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
-    """Data that the caller gives, if a run's model can be scored on them and its results still say on what."""
+def _require_fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
+    """Return the caller's data; raise an error unless the run's model can be scored on them."""
     if not isinstance(data, SourceDataset):
-        raise ValueError(f"data must be a data set, such as qlae.load_data gives, got {type(data).__name__}")
+        raise ValueError(f"data must be a data set, such as qlae.load_data returns, got {type(data).__name__}")
     if data.resolution != config.resolution:
         raise ValueError(
             f"the model takes {config.resolution}×{config.resolution} images, "
@@ -179,60 +180,46 @@ def _fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
         )
     if tuple(data.source_names) != tuple(config.source_names):
         raise ValueError(
-            f"the run was trained on data with the sources {', '.join(config.source_names) or 'none'}, these have "
+            f"the run was trained on data with the sources {', '.join(config.source_names) or 'none'}, this one has "
             f"{', '.join(data.source_names) or 'none'}; score them by qlae.metrics.score(sources, model.encode(images))"
         )
     return data
 
 
-def _drawn(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The evaluation sample: row numbers and images."""
+def _draw(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return the evaluation sample: row numbers and images."""
     sample = draw_sample(data, num_samples)
     return sample, images_of(data, sample, str(pick_device(device)))
 
 
 def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Arrays:
-    """Codes where there are any, latents where each is one number, and the PSNR (dB) of each reconstruction."""
+    """Return codes if there are any, latents if each is one number, and the PSNR (dB) of each reconstruction."""
     parts: dict[str, list[NDArray[Any]]] = {}
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
-            shown = to_float(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
-            output = model(shown)
+            batch = to_float(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            output = model(batch)
             if model.latent.num_outputs == model.latent.num_latents:
                 parts.setdefault("latents", []).append(output.latent.z.cpu().numpy())
             if output.latent.codes is not None:
                 parts.setdefault("codes", []).append(output.latent.codes.cpu().numpy())
-            errors = (output.logits.sigmoid() - shown).square().mean((1, 2, 3)).cpu().numpy()
+            errors = (output.logits.sigmoid() - batch).square().mean((1, 2, 3)).cpu().numpy()
             parts.setdefault("psnr", []).append(psnr_of_errors(errors).astype(np.float32))
-            report(start + len(shown))
+            report(start + len(batch))
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
-@contextlib.contextmanager
-def _without_tuning() -> Iterator[None]:
-    """Torch's own operations as they come: a few forward passes are over before choosing and compiling would pay.
+def make_pictures(model: Model, images: NDArray[np.uint8], encoded: Arrays) -> dict[str, NDArray[Any]]:
+    """Return what the report draws: originals, reconstructions, decoded interventions, and images from the prior.
 
-    It also makes what is scored after training the same as what is scored from the directory later.
-    """
-    before = kernels.enabled, torch.backends.cudnn.benchmark
-    kernels.enabled = torch.backends.cudnn.benchmark = False
-    try:
-        yield
-    finally:
-        kernels.enabled, torch.backends.cudnn.benchmark = before
-
-
-def make_pictures(model: Model, images: NDArray[np.uint8], found: Arrays) -> dict[str, NDArray[Any]]:
-    """What the report draws: originals beside reconstructions, decoded interventions, and images from the prior.
-
-    ``interventions`` is (blocks, steps, num_latents, r, r, 3): in each block one sample's codes or latents are kept but
-    for one, which steps through its range over the evaluation sample.
+    ``interventions`` is (samples, steps, num_latents, r, r, 3). In each entry the codes or latents of one sample are
+    kept except for one, which steps through its range over the evaluation sample.
     """
     chosen = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
     originals = images[chosen]
-    held = found["codes"] if "codes" in found else found["latents"]
-    starts = held[chosen[:NUM_INTERVENED]]
-    steps = intervention_steps(model, held)
+    latents = encoded["codes"] if "codes" in encoded else encoded["latents"]
+    starts = latents[chosen[:NUM_INTERVENED]]
+    steps = intervention_steps(model, latents)
     num_steps, num_latents = steps.shape
     changed = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
     for j in range(num_latents):
@@ -244,33 +231,19 @@ def make_pictures(model: Model, images: NDArray[np.uint8], found: Arrays) -> dic
         "interventions": decoded.reshape(*changed.shape[:3], *decoded.shape[1:]),
         "intervention_steps": steps,
     }
-    if not isinstance(model.latent, ContinuousLatent):  # which has no prior
+    if model.latent.has_prior:
         pictures["generated"] = model.sample(NUM_GENERATED)
     return pictures
 
 
 def intervention_steps(model: Model, latents: NDArray[Any]) -> NDArray[Any]:
-    """(steps, num_latents): what each latent is set to, from the codes or latents (n, num_latents) of a sample.
+    """Return (steps, num_latents), the values that each latent is set to, from a sample (n, num_latents).
 
-    A continuous latent goes evenly through its range, a scalar code through the values in that range in their order,
-    and the code of a vector, which has no order, through the vectors used most.
+    A continuous latent moves evenly through its range, a scalar code through the values in that range in their order,
+    and the code of a vector, which has no order, through the most frequent vectors.
     """
     if not isinstance(model.latent, DiscreteLatent):
         return np.linspace(latents.min(0), latents.max(0), NUM_STEPS, dtype=np.float32)
-    columns = [_ordered_codes(model.latent, j, latents[:, j]) for j in range(model.latent.num_latents)]
+    columns = [model.latent.ordered_codes(j, latents[:, j], NUM_STEPS) for j in range(model.latent.num_latents)]
     num_steps = min(NUM_STEPS, max(len(column) for column in columns))
     return np.stack([column[np.linspace(0, len(column) - 1, num_steps).round().astype(int)] for column in columns], 1)
-
-
-def _ordered_codes(latent: DiscreteLatent, j: int, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The codes that latent ``j`` steps through."""
-    if latent.num_outputs != latent.num_latents:
-        used, counts = np.unique(codes, return_counts=True)
-        return np.sort(used[np.argsort(-counts, kind="stable")[:NUM_STEPS]])
-    if not isinstance(latent, QuantizedLatent):
-        return np.arange(codes.min(), codes.max() + 1)
-    values = latent.codebook()[j, : latent.num_values[j]].detach().cpu().numpy()
-    order = np.argsort(values, kind="stable")
-    in_range = (values[order] >= values[codes].min()) & (values[order] <= values[codes].max())
-    ordered: NDArray[np.int64] = order[in_range]
-    return ordered

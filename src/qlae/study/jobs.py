@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
-from ..presets import MODELS, SIZES, resolve
+from ..presets import MODELS, resolve, training_preset
 from ..runs.directory import Run
 from ..scoring.sample import SCORE_OF, require_scorable
 from .plan import DataPlan, ModelPlan, Plan
@@ -139,8 +139,8 @@ def _possible_data(job: Job, plan: Plan) -> DataConfig:
 
 def num_updates(job: Job) -> int:
     """How many updates a job asks for."""
-    trained = SIZES[job.options.get("size", "full")][MODELS[job.model_name].objective]
-    return int(job.options.get("steps", trained.steps))
+    preset = training_preset(job.options.get("size", "full"), MODELS[job.model_name].objective)
+    return int(job.options.get("steps", preset.steps))
 
 
 def lacks(job: Job, run: Run) -> str | None:
@@ -192,7 +192,7 @@ def _lacking_scores(job: Job, results: Mapping[str, Any]) -> str | None:
 
 
 def _require_same(job: Job, run: Run, config: RunConfig) -> None:
-    options = {"precision": config.precision} | job.options  # which the device decides, unless the plan does
+    options = {"precision": config.training.precision} | job.options  # which the device decides, unless the plan does
     wanted = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differing = config.difference(wanted)
     held = {"resolution": config.data.resolution, **(config.data.recipe or {})}
@@ -206,8 +206,8 @@ def _require_same(job: Job, run: Run, config: RunConfig) -> None:
     for key in FROM_FILES:  # which may have moved with the folder they are in
         if Path(held.get(key) or "").name != Path(asked.get(key) or "").name:
             differing[key] = held.get(key), asked.get(key)
-    if config.steps > num_updates(job):
-        differing["steps"] = config.steps, num_updates(job)
+    if config.training.steps > num_updates(job):
+        differing["training.steps"] = config.training.steps, num_updates(job)
     if differing:
         told = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differing.items())
         raise ValueError(f"{run.path} holds another run: {told}. Choose another --out")

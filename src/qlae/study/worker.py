@@ -69,9 +69,9 @@ def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> 
 
 def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str, threads: int) -> None:
     from ..data import data_config
+    from ..pipeline import train
     from ..scoring.evaluation import evaluate_run
     from ..scoring.sample import require_scorable
-    from ..training import train
 
     data = _data(job)
     if not data.source_names:

@@ -1,6 +1,7 @@
 """Training: one trainer for every objective."""
 
-from .launch import train, train_run
+from .callbacks import Callback
+from .launch import train_run
 from .trainer import TrainingDiverged, TrainingInterrupted
 
-__all__ = ["TrainingDiverged", "TrainingInterrupted", "train", "train_run"]
+__all__ = ["Callback", "TrainingDiverged", "TrainingInterrupted", "train_run"]

@@ -1,21 +1,20 @@
-"""AdamW with decoupled decay over flat parameters, and who is decayed: codebooks never are."""
+"""The optimizer of a player: AdamW over flat parameters, without decay for codebooks, with scheduled rates."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..config import OptimizerConfig
+from ..config import OptimizerConfig, TrainingConfig
 from ..objectives import Player
-from ..ops import kernels
+from ..ops import dispatch
+from ..ops.adamw import AdamWBuffers, AdamWSettings, adamw_step
+from ..schedules import curve_factor
 from .flat import FlatGradients, FlatParameters
-
-EPSILON = 1e-8
 
 
 def decay_groups(player: Player, config: OptimizerConfig) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """A player's parameters, those that are decayed and those that are not.
+    """Return a player's parameters, those that are decayed and those that are not.
 
     The paper decays everything in the encoder and the decoder; ``official`` leaves their biases out.
     """
@@ -29,12 +28,43 @@ def decay_groups(player: Player, config: OptimizerConfig) -> tuple[list[nn.Param
     return decayed, undecayed
 
 
-class AdamW:
-    """AdamW over a player's parameters, flat: the first stretch decayed, the second not, which is then plain Adam.
+class Rates:
+    """Factors on the learning rate and the weight decay, on the device.
 
     Args:
-        flat: the parameters, as ``decay_groups`` gives them.
+        config: whose schedules the factors follow; None for factors that stay 1.
+        device: of the factors.
+
+    Attributes:
+        factors: (2,), the learning rate's and the weight decay's.
+        is_scheduled: whether they can differ from 1.
+    """
+
+    def __init__(self, config: TrainingConfig | None, device: torch.device):
+        self.factors = torch.ones(2, device=device)
+        self.is_scheduled = config is not None and not (
+            config.schedule.is_constant and not config.weight_decay_schedule
+        )
+        self._config = config
+
+    @torch.no_grad()
+    def update(self, number: Tensor) -> None:
+        """Compute the factors of update ``number`` (from 1; a scalar tensor)."""
+        if not self.is_scheduled or self._config is None:
+            return
+        config = self._config
+        self.factors[0].copy_(config.schedule.factor(number, config.steps))
+        if config.weight_decay_schedule:
+            self.factors[1].copy_(curve_factor(config.weight_decay_schedule, number))
+
+
+class AdamW:
+    """AdamW over a player's flat parameters: the first span is decayed, the second is not.
+
+    Args:
+        flat: the parameters, in the groups of ``decay_groups``.
         config: learning rate, betas, decay and clipping.
+        rates: factors on the learning rate and the weight decay; constant by default.
 
     Attributes:
         gradients: of the last step.
@@ -42,92 +72,49 @@ class AdamW:
         moves: the number of steps so far, a scalar on the device, so that nothing has to be read or sent.
     """
 
-    def __init__(self, flat: FlatParameters, config: OptimizerConfig):
+    def __init__(self, flat: FlatParameters, config: OptimizerConfig, rates: Rates | None = None):
         self.config = config
         self.flat = flat
+        self.rates = rates or Rates(None, flat.values.device)
         self.gradients = FlatGradients(flat)
         self.first, self.second = flat.zeros(), flat.zeros()
         self.moves = torch.zeros((), device=flat.values.device)
-        decayed, undecayed = flat.stretches
-        stretches = (
-            self._stretch(decayed, config.weight_decay, config.clip, self.gradients.rounded),
-            self._stretch(undecayed, 0.0, None, None),
+        decayed, undecayed = flat.spans
+        groups = (
+            (self._buffers(decayed, self.gradients.rounded), self._settings(config.weight_decay, config.clip)),
+            (self._buffers(undecayed, None), self._settings(0.0, None)),
         )
-        self._stretches = [stretch for stretch in stretches if len(stretch.values)]
+        self._groups = [(buffers, settings) for buffers, settings in groups if len(buffers.values)]
 
-    def _stretch(self, at: slice, decay: float, clip: float | None, rounded: Tensor | None) -> "_Stretch":
-        gradients, copies = self.gradients.values[at], self.flat.copies
-        return _Stretch(
-            values=self.flat.values[at],
+    def _buffers(self, span: slice, rounded: Tensor | None) -> AdamWBuffers:
+        gradients, copies = self.gradients.values[span], self.flat.copies
+        return AdamWBuffers(
+            values=self.flat.values[span],
             gradients=gradients,
-            rounded=gradients if rounded is None else rounded[at],
-            first=self.first[at],
-            second=self.second[at],
-            copies=None if copies is None else copies[at],
-            weight_decay=decay,
+            raw_gradients=gradients if rounded is None else rounded[span],
+            first=self.first[span],
+            second=self.second[span],
+            copies=None if copies is None else copies[span],
+        )
+
+    def _settings(self, weight_decay: float, clip: float | None) -> AdamWSettings:
+        config = self.config
+        return AdamWSettings(
+            learning_rate=config.learning_rate,
+            beta1=config.beta1,
+            beta2=config.beta2,
+            weight_decay=weight_decay,
             clip=clip,
+            scheduled=self.rates.is_scheduled,
         )
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
-        """Descend gradients, one a parameter; those of decayed parameters are clipped entry by entry, if at all."""
+        """Descend gradients, one per parameter; those of decayed parameters are clipped elementwise, if at all."""
         self.moves += 1
-        if kernels.usable(self.flat.values):
-            self.gradients.gather(gradients, convert=self.flat.stretches[1])
-            for stretch in self._stretches:
-                self._step_by_kernel(stretch)
-        else:
-            self.gradients.gather(gradients, convert=slice(None))
-            for stretch in self._stretches:
-                self._step_by_torch(stretch)
+        kernels = dispatch.uses_kernels(self.flat.values)
+        self.gradients.gather(gradients, convert=self.flat.spans[1] if kernels else slice(None))
+        for buffers, settings in self._groups:
+            adamw_step(buffers, self.moves, self.rates.factors, settings)
+        if not kernels:  # which write the copies themselves
             self.flat.refresh()
-
-    def _step_by_kernel(self, stretch: "_Stretch") -> None:
-        from ..ops.kernels import adamw
-
-        adamw.step(
-            stretch.values,
-            stretch.rounded,
-            stretch.first,
-            stretch.second,
-            stretch.copies,
-            self.moves,
-            learning_rate=self.config.learning_rate,
-            beta1=self.config.beta1,
-            beta2=self.config.beta2,
-            weight_decay=stretch.weight_decay,
-            epsilon=EPSILON,
-            clip=stretch.clip,
-        )
-
-    def _step_by_torch(self, stretch: "_Stretch") -> None:
-        if stretch.clip is not None:
-            stretch.gradients.clamp_(-stretch.clip, stretch.clip)
-        torch._fused_adamw_(
-            [stretch.values],
-            [stretch.gradients],
-            [stretch.first],
-            [stretch.second],
-            [],
-            [self.moves],
-            lr=self.config.learning_rate,
-            beta1=self.config.beta1,
-            beta2=self.config.beta2,
-            weight_decay=stretch.weight_decay,
-            eps=EPSILON,
-            amsgrad=False,
-            maximize=False,
-        )
-
-
-class _Stretch(NamedTuple):
-    """A part of the buffers that is stepped alike."""
-
-    values: Tensor
-    gradients: Tensor
-    rounded: Tensor  # the gradients as they came, which is what a kernel reads
-    first: Tensor
-    second: Tensor
-    copies: Tensor | None
-    weight_decay: float
-    clip: float | None

@@ -1,34 +1,56 @@
-"""Everything that a run must remember to go on exactly: to and from a checkpoint.
+"""Everything that a run must remember to resume exactly: to and from a checkpoint.
 
 Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*.first`` and ``.second``,
-``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``, and of networks of the caller's, which may
-draw from torch's own generators (as dropout does), ``random`` and ``random.cuda``. The number of the last update, the
-seconds spent and the number of threads (on which the last bit of a sum depends) stand in the JSON.
+``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``. Runs with parts from outside the package,
+which may draw from torch's global generators (as dropout does), also have ``random`` and ``random.cuda``. The number of
+the last update, the seconds spent and the number of threads (on which the last bit of a sum depends) are in the JSON.
 """
+
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from ..runs.checkpoint import Checkpoint
-from .step import EagerStep, Turn
+from .step import Step
+from .turn import Turn
+
+
+class Updates(Protocol):
+    """A way of making updates: ``EagerUpdates`` or ``GraphUpdates``."""
+
+    runs_ahead: bool
+    preparing: str
+
+    def advance(self, done: int, most: int) -> int:
+        """Make at least one and at most ``most`` updates after the first ``done``; return the number made."""
 
 
 class TrainingState:
-    """A model, its update, and how far they are."""
+    """A model, its update, and the number of updates made.
 
-    def __init__(self, model: nn.Module, update: EagerStep, *, own_networks: bool = False):
+    Args:
+        model: what is trained.
+        update: one update of it.
+        updates: the way in which updates are made.
+        saves_global_generators: whether torch's global generators belong to the state.
+    """
+
+    def __init__(self, model: nn.Module, update: Step, updates: Updates, *, saves_global_generators: bool = False):
         self.model = model
-        self.own_networks = own_networks
         self.update = update
+        self.updates = updates
+        self.saves_global_generators = saves_global_generators
         self.step = 0
         self.seconds = 0.0
         self._names = {parameter: name for name, parameter in model.named_parameters()}
 
     def to_checkpoint(self) -> Checkpoint:
+        """Return the state as it is now, on the CPU."""
         tensors = self._tensors()
         tensors["sampler"] = self.update.batches.generator.get_state()
         tensors["noise"] = self.update.noise.get_state()
-        if self.own_networks:
+        if self.saves_global_generators:
             tensors["random"] = torch.get_rng_state()
             if self.update.batches.device.type == "cuda":
                 tensors["random.cuda"] = torch.cuda.get_rng_state(self.update.batches.device)
@@ -41,12 +63,14 @@ class TrainingState:
         return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state)
 
     def from_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Become what was saved, bit for bit."""
+        """Restore a state, bit for bit."""
         tensors, state = checkpoint.tensors, checkpoint.state
         own = self._tensors()
-        more = sorted(tensors.keys() - own.keys() - {"sampler", "noise", "random", "random.cuda"})
-        if more:
-            raise ValueError(f"the checkpoint does not fit the model: it has {more[0]}, which the model has not")
+        surplus = sorted(tensors.keys() - own.keys() - {"sampler", "noise", "random", "random.cuda"})
+        if surplus:
+            raise ValueError(
+                f"the checkpoint does not fit the model: it has {surplus[0]}, which the model does not have"
+            )
         with torch.no_grad():
             for name, tensor in own.items():
                 _copy(tensor, tensors, name)
@@ -65,11 +89,11 @@ class TrainingState:
             torch.set_num_threads(int(state["threads"]))
 
     def _tensors(self) -> dict[str, Tensor]:
-        """What is saved and restored as it stands, by name; the tensors are those in use."""
+        """Return the tensors that are saved and restored as they stand, by name; they are those in use."""
         tensors = {f"weights.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for turn in self.update.turns:  # what the optimizer moves, of which the model may hold a copy
+        for turn in self.update.turns:  # the weights that the optimizer moves, of which the model may hold a copy
             tensors |= self._named(turn, turn.flat.values, "weights.{}")
-        for turn, average in zip(self.update.turns, self.update.average.values, strict=True):
+        for turn, average in zip(self.update.turns, self.update.averages, strict=True):
             player, optimizer = turn.player.name, turn.optimizer
             tensors |= self._named(turn, average, "average.{}")
             tensors |= self._named(turn, optimizer.first, f"optimizer.{player}.{{}}.first")
@@ -78,7 +102,7 @@ class TrainingState:
         return tensors
 
     def _named(self, turn: Turn, buffer: Tensor, pattern: str) -> dict[str, Tensor]:
-        """The views of a player's buffer, by the names of its parameters."""
+        """Return the views of a player's buffer, by the names of its parameters."""
         views = zip(turn.flat.parameters, turn.flat.views(buffer), strict=True)
         return {pattern.format(self._names[parameter]): view for parameter, view in views}
 
@@ -95,6 +119,6 @@ def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:
     if name not in tensors or tensors[name].shape != target.shape:
         found = tuple(tensors[name].shape) if name in tensors else "nothing"
         raise ValueError(
-            f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, found {found}"
+            f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, the checkpoint has {found}"
         )
     target.copy_(tensors[name])

@@ -1,7 +1,7 @@
 """The training loop, top to bottom on one page.
 
-It makes updates, logs every ``log_every`` of them, saves a checkpoint now and then, and stops early only for a loss
-that is no longer finite or for a signal; either way nothing but the updates since the last checkpoint is lost.
+It makes updates, logs every ``log_every`` of them, saves a checkpoint from time to time, and stops early only for a
+loss that is not finite or for a signal. Either way only the updates since the last checkpoint can be lost.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import NamedTuple
 
@@ -17,12 +17,13 @@ import torch
 
 from .._progress import progress_bar
 from ..config import RunConfig
+from ..options import CHECKPOINT_SECONDS
 from ..runs import checkpoint
 from ..runs.directory import Run
+from .callbacks import Callback
 from .state import TrainingState
 
-CHECKPOINT_SECONDS = 60.0  # between checkpoints; how often they are made changes nothing in the result
-SHOW_SECONDS = 0.2  # between refreshes of the bar
+SHOW_SECONDS = 0.2  # between refreshes of the progress bar
 
 
 class TrainingDiverged(RuntimeError):
@@ -38,10 +39,13 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 
 class Watch(NamedTuple):
-    """What is scored while a run trains: every so many updates, a multiple of the config's ``log_every``."""
+    """Scores while a run trains: every so many updates, a multiple of the config's ``log_every``."""
 
     every: int
     score: Callable[[checkpoint.Checkpoint], dict[str, float]]
+
+
+Estimate = Callable[[float, int], None]  # takes the seconds per update and the number of updates left
 
 
 def run_updates(
@@ -51,29 +55,45 @@ def run_updates(
     *,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     watch: Watch | None = None,
+    callbacks: Sequence[Callback] = (),
+    estimate: Estimate | None = None,
     show: bool = True,
 ) -> None:
-    """Make updates until ``config.steps`` are done."""
+    """Make updates until ``config.training.steps`` of them are done.
+
+    Args:
+        run: the directory for log and checkpoints.
+        config: of the run.
+        state: the model and the number of updates made so far.
+        checkpoint_seconds: between checkpoints; how often they are made does not change the result.
+        watch: scores on the way.
+        callbacks: called with rows of the log and with checkpoints.
+        estimate: called once, after the first updates, with the seconds per update and the updates left.
+        show: whether to draw a progress bar.
+    """
+    steps, log_every = config.training.steps, config.training.log_every
     started = saved = shown = time.monotonic()
     seconds_before, first = state.seconds, state.step
-    with _signals() as stop, progress_bar("training", config.steps, start=first, show=show) as report:
-        note = state.update.preparing
+    pace = _Pace(estimate)
+    with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
+        note = state.updates.preparing
         report(first, note=note)
         unread: deque[_Terms] = deque()  # of log points
-        while state.step < config.steps:
-            to_log = config.log_every - state.step % config.log_every
-            state.step += state.update.advance(state.step, min(to_log, config.steps - state.step))
+        while state.step < steps:
+            to_log = log_every - state.step % log_every
+            state.step += state.updates.advance(state.step, min(to_log, steps - state.step))
+            pace.measure(state.step - first, steps - state.step)
 
-            done = state.step == config.steps
+            done = state.step == steps
             to_score = watch is not None and state.step % watch.every == 0
             to_stop = bool(stop)
             to_save = time.monotonic() - saved >= checkpoint_seconds or done or to_stop
-            if state.step % config.log_every == 0 or done:
+            if state.step % log_every == 0 or done:
                 unread.append(_Terms(state))
                 for turn in state.update.turns:
                     turn.window.filled = 0
-            # Reading waits for the device, so it is given more to do before.
-            at_once = to_score or to_save or not state.update.runs_ahead
+            # Reading waits for the device, so the device is given more to do first.
+            at_once = to_score or to_save or not state.updates.runs_ahead
             while unread and (at_once or unread[0].step < state.step):
                 row = unread.popleft().row(run)
                 state.seconds = seconds_before + time.monotonic() - started
@@ -84,6 +104,8 @@ def run_updates(
                     row |= watch.score(state.to_checkpoint())
                     started += time.monotonic() - begun  # which is no time spent training
                 run.append_log(row)
+                for callback in callbacks:
+                    callback.on_log(int(row["step"]), dict(row))
                 note = f"loss {row['loss']:.4f}" + (f"  InfoM {row['infom']:.2f}" if "infom" in row else "")
             now = time.monotonic()
             if now - shown >= SHOW_SECONDS or done:
@@ -95,10 +117,38 @@ def run_updates(
                 state.seconds = seconds_before + time.monotonic() - started
                 checkpoint.save(run.path, state.to_checkpoint())
                 saved = time.monotonic()
+                for callback in callbacks:
+                    callback.on_checkpoint(state.step, run.path)
             if to_stop and not done:
                 raise TrainingInterrupted(
-                    f"stopped after update {state.step:,} of {config.steps:,}; saved in {run.path}", stop[0]
+                    f"stopped after update {state.step:,} of {steps:,}; saved in {run.path}", stop[0]
                 )
+
+
+class _Pace:
+    """Measures how long an update takes, after the first ones, which are slow."""
+
+    SKIPPED_UPDATES, SKIPPED_SECONDS = 50, 1.0  # whichever is over first
+    SECONDS = 3.0
+
+    def __init__(self, estimate: Estimate | None):
+        self._estimate = estimate
+        self._begun = time.monotonic()
+        self._start: tuple[int, float] | None = None
+
+    def measure(self, done: int, left: int) -> None:
+        """Take in the number of updates made; call ``estimate`` once there are enough of them."""
+        if self._estimate is None:
+            return
+        now = time.monotonic()
+        if self._start is None:
+            if done >= self.SKIPPED_UPDATES or now - self._begun >= self.SKIPPED_SECONDS:
+                self._start = done, now
+            return
+        first, begun = self._start
+        if now - begun >= self.SECONDS:
+            self._estimate((now - begun) / (done - first), left)
+            self._estimate = None
 
 
 class _Terms:
@@ -107,12 +157,12 @@ class _Terms:
     def __init__(self, state: TrainingState):
         self.step = state.step
         self._turns = state.update.turns
-        self._sent = [turn.window.sent() for turn in self._turns]
+        self._sent = [turn.window.send() for turn in self._turns]
         device = state.update.batches.device
-        self._there = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
+        self._arrived = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
     def row(self, run: Run) -> dict[str, float]:
-        """A row of the log: their means; a player after the first puts its name before its terms."""
+        """Return a row of the log: the means; players after the first put their name before their terms."""
         row: dict[str, float] = {"step": self.step, "seconds": 0.0}
         for turn, values in zip(self._turns, self.require_finite(run), strict=True):
             prefix = "" if turn is self._turns[0] else f"{turn.player.name}_"
@@ -122,22 +172,22 @@ class _Terms:
         return row
 
     def require_finite(self, run: Run) -> list[torch.Tensor]:
-        """Wait for them; an error unless all are finite."""
-        if self._there is not None:
-            self._there.synchronize()
+        """Wait for the terms and return them; raise an error unless all are finite."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
         for turn, values in zip(self._turns, self._sent, strict=True):
             bad = (~torch.isfinite(values)).any(1).nonzero()
             if len(bad):
                 period = turn.player.period
                 step = self.step - self.step % period - period * (len(values) - 1 - int(bad[0]))
                 raise TrainingDiverged(
-                    f"the loss is no longer finite at update {step:,}; {_last_good(run)} in {run.path}. "
+                    f"the loss is not finite at update {step:,}; {_last_checkpoint(run)} in {run.path}. "
                     "A lower learning rate is the usual remedy"
                 )
         return self._sent
 
 
-def _last_good(run: Run) -> str:
+def _last_checkpoint(run: Run) -> str:
     try:
         last = checkpoint.load(run.path)
     except ValueError:
@@ -147,7 +197,7 @@ def _last_good(run: Run) -> str:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yield a list that fills when Ctrl-C or SIGTERM comes; a second Ctrl-C stops at once."""
+    """Yield a list that fills when Ctrl-C or SIGTERM arrives; a second Ctrl-C stops at once."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield received

@@ -1,17 +1,19 @@
-"""The latent spaces: what stands between the encoder and the decoder."""
+"""The latent spaces, which stand between the encoder and the decoder."""
 
 from .continuous import ContinuousLatent, GaussianLatent, UniformLatent
 from .finite_scalar import FiniteScalarLatent
 from .quantized import QuantizedLatent
-from .space import CodeUsage, DiscreteLatent, LatentOutput, LatentSpace
+from .space import CodeUsage, DiscreteLatent, DiscreteLatentConfig, LatentConfig, LatentOutput, LatentSpace
 from .vector_quantized import VectorQuantizedLatent
 
 __all__ = [
     "CodeUsage",
     "ContinuousLatent",
     "DiscreteLatent",
+    "DiscreteLatentConfig",
     "FiniteScalarLatent",
     "GaussianLatent",
+    "LatentConfig",
     "LatentOutput",
     "LatentSpace",
     "QuantizedLatent",

@@ -1,20 +1,32 @@
 """Continuous latent spaces: of the plain autoencoder, the variational ones, and InfoWGAN-GP."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..._checks import whole_number
 from ...ops.divergences import decomposed_kl, gaussian_kl
-from .space import LatentOutput, LatentSpace
+from ...registry import LATENTS
+from .space import LatentConfig, LatentOutput, LatentSpace
 
 
+@dataclass(frozen=True)
+class ContinuousConfig(LatentConfig):
+    """The settings of ``ContinuousLatent``."""
+
+
+@LATENTS.register("continuous", ContinuousConfig)
 class ContinuousLatent(LatentSpace):
     """The plain autoencoder's latent space: ``z`` is the encoder's output.
 
     It offers BioAE's two penalties (Whittington et al. 2023), to which ``ae`` gives no weight: ``nonnegative``, the
     mean of relu(−z), and ``activity``, the mean of z².
     """
+
+    has_prior = False
 
     def __init__(self, num_latents: int):
         super().__init__()
@@ -28,16 +40,29 @@ class ContinuousLatent(LatentSpace):
         raise ValueError("a continuous latent space has no prior to sample from; encode images instead")
 
 
+@dataclass(frozen=True)
+class GaussianConfig(LatentConfig):
+    """The settings of ``GaussianLatent``.
+
+    Attributes:
+        decomposed: whether the KL term comes in its three parts.
+    """
+
+    decomposed: bool = False
+
+
+@LATENTS.register("gaussian", GaussianConfig)
 class GaussianLatent(LatentSpace):
     """The variational autoencoder's latent space: a diagonal Gaussian q(z | x), σ = softplus, and the prior N(0, I).
 
     In training ``z`` is drawn from q, in evaluation it is the mean. The loss is ``kl``, D_KL(q(z | x) ‖ p(z)) in nats
-    an image, or with ``num_images`` its decomposition (Chen et al. 2018) by minibatch-weighted sampling:
+    per image, or with ``num_images`` its decomposition (Chen et al. 2018) by minibatch-weighted sampling:
     ``mutual_information`` + ``total_correlation`` + ``dimension_kl``, which sum to a one-sample estimate of ``kl``.
 
     Args:
-        num_latents: dimensions n_z; the encoder gives twice as many numbers, means and pre-softplus deviations.
-        num_images: size of the data set, for the decomposition.
+        num_latents: number of dimensions n_z; the encoder returns twice as many numbers, means and pre-softplus
+            deviations.
+        num_images: size of the data set, for the decomposition; None for the KL term as a whole.
     """
 
     nats = ("kl", "mutual_information", "total_correlation", "dimension_kl")
@@ -47,6 +72,10 @@ class GaussianLatent(LatentSpace):
         self.num_latents = self.num_outputs = whole_number("num_latents", num_latents)
         self.num_inputs = 2 * num_latents
         self.num_images = None if num_images is None else whole_number("num_images", num_images)
+
+    @classmethod
+    def from_config(cls, config: Any, *, num_images: int) -> "GaussianLatent":
+        return cls(config.num_latents, num_images if config.decomposed else None)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         self.require_inputs(x)
@@ -58,14 +87,20 @@ class GaussianLatent(LatentSpace):
         z = mean + deviation * noise
         if self.num_images is None:
             return LatentOutput(z, None, {"kl": gaussian_kl(mean, deviation)})
-        drawn, means, deviations = (t.flatten(0, -2) for t in (z, mean, deviation))  # all rows are the batch
-        return LatentOutput(z, None, decomposed_kl(drawn, means, deviations, self.num_images))
+        samples, means, deviations = (t.flatten(0, -2) for t in (z, mean, deviation))  # all rows are the batch
+        return LatentOutput(z, None, decomposed_kl(samples, means, deviations, self.num_images))
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """Decoder inputs drawn from the prior."""
+        """Draw decoder inputs from the prior."""
         return torch.randn(num_samples, self.num_latents, generator=generator, device=_device_of(generator))
 
 
+@dataclass(frozen=True)
+class UniformConfig(LatentConfig):
+    """The settings of ``UniformLatent``."""
+
+
+@LATENTS.register("uniform", UniformConfig)
 class UniformLatent(LatentSpace):
     """InfoWGAN-GP's latent space: the prior is uniform on [0, 1), and ``z`` is the encoder's output."""
 
@@ -78,7 +113,7 @@ class UniformLatent(LatentSpace):
         return LatentOutput(x, None, {})
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """Decoder inputs drawn from the prior."""
+        """Draw decoder inputs from the prior."""
         return torch.rand(num_samples, self.num_latents, generator=generator, device=_device_of(generator))
 
 

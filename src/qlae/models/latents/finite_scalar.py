@@ -5,20 +5,29 @@ numbers of values alike.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ..._checks import values_per_latent
-from .space import DiscreteLatent, LatentOutput, straight_through
+from ...ops.quantization import straight_through
+from ...registry import LATENTS
+from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput
 
 
+@dataclass(frozen=True)
+class FiniteScalarConfig(DiscreteLatentConfig):
+    """The settings of ``FiniteScalarLatent``."""
+
+
+@LATENTS.register("finite-scalar", FiniteScalarConfig)
 class FiniteScalarLatent(DiscreteLatent):
     """Every entry is bounded by tanh and rounded to the nearest of evenly spaced values, straight through.
 
     Args:
-        num_latents: dimensions n_z.
-        num_values: values a dimension, one number for all or one each.
+        num_latents: number of dimensions n_z.
+        num_values: values per dimension, one number for all or one per dimension.
         low, high: ends of the grid.
 
     Example:
@@ -33,7 +42,7 @@ class FiniteScalarLatent(DiscreteLatent):
         super().__init__(values_per_latent(num_latents, num_values))
         self.num_latents = self.num_inputs = self.num_outputs = num_latents
         if min(self.num_values) < 2:
-            raise ValueError(f"a grid needs at least 2 values a dimension, got num_values={list(self.num_values)}")
+            raise ValueError(f"a grid needs at least 2 values per dimension, got num_values={list(self.num_values)}")
         if not low < high:
             raise ValueError(f"low must be below high, got low={low}, high={high}")
         self.low, self.high = low, high
@@ -44,11 +53,11 @@ class FiniteScalarLatent(DiscreteLatent):
         return LatentOutput(straight_through(bounded, self.look_up(codes).to(x.dtype)), codes, {})
 
     def to_codes(self, x: Tensor) -> Tensor:
-        """The index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
+        """Return the index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
         return self._round(self._bounded(x))
 
     def look_up(self, codes: Tensor) -> Tensor:
-        """The values behind codes: (b, num_latents) int64 → floats."""
+        """Return the values of codes: (b, num_latents) int64 → floats."""
         return self.low + (self.high - self.low) * codes / (self.sizes - 1)
 
     def _bounded(self, x: Tensor) -> Tensor:

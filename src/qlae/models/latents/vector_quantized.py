@@ -1,27 +1,47 @@
 """Vector quantization, the latent space of VQ-VAE (van den Oord et al. 2017), as the paper's baseline has it."""
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..._checks import values_per_latent, whole_number
-from .space import DiscreteLatent, LatentOutput, quantized, require_reduction
+from ...registry import LATENTS
+from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput, quantize_to_nearest, require_reduction
 
 
+@dataclass(frozen=True)
+class VectorQuantizedConfig(DiscreteLatentConfig):
+    """The settings of ``VectorQuantizedLatent``, see there; ``num_values`` is one number."""
+
+    num_values: int | tuple[int, ...] = 512
+    vector_size: int = 64
+    learned: bool = True
+    reduction: str = "mean"
+
+    @property
+    def description(self) -> str:
+        return f"each one of {self.num_values} vectors of {self.vector_size} numbers"
+
+
+@LATENTS.register("vector-quantized", VectorQuantizedConfig)
 class VectorQuantizedLatent(DiscreteLatent):
-    """The encoder's output in ``num_latents`` parts, each sent to the nearest vector of one global codebook.
+    """The encoder's output in ``num_latents`` parts, each replaced by the nearest vector of one global codebook.
 
-    A latent's code is the index of its vector, and codes are what is scored. Gradients go as in ``QuantizedLatent``.
+    A latent's code is the index of its vector, and metrics score the codes. Gradients flow as in ``QuantizedLatent``.
 
     Args:
-        num_latents: parts n_z.
-        num_values: vectors in the codebook.
-        vector_size: entries of a vector; encoder and decoder see ``num_latents · vector_size`` numbers.
+        num_latents: number of parts n_z.
+        num_values: number of vectors in the codebook.
+        vector_size: entries per vector; encoder and decoder see ``num_latents · vector_size`` numbers.
         reduction: how the two losses treat the entries: ``"mean"`` (the default, as in the authors' code: a sum over
             hundreds of entries would drown a reconstruction that is averaged over pixels) or ``"sum"``.
-        learned: whether the vectors move.
+        learned: whether the vectors are trained.
     """
 
     def __init__(
@@ -42,11 +62,19 @@ class VectorQuantizedLatent(DiscreteLatent):
         vectors = torch.empty(num_values, vector_size).uniform_(-bound, bound)
         self.vectors = nn.Parameter(vectors, requires_grad=learned)
 
+    @classmethod
+    def from_config(cls, config: Any, *, num_images: int) -> "VectorQuantizedLatent":
+        if isinstance(config.num_values, tuple):
+            raise ValueError(
+                f"all latents share one codebook of vectors: num_values takes one number, got {config.num_values}"
+            )
+        return cls(**vars(config))
+
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
-        return quantized(self, x, self.reduction)
+        return quantize_to_nearest(self, x, self.reduction)
 
     def to_codes(self, x: Tensor) -> Tensor:
-        """The index of the vector nearest to each part: (b, num_latents · vector_size) floats → (b, num_latents)."""
+        """Return the index of the vector nearest to each part: (b, num_latents · vector_size) → (b, num_latents)."""
         self.require_inputs(x)
         parts = x.detach().unflatten(-1, (self.num_latents, self.vector_size))
         vectors = self.vectors.detach()
@@ -55,8 +83,13 @@ class VectorQuantizedLatent(DiscreteLatent):
         return distance.argmin(-1)
 
     def look_up(self, codes: Tensor) -> Tensor:
-        """The vectors behind codes, side by side: (b, num_latents) int64 → (b, num_latents · vector_size)."""
+        """Return the vectors of codes, side by side: (b, num_latents) int64 → (b, num_latents · vector_size)."""
         return F.embedding(codes, self.vectors).flatten(-2)
+
+    def ordered_codes(self, latent: int, codes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+        """Return the most frequent codes of a sample; vectors have no order of their own."""
+        used, counts = np.unique(codes, return_counts=True)
+        return np.sort(used[np.argsort(-counts, kind="stable")[:most]])
 
     def extra_repr(self) -> str:
         sizes = f"num_values={self.num_values[0]}, vector_size={self.vector_size}"

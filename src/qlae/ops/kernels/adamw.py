@@ -19,6 +19,7 @@ def _adamw_step(
     second_ptr,
     copies_ptr,
     moves_ptr,
+    factors_ptr,  # (2,): on the learning rate and on the weight decay
     num_entries,
     learning_rate,
     log_beta1,
@@ -33,6 +34,8 @@ def _adamw_step(
     places = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
     here = places < num_entries
     moves = tl.load(moves_ptr)
+    learning_rate *= tl.load(factors_ptr)
+    weight_decay *= tl.load(factors_ptr + 1)
     beta1 = tl.exp(log_beta1)
     beta2 = tl.exp(log_beta2)
     gradient = tl.load(gradients_ptr + places, mask=here, other=0.0).to(tl.float32)
@@ -60,6 +63,7 @@ def step(
     second: Tensor,
     copies: Tensor | None,
     moves: Tensor,
+    factors: Tensor,
     *,
     learning_rate: float,
     beta1: float,
@@ -68,7 +72,7 @@ def step(
     epsilon: float,
     clip: float | None,
 ) -> None:
-    """Descend by one step, the ``moves``-th; all are (entries,), the gradients and copies of any type."""
+    """Take the ``moves``-th step; buffers are (n,), gradients and copies of any type, factors (2,)."""
     launch(
         _adamw_step,
         (triton.cdiv(len(values), ENTRIES),),
@@ -78,6 +82,7 @@ def step(
         second,
         copies,
         moves,
+        factors,
         len(values),
         learning_rate,
         _log(beta1),

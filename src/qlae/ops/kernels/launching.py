@@ -1,46 +1,52 @@
-"""Launching kernels, and compiling those of a rehearsal all at once.
+"""Launch kernels, and compile those of a rehearsal in parallel.
 
 Triton compiles a kernel when it is first launched: one after the other, a fifth of a second each, and an update has
-some thirty of them. In a rehearsal launches only note what they would launch; at its end several threads compile that.
+about thirty. In a rehearsal, launches only record what they would launch; at its end several threads compile that.
 """
 
 import contextlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
+import torch
 from torch import Tensor
 
 MAX_THREADS = 16
 
-_noted: dict[Any, tuple[Any, ...]] | None = None  # launches of a rehearsal, one of each kind
+_recorded: ContextVar[dict[Any, tuple[Any, ...]] | None] = ContextVar("recorded", default=None)
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
-    """Run a kernel over a grid of programs; in a rehearsal, only note that it will be."""
-    if _noted is None:
+    """Run a kernel over a grid of programs; inside ``rehearsal``, only record it."""
+    recorded = _recorded.get()
+    if recorded is None:
         kernel[grid](*arguments, **options)
         return
     kinds = tuple(a.dtype if isinstance(a, Tensor) else a for a in arguments)
-    _noted.setdefault((kernel, kinds, tuple(options.items())), (kernel, grid, arguments, options))
+    recorded.setdefault((kernel, kinds, tuple(options.items())), (kernel, grid, arguments, options))
 
 
 @contextlib.contextmanager
 def rehearsal() -> Iterator[None]:
-    """For work whose results nobody looks at: what it launches is compiled, and nothing of it runs."""
-    global _noted
-    _noted = {}
+    """Compile the kernels that the block would launch, without running them; its results are meaningless.
+
+    Backward passes run in this thread, where the recording is.
+    """
+    recorded: dict[Any, tuple[Any, ...]] = {}
+    token = _recorded.set(recorded)
     try:
-        yield
-        noted = list(_noted.values())
+        with torch.autograd.grad_mode.set_multithreading_enabled(False):
+            yield
     finally:
-        _noted = None
+        _recorded.reset(token)
     with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
-        for _ in pool.map(_compile, noted):
+        for _ in pool.map(_compile, recorded.values()):
             pass
 
 
-def _compile(noted: tuple[Any, ...]) -> None:
-    kernel, grid, arguments, options = noted
+def _compile(recorded: tuple[Any, ...]) -> None:
+    kernel, grid, arguments, options = recorded
     kernel.warmup(*arguments, grid=grid, **options)

@@ -1,0 +1,82 @@
+"""Frozen dataclasses from nested plain data, such as JSON gives, with errors that name the wrong field."""
+
+import dataclasses
+import types
+import typing
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def parse_dataclass(cls: type[T], content: Any, where: str) -> T:
+    """Return an instance of a dataclass from nested dictionaries.
+
+    Args:
+        cls: the dataclass; its type hints say what each field may hold.
+        content: the plain data.
+        where: its place in the file, for error messages.
+
+    Raises:
+        ValueError: if a field is unknown, missing or of another type.
+    """
+    if not isinstance(content, dict):
+        raise ValueError(f"{where} must be an object, got {type(content).__name__}")
+    hints = typing.get_type_hints(cls)
+    unknown = sorted(set(content) - {field.name for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
+    if unknown:
+        raise ValueError(f"{where} has unknown fields: {', '.join(unknown)}; was it written by another version?")
+    try:
+        return cls(**{name: parse_value(hints[name], value, f"{where}.{name}") for name, value in content.items()})
+    except TypeError as error:
+        raise ValueError(f"{where} is incomplete: {error}") from None
+
+
+def parse_value(kind: Any, value: Any, where: str) -> Any:
+    """Return ``value`` as an instance of the type hint ``kind``."""
+    if dataclasses.is_dataclass(kind):
+        return parse_dataclass(typing.cast(type, kind), value, where)
+    if isinstance(kind, types.UnionType):
+        if value is None:
+            return None
+        options = [option for option in typing.get_args(kind) if option is not type(None)]
+        sequences = [option for option in options if typing.get_origin(option) is tuple]
+        kind = sequences[0] if sequences and isinstance(value, list | tuple) else options[0]
+    origin = typing.get_origin(kind)
+    if origin is tuple:
+        return _parse_tuple(typing.get_args(kind), value, where)
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where} must be an object, got {value!r}")
+        entry_kind = typing.get_args(kind)[1]
+        return {key: parse_value(entry_kind, entry, f"{where}.{key}") for key, entry in value.items()}
+    if kind is Any:
+        return value
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        raise ValueError(f"{where} must be {kind.__name__}, got {value!r}")
+    return value
+
+
+def _parse_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{where} must be a list, got {value!r}")
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        return tuple(parse_value(kinds[0], entry, f"{where}[{i}]") for i, entry in enumerate(value))
+    if len(kinds) != len(value):
+        raise ValueError(f"{where} must be a list of {len(kinds)} entries, got {value!r}")
+    return tuple(
+        parse_value(kind, entry, f"{where}[{i}]") for i, (kind, entry) in enumerate(zip(kinds, value, strict=True))
+    )
+
+
+def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested dictionaries as one, with dotted keys.
+
+    >>> flatten({"a": 1, "b": {"c": 2}})
+    {'a': 1, 'b.c': 2}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

@@ -1,0 +1,166 @@
+"""From a config to a freshly initialised model, with the caller's own encoder or decoder where there is one.
+
+A caller's module is checked before anything is trained or written: it must map the shapes that the latent space needs,
+return a tensor, and leave its input as it is.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..config import RunConfig
+from ..registry import LATENTS, NETWORKS, OBJECTIVES
+from .latents import LatentSpace
+from .model import Model
+from .networks import PaperNetworks
+
+Networks = tuple[nn.Module | None, nn.Module | None]  # the caller's encoder and decoder; None for the paper's
+ROLES = ("encoder", "decoder")
+
+
+def own_roles(own: Networks | None) -> tuple[str, ...]:
+    """Return which of ``"encoder"`` and ``"decoder"`` the caller brings.
+
+    Raises:
+        ValueError: if ``own`` is not a pair of modules, of which one may be None.
+    """
+    if own is None:
+        return ()
+    if not (
+        isinstance(own, tuple | list)
+        and len(own) == len(ROLES)
+        and all(module is None or isinstance(module, nn.Module) for module in own)
+        and any(module is not None for module in own)
+    ):
+        what = [type(module).__name__ for module in own] if isinstance(own, tuple | list) else type(own).__name__
+        raise ValueError(
+            "networks takes two torch modules, (encoder, decoder), of which one may be None for the paper's, or the "
+            f"name of a registered pair; got {what}"
+        )
+    return tuple(role for role, module in zip(ROLES, own, strict=True) if module is not None)
+
+
+def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None = None) -> tuple[nn.Module, nn.Module]:
+    """Return the encoder and the decoder of a config, for a latent space.
+
+    A module that neither the caller nor the registered pair brings is the paper's.
+    """
+    pair = list(NETWORKS.build(config.networks, resolution=config.data.resolution, latent=latent))
+    if None in pair:
+        paper = PaperNetworks.from_config(config.networks, resolution=config.data.resolution, latent=latent)
+        pair = [ours if module is None else module for module, ours in zip(pair, paper, strict=True)]
+    for i, module in enumerate(own or ()):
+        if module is not None:
+            pair[i] = copy.deepcopy(module).cpu()
+    return pair[0], pair[1]
+
+
+def build_model(config: RunConfig, own: Networks | None = None) -> Model:
+    """Return a freshly initialised model; its weights follow from torch's global seed.
+
+    Args:
+        config: of the run.
+        own: the caller's encoder and decoder, if the config says so. The model takes copies of them.
+    """
+    _require_matching(config.networks.own, own)
+    latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)
+    encoder, decoder = build_networks(config, latent, own)
+    if not is_ours(config):
+        _require_untied(encoder)
+        _require_untied(decoder)
+        _require_fit(encoder, decoder, latent, config.data.resolution)
+    model = Model(encoder, latent, decoder, resolution=config.data.resolution)
+    model.parts.update(OBJECTIVES.build(config.objective).build_parts(model))
+    return model
+
+
+def is_ours(config: RunConfig) -> bool:
+    """Return whether both networks of a run are the paper's, which keep no state beside their weights."""
+    return not config.networks.own and NETWORKS.entry_of(config.networks).part is PaperNetworks
+
+
+def is_all_ours(config: RunConfig) -> bool:
+    """Return whether every part of a run belongs to qlae; others may draw from torch's global generators."""
+    entries = LATENTS.entry_of(config.latent), OBJECTIVES.entry_of(config.objective)
+    return is_ours(config) and all(entry.part.__module__.split(".")[0] == "qlae" for entry in entries)
+
+
+def require_buildable(config: RunConfig, own: Networks | None = None) -> None:
+    """Raise an error if no model can be built for a config, before anything is written."""
+    with torch.random.fork_rng(devices=[]):
+        build_model(config, own)
+
+
+def _require_matching(expected: Sequence[str], own: Networks | None) -> None:
+    roles = own_roles(own)
+    if tuple(expected) == roles:
+        return
+    if not expected:
+        raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
+    pair = ", ".join(role if role in expected else "None" for role in ROLES)
+    raise ValueError(
+        f"this run was trained with the caller's own {' and '.join(expected)}; pass them in Python: networks=({pair})"
+    )
+
+
+def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, resolution: int) -> None:
+    """Raise an error unless encoder and decoder have the sizes that the latent space needs."""
+    side = resolution
+    encoded = output_shape(encoder, encoder, 3, side, side)
+    if encoded != (latent.num_inputs,):
+        raise ValueError(
+            f"the encoder must map images (b, 3, {side}, {side}) to (b, {latent.num_inputs}) for "
+            f"{latent.num_latents} latents; it returns (b, {', '.join(map(str, encoded))})"
+        )
+    decoded = output_shape(decoder, decoder, latent.num_outputs)
+    if decoded != (3, side, side):
+        raise ValueError(
+            f"the decoder must map (b, {latent.num_outputs}) to logits (b, 3, {side}, {side}); "
+            f"it returns (b, {', '.join(map(str, decoded))})"
+        )
+
+
+def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape: int) -> tuple[int, ...]:
+    """Return the shape, without the batch, of a module's function applied to noise; the module stays as it is.
+
+    Raises:
+        ValueError: if the function fails, does not return a tensor or modifies its input.
+    """
+    modes = {part: part.training for part in module.modules()}
+    name = type(module).__name__
+    draw = torch.rand if len(shape) == 3 else torch.randn  # images lie in [0, 1], latents and features anywhere
+    noise = draw(2, *shape, generator=torch.Generator().manual_seed(0))
+    inputs = noise.clone(memory_format=torch.channels_last if noise.dim() == 4 else torch.preserve_format)
+    module.eval()
+    try:
+        with torch.inference_mode():
+            outputs = function(inputs)
+    except RuntimeError as error:
+        message = (str(error).strip().splitlines() or [""])[0]
+        hint = "; images come channels last, so write .flatten(1) or .reshape" if "view size" in message else ""
+        raise ValueError(f"{name} does not take (b, {', '.join(map(str, shape))}): {message}{hint}") from error
+    finally:
+        for part, training in modes.items():
+            part.training = training
+    if not isinstance(outputs, Tensor):
+        raise ValueError(f"{name} must return a tensor, it returns a {type(outputs).__name__}")
+    if not torch.equal(inputs, noise):
+        raise ValueError(f"{name} modifies its input, which others use too: write x = 2 * x, not x.mul_(2)")
+    return tuple(outputs.shape[1:])
+
+
+def _require_untied(module: nn.Module) -> None:
+    """Raise an error if a tensor has two names in a module: it would be saved twice, and loaded as two tensors."""
+    names: dict[int, str] = {}
+    for name, tensor in (
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ):
+        if id(tensor) in names:
+            raise ValueError(
+                f"{type(module).__name__} has one tensor under two names, {names[id(tensor)]} and {name}; "
+                "keep it under one name and use it from there"
+            )
+        names[id(tensor)] = name

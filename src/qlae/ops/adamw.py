@@ -1,0 +1,124 @@
+"""One step of AdamW (Loshchilov & Hutter 2019) over a flat buffer of parameters.
+
+With gradient g, moments m and v, step number t, learning rate η and weight decay λ,
+
+    m ← β1 m + (1 − β1) g        v ← β2 v + (1 − β2) g²
+    θ ← θ − η λ θ − η · m / (1 − β1^t) / (√(v / (1 − β2^t)) + ε)
+
+η and λ are constants times factors on the device, which schedules fill in. So a recorded CUDA graph stays valid, and
+nothing has to be read back.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import dispatch
+
+EPSILON = 1e-8
+
+
+class AdamWBuffers(NamedTuple):
+    """The tensors of one step, all (n,) and of the same layout."""
+
+    values: Tensor  # the parameters
+    gradients: Tensor  # in float32; overwritten by clipping
+    raw_gradients: Tensor  # as the backward pass returned them, in any precision; read by the kernel
+    first: Tensor  # the moments
+    second: Tensor
+    copies: Tensor | None  # rounded copies of the parameters, written by the kernel
+
+
+@dataclass(frozen=True)
+class AdamWSettings:
+    """The constants of a step.
+
+    Attributes:
+        clip: elementwise bound on the gradients; None for no bound.
+        scheduled: whether the factors can differ from 1.
+    """
+
+    learning_rate: float
+    beta1: float
+    beta2: float
+    weight_decay: float
+    clip: float | None = None
+    scheduled: bool = False
+
+
+def adamw_step(buffers: AdamWBuffers, number: Tensor, factors: Tensor, settings: AdamWSettings) -> None:
+    """Descend the gradients by one step.
+
+    Args:
+        buffers: parameters, gradients and moments; overwritten.
+        number: of the step, from 1, a scalar on the device.
+        factors: on the learning rate and the weight decay, (2,) on the device.
+        settings: the constants.
+    """
+    if dispatch.uses_kernels(buffers.values):
+        _step_by_kernel(buffers, number, factors, settings)
+        return
+    if settings.clip is not None:
+        buffers.gradients.clamp_(-settings.clip, settings.clip)
+    if dispatch.is_plain() or not hasattr(torch, "_fused_adamw_"):
+        _step_plain(buffers, number, factors, settings)
+    else:
+        _step_fused(buffers, number, factors, settings)
+
+
+def _step_plain(buffers: AdamWBuffers, number: Tensor, factors: Tensor, settings: AdamWSettings) -> None:
+    values, gradients = buffers.values, buffers.gradients
+    learning_rate, weight_decay = settings.learning_rate * factors[0], settings.weight_decay * factors[1]
+    buffers.first.lerp_(gradients, 1 - settings.beta1)
+    buffers.second.lerp_(gradients.square(), 1 - settings.beta2)
+    mean = buffers.first / (1 - settings.beta1**number)
+    deviation = (buffers.second / (1 - settings.beta2**number)).sqrt() + EPSILON
+    values.mul_(1 - learning_rate * weight_decay)
+    values.sub_(learning_rate * mean / deviation)
+
+
+def _step_fused(buffers: AdamWBuffers, number: Tensor, factors: Tensor, settings: AdamWSettings) -> None:
+    """Take the step by PyTorch's fused operation, which has no public name for flat buffers."""
+    learning_rate: float | Tensor = settings.learning_rate
+    weight_decay = settings.weight_decay
+    if settings.scheduled:  # the operation takes a learning rate on the device, but no weight decay
+        learning_rate = settings.learning_rate * factors[0]
+        buffers.values.mul_(1 - learning_rate * weight_decay * factors[1])
+        weight_decay = 0.0
+    torch._fused_adamw_(
+        [buffers.values],
+        [buffers.gradients],
+        [buffers.first],
+        [buffers.second],
+        [],
+        [number],
+        lr=learning_rate,
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        weight_decay=weight_decay,
+        eps=EPSILON,
+        amsgrad=False,
+        maximize=False,
+    )
+
+
+def _step_by_kernel(buffers: AdamWBuffers, number: Tensor, factors: Tensor, settings: AdamWSettings) -> None:
+    from .kernels import adamw
+
+    adamw.step(
+        buffers.values,
+        buffers.raw_gradients,
+        buffers.first,
+        buffers.second,
+        buffers.copies,
+        number,
+        factors,
+        learning_rate=settings.learning_rate,
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        weight_decay=settings.weight_decay,
+        epsilon=EPSILON,
+        clip=settings.clip,
+    )

@@ -1,0 +1,233 @@
+"""Train → evaluate → report: the one place that knows all three.
+
+The same call on the same directory continues where a run was interrupted or killed.
+"""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ._checks import whole_number
+from ._device import pick_device
+from .config import RunConfig
+from .data import SourceDataset, data_config, data_of, load_data
+from .models.building import Networks, own_roles
+from .options import ExecutionOptions, TrainingOptions, split_options
+from .presets import ModelSpec, find_model, resolve
+from .registry import NETWORKS
+from .runs.directory import Run
+from .training.callbacks import Callback, TensorBoard
+from .training.launch import train_run
+from .training.trainer import Estimate, Watch
+
+LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
+
+
+def train(
+    model: str | ModelSpec,
+    data: SourceDataset | str,
+    *,
+    out: str | os.PathLike[str],
+    networks: Networks | str | None = None,
+    callbacks: Sequence[Callback] = (),
+    show: bool = True,
+    **options: Any,
+) -> Run:
+    """Train a model, score it and draw its pictures; or resume a run that was interrupted.
+
+    Args:
+        model: a name such as ``"qlae"`` (``qlae.presets.MODELS`` lists them) or a ``qlae.ModelSpec``.
+        data: a data set, or its name.
+        out: the run directory.
+        networks: an encoder and a decoder of your own, torch modules, of which one may be None for the paper's; or the
+            name of a registered pair. Copies of the modules are trained.
+        callbacks: called with rows of the log, with checkpoints, and at the end.
+        show: whether to draw progress bars.
+        options: fields of ``qlae.options.TrainingOptions`` (``steps``, ``size``, ``seed``, ``form``, ``learning_rate``,
+            ``schedule``, ``batch_size``, ``weight_decay``, ``weights``, ``warm_up``, ``num_latents``, ``num_values``,
+            ``fixed_values``, ``precision``, …) and of ``qlae.options.ExecutionOptions`` (``device``, ``compile``,
+            ``threads``, ``checkpoint_seconds``, ``score_every``, ``evaluate``, ``tensorboard``). A resumed run keeps
+            the precision and the number of threads that it began with.
+
+    Returns:
+        The run, with ``.results`` if it was evaluated.
+    """
+    data = _require_data(data)
+    training, execution = split_options(options)
+    spec = find_model(model)
+    if isinstance(networks, str):
+        spec, networks = dataclasses.replace(spec, networks=networks), None
+    own = own_roles(networks)
+    run = Run(out)
+    trusted = not own and NETWORKS[spec.networks].module.startswith("qlae")
+    training = dataclasses.replace(
+        training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
+    )
+    config = resolve(spec, data_config(data), len(data.source_names), training, own_networks=own)
+    _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
+    return run
+
+
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    steps: int | None = None,
+    data: SourceDataset | None = None,
+    networks: Networks | None = None,
+    callbacks: Sequence[Callback] = (),
+    show: bool = True,
+    **options: Any,
+) -> Run:
+    """Resume a run from its directory alone, with the configuration that it began with.
+
+    Args:
+        path: the run directory.
+        steps: train for more updates than the run was started with.
+        data: what it was trained on, if the run's recipe is not enough to make it again.
+        networks: the encoder and the decoder, if the run was started with networks of your own.
+        callbacks, show: as for ``train``.
+        options: fields of ``qlae.options.ExecutionOptions``.
+
+    Returns:
+        The run, with ``.results`` if it was evaluated.
+    """
+    run = Run.open(path)
+    training, execution = split_options(options)
+    if training != TrainingOptions():
+        raise ValueError("resume keeps the configuration of the run; only steps and options of execution can be given")
+    config = run.config
+    if steps is not None:
+        wanted = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
+        if config.difference(wanted):
+            raise ValueError(
+                f"{run.path}: the learning rate falls towards update {config.training.steps:,}, so a run of {steps:,} "
+                "updates is another run; start it in a folder of its own"
+            )
+        config = wanted
+    data = data_of(config.data) if data is None else _require_data(data)
+    _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
+    return run
+
+
+def _train_and_report(
+    run: Run,
+    config: RunConfig,
+    data: SourceDataset,
+    execution: ExecutionOptions,
+    *,
+    networks: Networks | None,
+    callbacks: Sequence[Callback],
+    show: bool,
+) -> None:
+    if not execution.checkpoint_seconds >= 0:
+        raise ValueError(f"checkpoint_seconds must not be negative, got {execution.checkpoint_seconds}")
+    threads = None if execution.threads is None else whole_number("threads", execution.threads)
+    if execution.evaluate and data.source_names:
+        _require_scorable(data)
+    everyone = list(callbacks)
+
+    def callbacks_from(step: int) -> Sequence[Callback]:
+        if execution.tensorboard:
+            everyone.append(TensorBoard(run.path / "tensorboard", step))
+        return everyone
+
+    train_run(
+        run,
+        config,
+        data,
+        networks=networks,
+        device=execution.device,
+        compile=execution.compile,
+        threads=threads,
+        watch=_watch(execution, run, config, data, networks) if execution.score_every else None,
+        callbacks=callbacks_from,
+        estimate=_announcement(config) if show else None,
+        show=show,
+        checkpoint_seconds=execution.checkpoint_seconds,
+    )
+    if execution.evaluate:
+        from .report import draw_pictures
+        from .scoring.evaluation import evaluate_run
+
+        evaluate_run(run, data=data, networks=networks, device=execution.device, show=show)
+        draw_pictures(run)
+    for callback in everyone:
+        callback.on_end(run)
+
+
+def _require_data(data: SourceDataset | str) -> SourceDataset:
+    if isinstance(data, str):
+        return load_data(data)
+    if not isinstance(data, SourceDataset):
+        raise ValueError(
+            f"data must be a data set or the name of one, got {type(data).__name__}; "
+            "make one of an array of images by qlae.SourceDataset(images, sources, name='mine', origin='real'), "
+            "without sources if there are none"
+        )
+    return data
+
+
+def _require_scorable(data: SourceDataset) -> None:
+    from .scoring.sample import require_scorable
+
+    try:
+        require_scorable(data)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Correct or leave out that source, or train without scoring: evaluate=False, or --no-evaluate"
+        ) from error
+
+
+def _watch(
+    execution: ExecutionOptions, run: Run, config: RunConfig, data: SourceDataset, networks: Networks | None
+) -> Watch:
+    from .scoring.evaluation import scorer
+
+    every, log_every = execution.score_every, config.training.log_every
+    if every < 0 or every % log_every:
+        raise ValueError(
+            f"score_every must be a multiple of {log_every}, at which losses are logged, or 0 for no scores before "
+            f"the end, got {every}"
+        )
+    return Watch(every, scorer(run, data, networks=networks, device=execution.device))
+
+
+def _choose_precision(name: str, run: Run, device: str, *, trusted: bool) -> Any:
+    """Return the precision that ``"auto"`` means; networks of the caller's may have parts that need float32."""
+    if name != "auto":
+        return name
+    if run.config_path.is_file():
+        return str(run.config.training.precision)
+    reduced = trusted and pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if reduced else "float32"
+
+
+def _announcement(config: RunConfig) -> Estimate:
+    """Return a function that prints how long a training will take, if that is long."""
+
+    def announce(seconds_per_update: float, left: int) -> None:
+        seconds = seconds_per_update * left
+        if seconds < LONG_SECONDS:
+            return
+        message = f"qlae: training will take about {_duration(seconds)} ({seconds_per_update:.2g} s per update)"
+        if getattr(config.networks, "size", "small") != "small":
+            message += "; small networks take minutes on a CPU: --size small --resolution 32 (size='small' in Python)"
+        print(message, file=sys.stderr, flush=True)
+
+    return announce
+
+
+def _duration(seconds: float) -> str:
+    """Return a duration in words.
+
+    >>> _duration(1800), _duration(10_000), _duration(864_000)
+    ('30 minutes', '3 hours', '10 days')
+    """
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return "a minute"

@@ -1,0 +1,153 @@
+"""Open tables of the parts that a run is made of: latent spaces, objectives and networks.
+
+A part is a class together with a frozen dataclass that holds its settings. It registers itself under a *kind*:
+
+    @LATENTS.register("quantized", QuantizedConfig)
+    class QuantizedLatent(DiscreteLatent): ...
+
+A run's ``config.json`` stores the kind beside the settings, ``{"kind": "quantized", "num_latents": 12, …}``, and the
+table turns that back into the dataclass. Code outside the package registers its parts the same way. For such a part
+the JSON also names the module that registered it, so that an error can say what to import.
+
+This module imports no torch. The parts of qlae itself are imported when a table is first asked for a kind.
+"""
+
+import dataclasses
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from ._checks import nearest_name
+from ._parsing import parse_dataclass
+
+ClassT = TypeVar("ClassT", bound=type)
+
+
+class Entry(NamedTuple):
+    """A registered part."""
+
+    kind: str
+    config: type  # a frozen dataclass
+    part: Any  # the class that is built from the config
+    module: str  # that registered it, as one would import it
+
+
+class Registry:
+    """Kinds of one sort of part, by name.
+
+    Args:
+        what: the sort of part in words, for error messages.
+        home: the module whose import registers the parts of qlae itself.
+    """
+
+    def __init__(self, what: str, home: str):
+        self.what = what
+        self._home = home
+        self._entries: dict[str, Entry] = {}
+
+    def register(self, kind: str, config: type) -> Callable[[ClassT], ClassT]:
+        """Return a decorator that registers a class under ``kind``.
+
+        Args:
+            kind: the name in configs, such as ``"quantized"``.
+            config: the frozen dataclass of its settings.
+
+        Raises:
+            ValueError: if another class has that kind already, or ``config`` is not a frozen dataclass.
+        """
+        if not isinstance(kind, str) or not kind:
+            raise ValueError(f"the kind of a {self.what} must be a non-empty string, got {kind!r}")
+        if not (isinstance(config, type) and dataclasses.is_dataclass(config)) or not _is_frozen(config):
+            raise ValueError(f"the config of the {self.what} {kind!r} must be a frozen dataclass, got {config!r}")
+
+        def decorate(part: ClassT) -> ClassT:
+            self._load_home(part.__module__)
+            present = self._entries.get(kind)
+            if present is not None and _identity(present.part) != _identity(part):
+                raise ValueError(f"the {self.what} {kind!r} is already registered by {present.module}")
+            self._entries[kind] = Entry(kind, config, part, _importable(part.__module__))
+            return part
+
+        return decorate
+
+    def __getitem__(self, kind: str) -> Entry:
+        """Return the entry of a kind; an unknown one is an error that suggests the nearest known one."""
+        if kind not in self:
+            raise ValueError(f"unknown {self.what} {kind!r}: {nearest_name(str(kind), self)}")
+        return self._entries[kind]
+
+    def __contains__(self, kind: object) -> bool:
+        self._load_home()
+        return kind in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        self._load_home()
+        return iter(list(self._entries))
+
+    def entry_of(self, config: Any) -> Entry:
+        """Return the entry whose config dataclass ``config`` is an instance of."""
+        self._load_home()
+        for entry in self._entries.values():
+            if type(config) is entry.config:
+                return entry
+        raise ValueError(f"{type(config).__name__} is not the config of a registered {self.what}")
+
+    def build(self, config: Any, *arguments: Any, **options: Any) -> Any:
+        """Build the part that a config describes: ``part.from_config(config, …)``."""
+        return self.entry_of(config).part.from_config(config, *arguments, **options)
+
+    def to_dict(self, config: Any) -> dict[str, Any]:
+        """Return a config as plain data, with its kind and, for parts from outside the package, their module."""
+        entry = self.entry_of(config)
+        outside = {} if entry.module.split(".")[0] == "qlae" else {"module": entry.module}
+        return {"kind": entry.kind, **outside, **dataclasses.asdict(config)}
+
+    def from_dict(self, content: Any, where: str) -> Any:
+        """Return the config behind ``to_dict``.
+
+        Args:
+            content: the plain data.
+            where: its place in the file, for error messages.
+        """
+        if not isinstance(content, dict):
+            raise ValueError(f"{where} must be an object, got {type(content).__name__}")
+        settings = dict(content)
+        kind, module = settings.pop("kind", None), settings.pop("module", None)
+        if not isinstance(kind, str):
+            raise ValueError(f"{where}.kind must be a string, got {kind!r}")
+        if kind not in self and isinstance(module, str):
+            name = module.removesuffix(".py")
+            raise ValueError(
+                f"{where}: the {self.what} {kind!r} is not registered; it comes from {module}. Import that module "
+                f"first: `import {name}` in Python, or --import {module} on the command line"
+            )
+        return parse_dataclass(self[kind].config, settings, where)
+
+    def _load_home(self, importing: str = "") -> None:
+        """Import the built-in parts once, unless it is one of them that is being imported."""
+        if self._home not in sys.modules and not importing.startswith(self._home):
+            importlib.import_module(self._home)
+
+
+def _is_frozen(config: Any) -> bool:
+    return bool(config.__dataclass_params__.frozen)
+
+
+def _identity(part: type) -> tuple[str, str]:
+    """What stays the same when a module is reloaded or a notebook cell runs again."""
+    return part.__module__, part.__qualname__
+
+
+def _importable(module: str) -> str:
+    """Return how a module can be imported again; a script that runs as ``__main__`` is named by its file."""
+    if module != "__main__":
+        return module
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).name if file else "a notebook or interactive session"
+
+
+LATENTS = Registry("latent space", "qlae.models.latents")
+OBJECTIVES = Registry("objective", "qlae.objectives")
+NETWORKS = Registry("network pair", "qlae.models.networks")

@@ -1,0 +1,141 @@
+"""Updates recorded as CUDA graphs.
+
+One update is hundreds of small operations, and launching them one by one leaves a GPU waiting for the host most of the
+time. ``GraphUpdates`` records a block of updates once and then launches it as a whole.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ..data.batches import DeviceBatches
+from ..models.model import to_float
+from ..ops import dispatch
+from ..ops.kernels.launching import rehearsal
+from .step import EagerUpdates, Step
+from .turn import Window
+
+MAX_BLOCK = 25  # updates per block
+
+
+def block_length(log_every: int, period: int) -> int:
+    """Return the number of updates per block: all players have their turns in it, and log points fall between blocks.
+
+    >>> block_length(100, 1), block_length(100, 5), block_length(7, 1), block_length(7, 5)
+    (25, 25, 7, 1)
+    """
+    return max((n for n in range(1, MAX_BLOCK + 1) if log_every % n == 0 and n % period == 0), default=1)
+
+
+class GraphUpdates:
+    """Makes the same updates as ``EagerUpdates``, a block of them per launch.
+
+    The first block runs operation by operation, during which libraries choose their kernels, and so does whatever is
+    left between a block and a log point.
+
+    Args:
+        step: the update.
+        log_every: updates between two log points.
+        rehearse: whether to compile all kernels before the first update. A rehearsal runs the networks once, which
+            changes networks that keep a state.
+    """
+
+    runs_ahead = True
+    preparing = "compiling kernels"
+
+    def __init__(self, step: Step, *, log_every: int, rehearse: bool = True):
+        self.step = step
+        self.block = block_length(log_every, max(turn.player.period for turn in step.turns))
+        self._eager = EagerUpdates(step)
+        self._to_rehearse = rehearse
+        self._num_eager = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._terms: list[Tensor] = []  # the loss terms of a block, by player
+        self._drawn: Tensor | None = None  # the batches of a block, if they come from the host
+
+    @property
+    def is_recorded(self) -> bool:
+        return self._graph is not None
+
+    def advance(self, done: int, most: int) -> int:
+        """Make at least one and at most ``most`` updates after the first ``done``; return the number made."""
+        if self._to_rehearse:
+            self._rehearse()
+        if self.block == 1 or done % self.block or most < self.block or self._num_eager < self.block:
+            self._num_eager += 1
+            return self._eager.advance(done, most)
+        if self._graph is None and not self._record():
+            return self._eager.advance(done, most)
+        self._replay(done)
+        return self.block
+
+    def _replay(self, done: int) -> None:
+        assert self._graph is not None
+        self.step.number.fill_(done)
+        if self._drawn is not None:
+            for place in self._drawn:
+                place.copy_(self.step.batches.draw(), non_blocking=True)
+        self._graph.replay()
+        for turn, rows in zip(self.step.turns, self._terms, strict=True):
+            turn.window.extend(rows)
+
+    def _rehearse(self) -> None:
+        """Compile kernels in parallel, and let libraries choose theirs, before the first update waits for each."""
+        self._to_rehearse = False
+        step = self.step
+        if not dispatch.uses_kernels(step.turns[0].flat.values):
+            return
+        device = step.batches.device
+        images = to_float(torch.zeros(step.batches.shape, dtype=torch.uint8, device=device))
+        with rehearsal():
+            for turn in step.turns:
+                with step.others_frozen(turn):
+                    turn.loss_and_gradients(images, torch.Generator(device), step.number)
+
+    def _record(self) -> bool:
+        """Record a block without running it; return False if something in it cannot be recorded."""
+        graph = torch.cuda.CUDAGraph()
+        step = self.step
+        generators = [step.noise]
+        if isinstance(step.batches, DeviceBatches):
+            generators.append(step.batches.generator)
+        else:
+            shape = (self.block, *step.batches.shape)
+            self._drawn = torch.empty(shape, dtype=torch.uint8, device=step.batches.device)
+        before = [generator.clone_state() for generator in generators]
+        for generator in generators:
+            graph.register_generator_state(generator)
+        try:
+            with self._own_windows(), torch.cuda.graph(graph):
+                self._run_block()
+        except RuntimeError as error:
+            warnings.warn(f"an update cannot be recorded as a CUDA graph, so training is slower: {error}", stacklevel=2)
+            for generator, state in zip(generators, before, strict=True):
+                generator.graphsafe_set_state(state)  # the present state waits for the end of a recording
+            self.block = 1
+            return False
+        self._graph = graph
+        return True
+
+    @contextlib.contextmanager
+    def _own_windows(self) -> Iterator[None]:
+        """Let players write into windows of a block's length, which stay at the same place."""
+        turns = self.step.turns
+        windows = [turn.window for turn in turns]
+        for turn in turns:
+            turn.window = Window(turn.player.terms, self.block // turn.player.period, self.step.batches.device)
+        self._terms = [turn.window.values for turn in turns]
+        try:
+            yield
+        finally:
+            for turn, window in zip(turns, windows, strict=True):
+                turn.window = window
+
+    def _run_block(self) -> None:
+        step = self.step
+        for i in range(self.block):
+            step.number += 1
+            step.update(step.batches.draw() if self._drawn is None else self._drawn[i], i + 1)
