@@ -1,7 +1,7 @@
-"""The quantized-latent autoencoder and GAN in plain PyTorch, as one would write them on a page.
+"""The quantized-latent autoencoder and GAN in plain PyTorch, as a short script would define them.
 
-It is what the package is timed against. Library modules throughout (``InstanceNorm2d``, ``ConvTranspose2d``,
-``torch.optim.AdamW``), float32, one operation after the other.
+The benchmarks compare the package with these models. They use library modules throughout (``InstanceNorm2d``,
+``ConvTranspose2d``, ``torch.optim.AdamW``), in float32, one operation after the other.
 """
 
 import torch
@@ -14,6 +14,8 @@ DENSE = 256
 
 
 class PlainEncoderLayer(nn.Module):
+    """Convolution, leaky ReLU and instance norm."""
+
     def __init__(self, in_width: int, width: int, kernel: int, stride: int):
         super().__init__()
         self.conv = nn.Conv2d(in_width, width, kernel, stride, (kernel - stride + 1) // 2)
@@ -24,6 +26,8 @@ class PlainEncoderLayer(nn.Module):
 
 
 class PlainStyleLayer(nn.Module):
+    """Transposed convolution, leaky ReLU, instance norm and style."""
+
     def __init__(self, in_width: int, width: int, style_width: int, stride: int):
         super().__init__()
         self.conv = nn.ConvTranspose2d(in_width, width, 4 if stride == 2 else 3, stride, padding=1)
@@ -36,7 +40,7 @@ class PlainStyleLayer(nn.Module):
 
 
 class PlainQLAE(nn.Module):
-    """Encoder, latent quantization and decoder of the paper's appendix at 64×64."""
+    """The encoder, latent quantization and decoder of the paper's appendix at 64×64."""
 
     def __init__(self, num_latents: int = 12, num_values: int = 10):
         super().__init__()
@@ -67,7 +71,7 @@ class PlainQLAE(nn.Module):
         self.output = nn.Conv2d(in_width, 3, 1)
 
     def quantize(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Straight through to the nearest values; and the two losses, summed."""
+        """Return the nearest values, with straight-through gradients, and the sum of the quantize and commit losses."""
         codes = (x.detach()[:, :, None] - self.values.detach()).abs().argmin(-1)
         z = self.values.gather(1, codes.T).T
         quantize = (x.detach() - z).square().sum(1).mean()
@@ -87,7 +91,7 @@ class PlainQLAE(nn.Module):
 
 
 class PlainQLInfoWGAN(PlainQLAE):
-    """The same networks as a generator and an encoder with a critic (Wasserstein GAN with gradient penalty)."""
+    """The same networks as a generator, and an encoder with a critic (Wasserstein GAN with gradient penalty)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,23 +106,23 @@ class PlainQLInfoWGAN(PlainQLAE):
         with torch.no_grad():
             z, fake = self.sample(len(images))
         fake_features, real_features = self.encoder(fake), self.encoder(images)
-        found, distance = self.quantize(self.head(fake_features))
+        encoded, distance = self.quantize(self.head(fake_features))
         value = self.critic(fake_features).mean() - self.critic(real_features).mean()
         share = torch.rand(len(images), 1, 1, 1, device=images.device)
         mixed = torch.lerp(fake, images, share).requires_grad_()
         (slope,) = torch.autograd.grad(self.critic(self.encoder(mixed)).sum(), mixed, create_graph=True)
         penalty = (slope.flatten(1).norm(dim=1) - 1).square().mean()
-        return F.mse_loss(found, z) + value + 10 * penalty + 0.01 * distance
+        return F.mse_loss(encoded, z) + value + 10 * penalty + 0.01 * distance
 
     def generator_loss(self, num_samples: int) -> Tensor:
         z, fake = self.sample(num_samples)
         features = self.encoder(fake)
-        found, distance = self.quantize(self.head(features))
-        return F.mse_loss(found, z) - self.critic(features).mean() + 0.01 * distance
+        encoded, distance = self.quantize(self.head(features))
+        return F.mse_loss(encoded, z) - self.critic(features).mean() + 0.01 * distance
 
 
 class PlainStep:
-    """An update of a plain model: batch from memory, AdamW, average of the weights."""
+    """One update of a plain model: draw a batch from memory, step with AdamW, update the weight average."""
 
     def __init__(self, model: PlainQLAE, images: Tensor, *, batch_size: int, learning_rate: float = 1e-3):
         self.model, self.images, self.batch_size = model, images, batch_size
@@ -129,36 +133,36 @@ class PlainStep:
         self.optimizer.zero_grad()
         self.model.loss(self.draw()).backward()
         self.optimizer.step()
-        self.take_average()
+        self.update_average()
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), device=self.images.device)
         return self.images[rows].permute(0, 3, 1, 2).float() / 255
 
-    def take_average(self) -> None:
+    def update_average(self) -> None:
         with torch.no_grad():
             for average, parameter in zip(self.average, self.model.parameters(), strict=True):
                 average.lerp_(parameter, 0.0005)
 
 
 class PlainGANStep(PlainStep):
-    """Five updates of encoder and critic, then one of generator and codebook."""
+    """Five updates of encoder and critic, followed by one of generator and codebook."""
 
     def __init__(self, model: PlainQLInfoWGAN, images: Tensor, *, batch_size: int, learning_rate: float = 2e-4):
         super().__init__(model, images, batch_size=batch_size)
         self.gan = model
         encoder = [*model.encoder.parameters(), *model.head.parameters(), *model.critic.parameters()]
-        held = {id(parameter) for parameter in encoder}
-        generator = [parameter for parameter in model.parameters() if id(parameter) not in held]
+        encoder_ids = {id(parameter) for parameter in encoder}
+        generator = [parameter for parameter in model.parameters() if id(parameter) not in encoder_ids]
         self.optimizers = [torch.optim.AdamW(group, lr=learning_rate) for group in (encoder, generator)]
 
     def __call__(self) -> None:
         for _ in range(5):
-            self._move(0, self.gan.encoder_loss(self.draw()))
-            self.take_average()
-        self._move(1, self.gan.generator_loss(self.batch_size))
+            self._step(0, self.gan.encoder_loss(self.draw()))
+            self.update_average()
+        self._step(1, self.gan.generator_loss(self.batch_size))
 
-    def _move(self, player: int, loss: Tensor) -> None:
+    def _step(self, player: int, loss: Tensor) -> None:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss.backward()

@@ -1,4 +1,4 @@
-"""What the benchmarks of training share: updates as the trainer makes them, the clock, and the name of the machine."""
+"""Helpers of the training benchmarks: updates as the trainer makes them, a clock, and the name of the machine."""
 
 import datetime
 import importlib.util
@@ -19,7 +19,7 @@ from qlae.training.step import GraphStep
 
 @dataclass(frozen=True)
 class Switches:
-    """The global switches that ``build_state`` sets; whoever runs in turns sets its own again before each."""
+    """The global switches that ``build_state`` sets. Benchmarks that alternate set theirs again before each turn."""
 
     kernels: bool
     benchmark: bool
@@ -27,17 +27,19 @@ class Switches:
 
     @staticmethod
     def now() -> "Switches":
+        """Return the current switches."""
         cudnn = torch.backends.cudnn
         return Switches(kernels.enabled, cudnn.benchmark, cudnn.deterministic)
 
     def set(self) -> None:
+        """Set the global switches to these values."""
         kernels.enabled = self.kernels
         torch.backends.cudnn.benchmark = self.benchmark
         torch.backends.cudnn.deterministic = self.deterministic
 
 
 class Updates:
-    """The updates of a run from its first one on, without its log and its checkpoints."""
+    """The updates of a run, starting with the first, without log and checkpoints."""
 
     def __init__(self, config: RunConfig, data: SourceDataset, device: torch.device, *, compile: bool):
         self.update = build_state(config, data, device, compile=compile).update
@@ -47,19 +49,20 @@ class Updates:
 
     @property
     def stretch(self) -> int:
-        """How many are launched at once."""
+        """The number of updates that are launched at once."""
         return self.update.stretch if isinstance(self.update, GraphStep) else 1
 
     @property
     def period(self) -> int:
-        """After how many of them every player has had a turn."""
+        """The number of updates after which every player has had a turn."""
         return max(turn.player.period for turn in self.update.turns)
 
     def start(self) -> None:
-        """The first stretch operation by operation, then the recording of one and its launch; else one update."""
+        """Warm up: with CUDA graphs, run one stretch eagerly, then record and launch one; otherwise make one update."""
         self(2 * self.stretch if isinstance(self.update, GraphStep) else 1)
 
     def __call__(self, num_updates: int) -> None:
+        """Make the next updates."""
         self.switches.set()
         end = self.done + num_updates
         while self.done < end:
@@ -71,7 +74,7 @@ class Updates:
 
 
 def milliseconds(work: Callable[[], None], device: torch.device) -> float:
-    """Of some work, to the end of what it launches."""
+    """Return the milliseconds that some work takes, until everything that it launches has finished."""
     synchronize(device)
     start = time.perf_counter()
     work()
@@ -80,12 +83,14 @@ def milliseconds(work: Callable[[], None], device: torch.device) -> float:
 
 
 def synchronize(device: torch.device) -> None:
+    """Wait for a GPU; do nothing on a CPU."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def up_to_multiple(number: int, of: int) -> int:
-    """
+    """Round up to a multiple.
+
     >>> up_to_multiple(51, 25), up_to_multiple(50, 25)
     (75, 50)
     """
@@ -93,7 +98,7 @@ def up_to_multiple(number: int, of: int) -> int:
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    """What a figure carries: where it was measured, with what and when."""
+    """Return the machine, the versions and the date of a measurement."""
     on_gpu = device.type == "cuda"
     triton = importlib.util.find_spec("triton") and importlib.import_module("triton").__version__
     return {
@@ -104,6 +109,6 @@ def machine(device: torch.device) -> dict[str, Any]:
     }
 
 
-def told(where: dict[str, Any]) -> str:
-    """The same in a line."""
+def describe(where: dict[str, Any]) -> str:
+    """Return the content of `machine` as one line."""
     return f"{where['machine']}, torch {where['torch']}, triton {where['triton']}, {where['date']}"

@@ -1,16 +1,16 @@
-"""How fast training is, in turns with what it is compared to; ratios are what counts.
+"""Measure the speed of training, alternating with a baseline; compare ratios rather than absolute times.
 
-    python benchmarks/training.py demo            # the training of `make demo`, beside that of its first version
-    python benchmarks/training.py full            # a full-size update, beside plain PyTorch on the same device
-    python benchmarks/training.py gpu             # full-size updates of several models on a GPU, four ways
+    python benchmarks/training.py demo            # the training of `make demo`, compared with its first version
+    python benchmarks/training.py full            # a full-size update, compared with plain PyTorch on the same device
+    python benchmarks/training.py gpu             # full-size updates of several models on a GPU, in four modes
 
-`demo` takes the first version from the repository's history (`git worktree`), trains the same few hundred updates with
-both from the command line, one thread each, and reads the time from their logs.
+`demo` checks out the first version from the repository's history (`git worktree`), trains a few hundred updates with
+both versions from the command line, with one thread each, and reads the times from their logs.
 
-`gpu` times the defaults (bfloat16, CUDA graphs and fused kernels), the same in float32, float32 operation by operation,
-and plain PyTorch, also in float32. Of a GAN it times cycles, five updates of the encoder and one of the generator. It
-also says how long the start takes, from building the state to the launch of the first recorded stretch; the first of
-these bears the start of CUDA and the compilation of kernels, which later ones find done.
+`gpu` measures the defaults (bfloat16, CUDA graphs and fused kernels), the same in float32, eager float32, and plain
+PyTorch in float32. For GANs, it measures cycles of five encoder updates and one generator update. It also reports the
+start-up time, from building the state to the launch of the first recorded graph. The first start-up includes the
+initialisation of CUDA and the compilation of kernels, which later ones do not need.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from typing import Any
 
 import torch
 from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
-from timing import Switches, Updates, machine, milliseconds, told, up_to_multiple
+from timing import Switches, Updates, describe, machine, milliseconds, up_to_multiple
 
 from qlae._files import write_json
 from qlae.data import SourceDataset, data_config, load_data
@@ -38,13 +38,13 @@ from qlae.presets import resolve
 from qlae.training.launch import build_state
 
 ROOT = Path(__file__).parents[1]
-FIRST = "c9751f7"  # the demo as it first was
+FIRST = "c9751f7"  # the first version of the demo
 
 GPU_MODELS = ("qlae", "ae", "vq-vae", "beta-vae", "beta-tcvae", "qlinfowgan-gp")
-# Ways to train: name → precision, compile.
-WAYS = {"default": ("bfloat16", True), "float32": ("float32", True), "eager": ("float32", False)}
+# Modes of training: name → precision, compile.
+MODES = {"default": ("bfloat16", True), "float32": ("float32", True), "eager": ("float32", False)}
 PLAIN = {"qlae": (PlainQLAE, PlainStep), "qlinfowgan-gp": (PlainQLInfoWGAN, PlainGANStep)}
-EAGER_SHARE = 5  # what is launched operation by operation makes this many times fewer updates a turn
+EAGER_SHARE = 5  # eager modes make this many times fewer updates per turn
 TORCH_DEFAULTS = Switches.now()
 
 
@@ -52,31 +52,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("demo", "full", "gpu"))
     parser.add_argument("--turns", type=int, default=4)
-    parser.add_argument("--updates", type=int, help="a turn of `demo` (300) or of `gpu` (50)")
-    parser.add_argument("--first", default=FIRST, help="the revision that `demo` is compared to")
-    parser.add_argument("--model", default="qlae", help="of `demo` and `full`")
-    parser.add_argument("--models", nargs="+", default=GPU_MODELS, help="of `gpu`")
-    parser.add_argument("--batch-size", type=int, help="the paper's by default: 128, of a GAN 64")
+    parser.add_argument("--updates", type=int, help="updates per turn (default: 300 for `demo`, 50 for `gpu`)")
+    parser.add_argument("--first", default=FIRST, help="the revision that `demo` is compared with")
+    parser.add_argument("--model", default="qlae", help="model of `demo` and `full`")
+    parser.add_argument("--models", nargs="+", default=GPU_MODELS, help="models of `gpu`")
+    parser.add_argument("--batch-size", type=int, help="default: the paper's, 128 and for GANs 64")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", help="cpu for `full`, cuda for `gpu`")
-    parser.add_argument("--out", type=Path, help="a JSON file for what `gpu` finds")
+    parser.add_argument("--device", help="default: cpu for `full`, cuda for `gpu`")
+    parser.add_argument("--out", type=Path, help="JSON file for the results of `gpu`")
     options = parser.parse_args()
     {"demo": demo, "full": full, "gpu": gpu}[options.what](options)
 
 
 def demo(options: argparse.Namespace) -> None:
+    """Compare the training of the demo with its first version."""
     with checkout(options.first) as first:
         sources = {"now": ROOT / "src", f"first ({options.first})": first / "src"}
         times: dict[str, list[float]] = {name: [] for name in sources}
         for _ in range(options.turns):
             for name, source in sources.items():
-                times[name].append(trained(source, options.model, options.updates or 300))
+                times[name].append(time_training(source, options.model, options.updates or 300))
     report(times)
 
 
 @contextmanager
 def checkout(revision: str) -> Iterator[Path]:
-    """A copy of the repository at a revision, for a while."""
+    """Provide a temporary copy of the repository at a revision."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "first"
         subprocess.run(["git", "worktree", "add", "--detach", str(path), revision], cwd=ROOT, check=True)
@@ -86,8 +87,11 @@ def checkout(revision: str) -> Iterator[Path]:
             subprocess.run(["git", "worktree", "remove", "--force", str(path)], cwd=ROOT, check=True)
 
 
-def trained(source: Path, model: str, updates: int) -> float:
-    """Milliseconds an update of the demo's training with the package at ``source``, its first 100 left out."""
+def time_training(source: Path, model: str, updates: int) -> float:
+    """Return the milliseconds per update of the demo's training with the package at ``source``.
+
+    The first 100 updates are not counted.
+    """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "qlae.cli", "train", model, "--size", "small", "--resolution", "32"]
         command += ["--sources", "floor hue", "wall hue", "shape", "--steps", str(updates + 100), "--threads", "1"]
@@ -98,9 +102,10 @@ def trained(source: Path, model: str, updates: int) -> float:
 
 
 def full(options: argparse.Namespace) -> None:
+    """Compare a full-size update with plain PyTorch."""
     device = torch.device(options.device or "cpu")
     torch.set_num_threads(options.threads)
-    data = rendered()
+    data = load_images()
     config = resolve(options.model, data_config(data), 6, batch_size=options.batch_size)
     state = build_state(config, data, device)
     images = torch.from_numpy(data.images).to(device)
@@ -115,50 +120,52 @@ def full(options: argparse.Namespace) -> None:
     report(times)
 
 
-def rendered() -> SourceDataset:
+def load_images() -> SourceDataset:
+    """Return a small rendered data set, in memory."""
     return load_data("shapes3d", resolution=64, sources=["floor hue", "wall hue", "shape"]).in_memory()
 
 
 def report(times: dict[str, list[float]]) -> None:
-    """The best and the median of each, and how many times faster the first of them is."""
+    """Print the best and the median time of both sides, and the speed-up of the first."""
     best = {name: min(values) for name, values in times.items()}
     for name, values in times.items():
-        print(f"{name:24} best {best[name]:8.2f} ms  median {statistics.median(values):8.2f} ms an update")
+        print(f"{name:24} best {best[name]:8.2f} ms  median {statistics.median(values):8.2f} ms per update")
     now, other = best.values()
     medians = [statistics.median(values) for values in times.values()]
-    print(f"{other / now:.2f} times faster by the best, {medians[1] / medians[0]:.2f} by the median")
+    print(f"speed-up {other / now:.2f} by the best turn, {medians[1] / medians[0]:.2f} by the median")
 
 
 def gpu(options: argparse.Namespace) -> None:
+    """Measure full-size updates of several models in four modes."""
     device = torch.device(options.device or "cuda")
     torch.set_num_threads(options.threads)
-    data = rendered()
-    found: dict[str, Any] = {}
+    data = load_images()
+    results: dict[str, Any] = {}
     print(HEADER, flush=True)
     for model in options.models:
-        found[model] = four_ways(model, data, device, options)
-        print(row(model, found[model]), flush=True)
-        gc.collect()  # graphs and the memory they hold
+        results[model] = measure_modes(model, data, device, options)
+        print(row(model, results[model]), flush=True)
+        gc.collect()  # frees graphs and their memory
     where = machine(device)
-    print(told(where))
+    print(describe(where))
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(options.out, where | {"models": found})
+        write_json(options.out, where | {"models": results})
 
 
-def four_ways(model: str, data: SourceDataset, device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
-    """The times of a model's updates by each way, in turns."""
-    work: dict[str, tuple[Callable[[int], None], int]] = {}  # what makes updates, and how many a turn
+def measure_modes(model: str, data: SourceDataset, device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the times of a model's updates in each mode; the modes alternate."""
+    work: dict[str, tuple[Callable[[int], None], int]] = {}  # a function that makes updates, and their number per turn
     start_up, updates = {}, options.updates or 50
-    for name, (precision, compile) in WAYS.items():
+    for name, (precision, compile) in MODES.items():
         config = resolve(model, data_config(data), 6, batch_size=options.batch_size, precision=precision)
         start = time.perf_counter()
         ours = Updates(config, data, device, compile=compile)
         ours.start()
         if compile:
             start_up[name] = round(time.perf_counter() - start, 2)
-        a_turn = updates if compile else -(-updates // EAGER_SHARE)
-        work[name] = ours, up_to_multiple(a_turn, max(ours.stretch, ours.period))
+        per_turn = updates if compile else -(-updates // EAGER_SHARE)
+        work[name] = ours, up_to_multiple(per_turn, max(ours.stretch, ours.period))
     if model in PLAIN:
         work["plain"] = plain_updates(model, data, config.batch_size, device), work["eager"][1]
     unit = ours.period
@@ -178,36 +185,36 @@ def four_ways(model: str, data: SourceDataset, device: torch.device, options: ar
 
 
 def plain_updates(model: str, data: SourceDataset, batch_size: int, device: torch.device) -> Callable[[int], None]:
-    """Plain PyTorch as it comes, called with a number of our updates."""
+    """Return a function that makes a number of updates in plain PyTorch, with torch's default switches."""
     network, step = PLAIN[model]
     plain = step(network().to(device), torch.from_numpy(data.images).to(device), batch_size=batch_size)
-    at_once = 5 if step is PlainGANStep else 1  # of our updates in a call
+    per_call = 5 if step is PlainGANStep else 1  # updates
 
     def make(num_updates: int) -> None:
         TORCH_DEFAULTS.set()
-        for _ in range(num_updates // at_once):
+        for _ in range(num_updates // per_call):
             plain()
 
     return make
 
 
-COLUMNS = (*WAYS, "plain")
+COLUMNS = (*MODES, "plain")
 HEADER = (
-    f"{'':27}{'milliseconds, median':>36}{'times faster than':>20}{'start, seconds':>20}\n"
+    f"{'':27}{'milliseconds, median':>36}{'speed-up over':>20}{'start, seconds':>20}\n"
     f"{'model':15}{'batch':>5}{'unit':>7}{''.join(f'{name:>9}' for name in COLUMNS)}"
     f"{'eager':>12}{'plain':>8}{'default':>12}{'float32':>8}"
 )
 
 
-def row(model: str, found: dict[str, Any]) -> str:
-    """A line of the table under ``HEADER``."""
-    times, start = found["milliseconds"], found["start_up_seconds"]
-    unit = "update" if found["updates_per_unit"] == 1 else "cycle"
+def row(model: str, result: dict[str, Any]) -> str:
+    """Return one line of the table under ``HEADER``."""
+    times, start = result["milliseconds"], result["start_up_seconds"]
+    unit = "update" if result["updates_per_unit"] == 1 else "cycle"
     cells = [f"{times[name]:9.2f}" if name in times else f"{'–':>9}" for name in COLUMNS]
     cells += [f"{times['eager'] / times['default']:12.2f}"]
     cells += [f"{times['plain'] / times['default']:8.2f}" if "plain" in times else f"{'–':>8}"]
     cells += [f"{start['default']:12.1f}{start['float32']:8.1f}"]
-    return f"{model:15}{found['batch_size']:5}{unit:>7}{''.join(cells)}"
+    return f"{model:15}{result['batch_size']:5}{unit:>7}{''.join(cells)}"
 
 
 if __name__ == "__main__":

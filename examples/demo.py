@@ -1,7 +1,7 @@
-"""The main job on embedded data: render Shapes3D, train a small QLAE and an AE of the same size, score both.
+"""Render Shapes3D, train a small QLAE and a small AE on it, score both and draw pictures.
 
-The two trainings run side by side, one core each. Run it with ``make demo``; ``make demo SEED=1`` trains from another
-seed. A demo that was interrupted goes on where it was.
+The two models train at the same time, on one core each. Run the demo with ``make demo``, or with another seed:
+``make demo SEED=1``. The same command resumes an interrupted demo.
 """
 
 import argparse
@@ -22,10 +22,10 @@ MODELS = ("qlae", "ae")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help="of weights and batches (default: 0)")
-    parser.add_argument("--resolution", type=int, default=32, help="pixels a side (default: 32)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of weights and batches (default: 0)")
+    parser.add_argument("--resolution", type=int, default=32, help="image size in pixels (default: 32)")
     steps = SIZES["small"]["autoencoding"].steps
-    parser.add_argument("--steps", type=int, default=steps, help=f"updates of each model (default: {steps:,})")
+    parser.add_argument("--steps", type=int, default=steps, help=f"updates per model (default: {steps:,})")
     parser.add_argument("--out", type=Path, help="folder for the two runs (default: runs/demo, runs/demo-seed1, …)")
     arguments = parser.parse_args()
     out = arguments.out or Path("runs") / ("demo" if arguments.seed == 0 else f"demo-seed{arguments.seed}")
@@ -33,7 +33,7 @@ def main() -> int:
     started = time.monotonic()
     console = Console()
     size = f"{arguments.resolution}×{arguments.resolution}"
-    console.print(f"A small QLAE and a small AE learn rendered Shapes3D at {size}, side by side")
+    console.print(f"Training a small QLAE and a small AE on rendered Shapes3D at {size}, one core each")
     runs = [Run(out / model) for model in MODELS]
     trainings = [start(model, run, arguments) for model, run in zip(MODELS, runs, strict=True)]
     try:
@@ -41,7 +41,7 @@ def main() -> int:
     except KeyboardInterrupt:
         for training in trainings:
             training.wait()
-        console.print("Stopped and saved. To go on, give the same command again")
+        console.print("Stopped and saved. Run the same command to resume")
         return 130
     if any(training.returncode for training in trainings):
         return 1
@@ -50,19 +50,19 @@ def main() -> int:
     for run in runs:
         pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
         console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)
-    console.print(f"{time.monotonic() - started:.0f} seconds in all")
+    console.print(f"{time.monotonic() - started:.0f} seconds in total")
     qlae = Path(sys.executable).with_name("qlae")
-    console.print(f"To see what every code means, in the browser: [bold]{short(qlae)} explore {runs[0].path}[/bold]")
+    console.print(f"See in the browser what every code means: [bold]{short(qlae)} explore {runs[0].path}[/bold]")
     return 0
 
 
 def short(path: Path) -> Path:
-    """The path as seen from here, where it lies below."""
+    """Return the path relative to the working directory if it lies below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def start(model: str, run: Run, arguments: argparse.Namespace) -> "subprocess.Popen[bytes]":
-    """Begin to train a model in a process of its own."""
+    """Start the training of a model in its own process."""
     command = [sys.executable, "-m", "qlae.cli", "train", model, "--size", "small", "--out", str(run.path)]
     for name in ("resolution", "steps", "seed"):
         command += [f"--{name}", str(getattr(arguments, name))]
@@ -71,7 +71,7 @@ def start(model: str, run: Run, arguments: argparse.Namespace) -> "subprocess.Po
 
 
 def follow(runs: list[Run], trainings: list["subprocess.Popen[bytes]"], steps: int) -> None:
-    """Show how far the trainings are, from their logs, until they end."""
+    """Show the progress of the trainings, read from their logs, until all have ended."""
     with progress_bar("training", steps * len(runs)) as report:
         while any(training.poll() is None for training in trainings):
             rows = [(log or [{"step": 0, "loss": float("nan")}])[-1] for log in (run.log() for run in runs)]

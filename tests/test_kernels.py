@@ -110,7 +110,7 @@ def test_large_means_do_not_spoil_the_deviation():
 
 def test_a_style_whose_entries_lie_apart_is_refused():
     x, _, style = inputs((2, 16, 4, 4), False, True)
-    with pytest.raises(ValueError, match="must lie side by side"):
+    with pytest.raises(ValueError, match="each row of style must be contiguous"):
         leaky_norm.forward(x, None, style.repeat(1, 2)[:, ::2], 0.3, EPSILON)
 
 

@@ -1,4 +1,7 @@
-"""AdamW over a flat buffer in one pass: moments, decay, step, and the rounded copy that the networks use."""
+"""AdamW in one pass over a flat buffer.
+
+One kernel updates the moments, applies weight decay and the step, and writes the rounded copy that the networks use.
+"""
 
 import math
 
@@ -8,7 +11,7 @@ from torch import Tensor
 
 from .launching import launch
 
-ENTRIES = 1024  # of a program
+ENTRIES = 1024  # per program
 
 
 @triton.jit
@@ -72,7 +75,23 @@ def step(
     epsilon: float,
     clip: float | None,
 ) -> None:
-    """Take the ``moves``-th step; buffers are (n,), gradients and copies of any type, factors (2,)."""
+    """Update the values, moments and copies by one step.
+
+    Args:
+        values: (entries,) float32 parameters.
+        gradients: (entries,) gradients, of any floating-point type.
+        first: (entries,) first moments.
+        second: (entries,) second moments.
+        copies: (entries,) rounded copies of the values, of any floating-point type; None if there are none.
+        moves: scalar tensor, the number of this step (from 1).
+        factors: (2,) factors on the learning rate and the weight decay.
+        learning_rate: step size.
+        beta1: decay rate of the first moments.
+        beta2: decay rate of the second moments.
+        weight_decay: decoupled weight decay; it is multiplied by the learning rate.
+        epsilon: constant that is added to the denominator.
+        clip: bound on the absolute value of each gradient entry; None for no clipping.
+    """
     launch(
         _adamw_step,
         (triton.cdiv(len(values), ENTRIES),),
@@ -98,5 +117,5 @@ def step(
 
 
 def _log(beta: float) -> float:
-    """log β; of 0, something whose exponential is 0."""
+    """Return log β, or for β = 0 a number whose exponential is 0 in float32."""
     return math.log(beta) if beta > 0 else -1e4

@@ -1,4 +1,4 @@
-"""The average of the weights of ``training/average.py`` in one pass, its share computed on the way."""
+"""The weight average of ``training/average.py`` in one pass, which also computes the decay of this update."""
 
 import triton
 import triton.language as tl
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from .launching import launch
 
-ENTRIES = 1024  # of a program
+ENTRIES = 1024  # per program
 
 
 @triton.jit
@@ -21,7 +21,14 @@ def _average_update(values_ptr, weights_ptr, number_ptr, num_entries, decay, ENT
 
 
 def update(values: Tensor, weights: Tensor, number: Tensor, decay: float) -> None:
-    """Take in the weights after update ``number``; values and weights are (entries,)."""
+    """Update the average with the weights after an update.
+
+    Args:
+        values: (entries,) the average, updated in place.
+        weights: (entries,) the current weights.
+        number: scalar tensor, the number of the update (from 1).
+        decay: upper bound of the decay; it is lower for the first updates.
+    """
     launch(
         _average_update,
         (triton.cdiv(len(values), ENTRIES),),

@@ -1,4 +1,4 @@
-"""The cross entropy of ``objectives/cross_entropy.py``: one pass over logits and images forward, and one backward."""
+"""The cross entropy of ``ops/cross_entropy.py``: one pass over logits and images forward, and one backward."""
 
 import torch
 import triton
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .launching import launch
 
-ENTRIES = 4096  # of a program
+ENTRIES = 4096  # per program
 
 
 @triton.jit
@@ -31,17 +31,42 @@ def _cross_entropy_backward(logits_ptr, targets_ptr, gradient_ptr, found_ptr, nu
 
 
 def forward(logits: Tensor, targets: Tensor) -> Tensor:
-    """Logits and targets, of one shape and contiguous → the mean, a scalar."""
+    """Return the mean binary cross entropy.
+
+    Args:
+        logits: contiguous, of any shape.
+        targets: contiguous, of the same shape, in [0, 1].
+
+    Returns:
+        The mean over all entries, a scalar in float32.
+    """
     parts = torch.empty(triton.cdiv(logits.numel(), ENTRIES), device=logits.device)
     launch(_cross_entropy_forward, (len(parts),), logits, targets, parts, logits.numel(), ENTRIES=ENTRIES, num_warps=8)
     return parts.sum() / logits.numel()
 
 
 def backward(gradient: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
-    """The gradient of the logits, for that of the mean, a scalar."""
-    found = torch.empty_like(logits)
+    """Return the gradient of the logits.
+
+    Args:
+        gradient: scalar tensor, the gradient of the mean.
+        logits: as in `forward`.
+        targets: as in `forward`.
+
+    Returns:
+        The gradient, of the shape and type of the logits.
+    """
+    logits_gradient = torch.empty_like(logits)
     grid = (triton.cdiv(logits.numel(), ENTRIES),)
     launch(
-        _cross_entropy_backward, grid, logits, targets, gradient, found, logits.numel(), ENTRIES=ENTRIES, num_warps=8
+        _cross_entropy_backward,
+        grid,
+        logits,
+        targets,
+        gradient,
+        logits_gradient,
+        logits.numel(),
+        ENTRIES=ENTRIES,
+        num_warps=8,
     )
-    return found
+    return logits_gradient

@@ -1,9 +1,11 @@
-"""The parts of the KL term of ``divergences.decomposed_kl``: one kernel forward, two backward.
+"""The three parts of the KL term of ``ops/divergences.py`` (``decomposed_kl``): one kernel forward, two backward.
 
-Operation by operation they are some forty small passes over all pairs of images. Here a program takes one image, goes
-over the batch in chunks, and keeps the logarithms of its sums as it goes. With log q(z_ij | x_m) for image i, latent j
-and image m of the batch, J_i and P_ij the logarithms of the sums over m of the joint and of the single densities, a
-part's gradient in log q(z_ij | x_m) is a mixture of the shares exp(Σ_j log q − J_i) and exp(log q − P_ij).
+As separate operations, they need some forty small passes over all pairs of images. Here each program handles one image:
+it iterates over the batch in chunks and accumulates the logarithms of its sums.
+
+Let log q(z_ij | x_m) be the log density of latent j of image i under the posterior of image m. Let J_i be the logarithm
+of the sum over m of the joint densities, and P_ij that of the densities of the single latents. The gradient of each
+part with respect to log q(z_ij | x_m) is a mixture of exp(Σ_j log q − J_i) and exp(log q − P_ij).
 """
 
 import math
@@ -15,13 +17,13 @@ from torch import Tensor
 
 from .launching import launch
 
-CHUNK = 64  # images at a time
+CHUNK = 64  # images per iteration
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 @triton.jit
 def _log_density(z, mean, deviation, here, HALF_LOG_2PI: tl.constexpr):
-    """log N(z; mean, deviation²), 0 for latents that are not there."""
+    """Return log N(z; mean, deviation²), or 0 for padded latents."""
     t = (z - mean) / deviation
     return tl.where(here, -0.5 * t * t - HALF_LOG_2PI - tl.log(deviation), 0.0)
 
@@ -54,7 +56,7 @@ def _kl_forward(
     z = tl.load(z_ptr + image * num_latents + latents, mask=here, other=0.0)
     single_top = tl.full((LATENTS,), -1e30, tl.float32)
     single_sum = tl.zeros((LATENTS,), tl.float32)
-    joint_tops = tl.full((LATENTS,), -1e30, tl.float32)  # the same number in all of them
+    joint_tops = tl.full((LATENTS,), -1e30, tl.float32)  # all entries are equal
     joint_sums = tl.zeros((LATENTS,), tl.float32)
     for chunk in range(CHUNKS):
         images = chunk * CHUNK + tl.arange(0, CHUNK)
@@ -86,7 +88,7 @@ def _kl_forward(
 
 @triton.jit
 def _shares(gradient_ptr, num_images):
-    """Of an image's log densities: given its own x, joint, single, and of the prior."""
+    """Return the gradients of an image's log densities: under its own posterior, joint, single, and of the prior."""
     information = tl.load(gradient_ptr) / num_images
     correlation = tl.load(gradient_ptr + 1) / num_images
     dimensions = tl.load(gradient_ptr + 2) / num_images
@@ -150,7 +152,7 @@ def _kl_backward_q(
     CHUNKS: tl.constexpr,
     HALF_LOG_2PI: tl.constexpr,
 ):
-    image = tl.program_id(0)  # whose q it is
+    image = tl.program_id(0)  # the image whose posterior q is differentiated
     latents = tl.arange(0, LATENTS)
     here = latents < num_latents
     row = image * num_latents + latents
@@ -176,7 +178,17 @@ def _kl_backward_q(
 
 
 def forward(z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The three parts of every image, (b, 3), and what the backward pass needs: J (b,) and P (b, n)."""
+    """Compute the three parts for each image.
+
+    Args:
+        z: (b, n) latents that were drawn from the posteriors.
+        mean: (b, n) means of the posteriors.
+        deviation: (b, n) standard deviations of the posteriors.
+        num_images: size of the data set.
+
+    Returns:
+        The parts (b, 3), and for the backward pass J (b,) and P (b, n).
+    """
     batch_size, num_latents = z.shape
     parts, joint = z.new_empty(batch_size, 3), z.new_empty(batch_size)
     single = torch.empty_like(z)
@@ -201,17 +213,27 @@ def forward(z: Tensor, mean: Tensor, deviation: Tensor, num_images: int) -> tupl
 def backward(
     gradient: Tensor, z: Tensor, mean: Tensor, deviation: Tensor, joint: Tensor, single: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of z, mean and deviation, for those of the parts' means, (3,)."""
+    """Return the gradients of z, mean and deviation, each (b, n).
+
+    Args:
+        gradient: (3,) gradients of the means of the three parts over the batch.
+        z: as in `forward`.
+        mean: as in `forward`.
+        deviation: as in `forward`.
+        joint: (b,) J, as returned by `forward`.
+        single: (b, n) P, as returned by `forward`.
+    """
     batch_size, num_latents = z.shape
     sizes = _sizes(batch_size, num_latents)
     z_gradient, mean_gradient, deviation_gradient = (torch.empty_like(z) for _ in range(3))
-    given = (gradient, z, mean, deviation, joint, single)
-    launch(_kl_backward_z, (batch_size,), *given, z_gradient, batch_size, num_latents, **sizes)
-    launch(_kl_backward_q, (batch_size,), *given, mean_gradient, deviation_gradient, batch_size, num_latents, **sizes)
+    inputs = (gradient, z, mean, deviation, joint, single)
+    launch(_kl_backward_z, (batch_size,), *inputs, z_gradient, batch_size, num_latents, **sizes)
+    launch(_kl_backward_q, (batch_size,), *inputs, mean_gradient, deviation_gradient, batch_size, num_latents, **sizes)
     return z_gradient, mean_gradient, deviation_gradient
 
 
 def _sizes(batch_size: int, num_latents: int) -> dict[str, int | float]:
+    """Return the compile-time constants of the kernels."""
     return {
         "LATENTS": max(16, triton.next_power_of_2(num_latents)),
         "CHUNK": CHUNK,

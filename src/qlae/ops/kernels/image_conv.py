@@ -1,7 +1,8 @@
-"""The 3×3 convolution of images, the first of an encoder, and its gradients.
+"""The 3×3 convolution of images (the first layer of an encoder) and its gradients.
 
-With 3 channels in, libraries fill their tiles with zeros, or copy. Here a pixel's 27 neighbours are one row of a
-product of matrices; the rows are gathered where they are needed and never written.
+For 3 input channels, libraries pad their tiles with zeros or copy the input. Here the 27 inputs of a pixel (3×3
+neighbours of 3 channels) form one row of a matrix product. These rows are gathered on the fly and never written to
+memory.
 """
 
 import torch
@@ -10,15 +11,15 @@ import triton.language as tl
 from torch import Tensor
 
 from .launching import launch
-from .sums import channels_last, shared_out, sum_rows
+from .sums import channels_last, split_tiles, sum_rows
 
-PIXELS = 128  # of a tile
-TAPS = 32  # 27, filled up
+PIXELS = 128  # per tile
+TAPS = 32  # 27, padded to a power of two
 
 
 @triton.jit
 def _neighbours(x_ptr, pixels, num_pixels, height, width, TAPS: tl.constexpr):
-    """(pixels, taps): rows, columns and colours of the 3×3 neighbourhood; 0 outside of the image."""
+    """Load (pixels, taps): rows, columns and colours of the 3×3 neighbourhoods, 0 outside of the image."""
     taps = tl.arange(0, TAPS)
     down, right = taps // 9 - 1, taps // 3 % 3 - 1
     row = (pixels // width % height)[:, None] + down[None, :]
@@ -85,7 +86,7 @@ def _image_conv_inputs(
     width,
     CHANNELS: tl.constexpr,
     PIXELS: tl.constexpr,
-    COLOURS: tl.constexpr,  # 3, filled up
+    COLOURS: tl.constexpr,  # 3, padded
 ):
     pixels = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     channels = tl.arange(0, CHANNELS)
@@ -107,14 +108,29 @@ def _image_conv_inputs(
 
 
 def takes(weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], transposed: bool) -> bool:
-    """Whether these kernels do a convolution."""
+    """Return whether these kernels support a convolution.
+
+    Args:
+        weight: (out, in, height, width) weights.
+        stride: of the convolution.
+        padding: of the convolution.
+        transposed: whether it is a transposed convolution.
+    """
     num_channels = weight.shape[0]
     fits = weight.shape[1:] == (3, 3, 3) and num_channels >= 16 and num_channels & (num_channels - 1) == 0
     return fits and not transposed and (*stride, *padding) == (1, 1, 1, 1)
 
 
 def forward(x: Tensor, weight: Tensor) -> Tensor:
-    """Images (b, 3, h, w) and weights (c, 3, 3, 3) → (b, c, h, w), channels last."""
+    """Convolve images.
+
+    Args:
+        x: (b, 3, h, w) images.
+        weight: (c, 3, 3, 3) weights.
+
+    Returns:
+        Feature maps (b, c, h, w), channels last.
+    """
     x = channels_last(x)
     num_images, _, height, width = x.shape
     num_pixels, num_channels = num_images * height * width, weight.shape[0]
@@ -138,11 +154,20 @@ def forward(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """The gradient of the weights, from those of the outputs."""
+    """Return the gradient of the weights.
+
+    Args:
+        gradient: (b, c, h, w) gradient of the outputs.
+        x: (b, 3, h, w) images.
+        weight: (c, 3, 3, 3) weights; only their type is used.
+
+    Returns:
+        The gradient (c, 3, 3, 3).
+    """
     x, gradient = channels_last(x), channels_last(gradient)
     num_images, num_channels, height, width = gradient.shape
     num_pixels = num_images * height * width
-    programs, chunks = shared_out(num_pixels, PIXELS)
+    programs, chunks = split_tiles(num_pixels, PIXELS)
     parts = torch.empty(programs, num_channels, 3, 3, 3, device=x.device)
     launch(
         _image_conv_weights,
@@ -162,7 +187,12 @@ def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> Tensor:
 
 
 def input_gradient(gradient: Tensor, weight: Tensor) -> Tensor:
-    """The gradient of the images (b, 3, h, w)."""
+    """Return the gradient of the images, (b, 3, h, w).
+
+    Args:
+        gradient: (b, c, h, w) gradient of the outputs.
+        weight: (c, 3, 3, 3) weights.
+    """
     gradient = channels_last(gradient)
     num_images, num_channels, height, width = gradient.shape
     num_pixels = num_images * height * width

@@ -1,10 +1,11 @@
-"""The norms of ``norms.py`` as one kernel forward, one backward and one for the backward pass of the latter.
+"""The norms of ``ops/norms.py``: one kernel forward, one backward, and one for the second derivative.
 
-As separate operations they read and write the feature maps a dozen times. Here x is read and out is written, and in the
-backward pass the gradient and x are read and one gradient is written; what is kept in between is x, μ and 1 / σ.
+As separate operations, the norms read and write the feature maps a dozen times. Here the forward pass reads x and
+writes the output; the backward pass reads the gradient and x and writes one gradient. Only x, μ and 1 / σ are saved for
+the backward pass.
 
-A program takes one image and a few channels, and goes over the pixels twice. What fits in its registers is read once;
-the rest comes from the cache the second time. Statistics and sums are in float32. Memory is channels last.
+Each program handles a few channels of one image and passes over the pixels twice. A tile that fits into registers is
+read once; larger maps come from the cache the second time. Statistics and sums are in float32. Memory is channels last.
 """
 
 import torch
@@ -37,7 +38,7 @@ def _bias(bias_ptr, channels, BIASED: tl.constexpr):
 
 @triton.jit
 def _share(bias_ptr, num_channels, NUM_PIXELS: tl.constexpr, BIASED: tl.constexpr, CHANNELS: tl.constexpr):
-    """What a program takes: its image and channels, where the image begins, and the channels' biases."""
+    """Return the image and channels of a program, the offset of the image, and the biases of the channels."""
     image = tl.program_id(1)
     channels = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
     return image, channels, image.to(tl.int64) * NUM_PIXELS * num_channels, _bias(bias_ptr, channels, BIASED)
@@ -63,15 +64,15 @@ def _norm_forward(
 ):
     image, channels, first, bias = _share(bias_ptr, num_channels, NUM_PIXELS, BIASED, CHANNELS)
 
-    if PIXELS == NUM_PIXELS:  # all at once: read once
+    if PIXELS == NUM_PIXELS:  # one tile holds the whole map, which is read once
         places = _places(0, first, channels, num_channels, PIXELS)
         y = _activated(tl.load(x_ptr + places), bias, slope)
         mean = tl.sum(y, 0) / NUM_PIXELS
         centred = y - mean[None, :]
         squares = tl.sum(centred * centred, 0)
     else:
-        # Each place of the tile has its own running mean and sum of squares (Welford 1962), and they are merged in the
-        # end (Chan et al. 1979): stable, and no chunk waits for a sum over the one before.
+        # Each position of the tile has its own running mean and sum of squares (Welford 1962), which are merged at the
+        # end (Chan et al. 1979). This is numerically stable, and no chunk waits for a sum over the previous one.
         means = tl.zeros((PIXELS, CHANNELS), tl.float32)
         spreads = tl.zeros((PIXELS, CHANNELS), tl.float32)
         for start in range(0, NUM_PIXELS, PIXELS):
@@ -110,8 +111,8 @@ def _norm_backward(
     mean_ptr,
     inverse_ptr,
     x_gradient_ptr,
-    total_ptr,  # (b, c): Σ of the gradient of x over pixels
-    style_gradient_ptr,  # (b, 2c): Σ g · n and Σ g
+    total_ptr,  # (b, c): sum of the gradient of x over pixels
+    style_gradient_ptr,  # (b, 2c): Σ g · n and Σ g, with g the gradient and n the normalised map
     style_stride,
     num_channels,
     slope,
@@ -180,9 +181,9 @@ def _norm_backward_again(
     bias_ptr,
     mean_ptr,
     inverse_ptr,
-    found_ptr,  # the cotangent of the gradient
-    x_found_ptr,  # … and of x
-    total_ptr,  # (b, c): the sum of the latter over pixels
+    found_ptr,  # cotangent of the gradient
+    x_found_ptr,  # cotangent of x
+    total_ptr,  # (b, c): sum of the cotangent of x over pixels
     num_channels,
     slope,
     NUM_PIXELS: tl.constexpr,
@@ -238,12 +239,23 @@ def _norm_backward_again(
 def forward(
     x: Tensor, bias: Tensor | None, style: Tensor | None, slope: float, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """out (b, c, h, w), μ and 1 / σ (b, c), for x (b, c, h, w), bias (c,) and style (b, 2c)."""
+    """Apply bias, leaky ReLU, norm and style.
+
+    Args:
+        x: (b, c, h, w) feature maps.
+        bias: (c,), or None.
+        style: (b, 2c) scales and shifts, or None.
+        slope: slope of the leaky ReLU for negative inputs.
+        epsilon: constant that is added to the variance.
+
+    Returns:
+        The output (b, c, h, w), and for the backward pass μ (b, c) and 1 / σ (b, c).
+    """
     x = channels_last(x)
     num_images, num_channels = x.shape[:2]
     out = torch.empty_like(x)
     mean, inverse = (x.new_empty(num_images, num_channels, dtype=torch.float32) for _ in range(2))
-    grid, sizes = _launch(x, FORWARD_TILES)
+    grid, sizes = _grid(x, FORWARD_TILES)
     launch(
         _norm_forward,
         grid,
@@ -253,7 +265,7 @@ def forward(
         out,
         mean,
         inverse,
-        0 if style is None else _rows_apart(style),
+        0 if style is None else _row_stride(style),
         num_channels,
         slope,
         epsilon,
@@ -273,11 +285,25 @@ def backward(
     inverse: Tensor,
     slope: float,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The gradient of x, with a bias its sums over pixels (b, c), and the gradient of the style."""
+    """Differentiate `forward`.
+
+    Args:
+        gradient: (b, c, h, w) gradient of the output.
+        x: as in `forward`.
+        bias: as in `forward`.
+        style: as in `forward`.
+        mean: (b, c) μ, as returned by `forward`.
+        inverse: (b, c) 1 / σ, as returned by `forward`.
+        slope: as in `forward`.
+
+    Returns:
+        The gradient of x (b, c, h, w); its sums over pixels (b, c), which are set only with a bias; and the gradient of
+        the style (b, 2c), or None without a style.
+    """
     x, gradient = channels_last(x), channels_last(gradient)
     x_gradient, total = torch.empty_like(x), torch.empty_like(mean)
     style_gradient = None if style is None else torch.empty(style.shape, dtype=style.dtype, device=style.device)
-    grid, sizes = _launch(x, BACKWARD_TILES)
+    grid, sizes = _grid(x, BACKWARD_TILES)
     launch(
         _norm_backward,
         grid,
@@ -290,7 +316,7 @@ def backward(
         x_gradient,
         total,
         style_gradient,
-        0 if style is None else _rows_apart(style),
+        0 if style is None else _row_stride(style),
         x.shape[1],
         slope,
         BIASED=bias is not None,
@@ -303,10 +329,24 @@ def backward(
 def backward_again(
     cotangent: Tensor, gradient: Tensor, x: Tensor, bias: Tensor | None, mean: Tensor, inverse: Tensor, slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The cotangents of the gradient and of x for one of x's gradient, without a style; and the sums of the latter."""
+    """Differentiate `backward` without a style, as a gradient penalty requires.
+
+    Args:
+        cotangent: (b, c, h, w) cotangent of the gradient of x.
+        gradient: (b, c, h, w) gradient of the output.
+        x: as in `forward`.
+        bias: as in `forward`.
+        mean: (b, c) μ, as returned by `forward`.
+        inverse: (b, c) 1 / σ, as returned by `forward`.
+        slope: as in `forward`.
+
+    Returns:
+        The cotangents of the gradient and of x, both (b, c, h, w), and the sums over pixels of the latter (b, c), which
+        are set only with a bias.
+    """
     cotangent, gradient, x = (channels_last(t) for t in (cotangent, gradient, x))
-    found, x_found, total = torch.empty_like(x), torch.empty_like(x), torch.empty_like(mean)
-    grid, sizes = _launch(x, AGAIN_TILES)
+    gradient_cotangent, x_cotangent, total = torch.empty_like(x), torch.empty_like(x), torch.empty_like(mean)
+    grid, sizes = _grid(x, AGAIN_TILES)
     launch(
         _norm_backward_again,
         grid,
@@ -316,26 +356,26 @@ def backward_again(
         bias,
         mean,
         inverse,
-        found,
-        x_found,
+        gradient_cotangent,
+        x_cotangent,
         total,
         x.shape[1],
         slope,
         BIASED=bias is not None,
         **sizes,
     )
-    return found, x_found, total
+    return gradient_cotangent, x_cotangent, total
 
 
-# (pixels of a map, at least) → pixels and channels of a tile, and the warps that work on it, as they were fastest on an
-# H200. A tile of all pixels is read once, smaller ones twice.
+# Smallest number of pixels of a map → pixels, channels and warps per tile, as measured to be fastest on an H200. A tile
+# that holds the whole map is read once; smaller tiles are read twice.
 FORWARD_TILES = {4096: (1024, 16, 16), 1024: (1024, 16, 8), 256: (256, 32, 4), 64: (64, 32, 1), 0: (16, 64, 1)}
 BACKWARD_TILES = {4096: (512, 16, 16), 1024: (256, 32, 4), 256: (256, 32, 4), 64: (64, 32, 1), 0: (16, 64, 1)}
 AGAIN_TILES = {256: (256, 16, 8), 64: (64, 32, 1), 0: (16, 64, 1)}
 
 
-def _launch(x: Tensor, tiles: dict[int, tuple[int, int, int]]) -> tuple[tuple[int, int], dict[str, int]]:
-    """The programs, and what each takes."""
+def _grid(x: Tensor, tiles: dict[int, tuple[int, int, int]]) -> tuple[tuple[int, int], dict[str, int]]:
+    """Return the grid of programs and the compile-time constants of the kernels."""
     num_images, num_channels, height, width = x.shape
     num_pixels = height * width
     pixels, channels, warps = next(tile for least, tile in tiles.items() if num_pixels >= least)
@@ -344,8 +384,8 @@ def _launch(x: Tensor, tiles: dict[int, tuple[int, int, int]]) -> tuple[tuple[in
     return (num_channels // channels, num_images), sizes
 
 
-def _rows_apart(style: Tensor) -> int:
-    """Entries from one image's style to the next; a row lies in one piece."""
+def _row_stride(style: Tensor) -> int:
+    """Return the number of entries from one image's style to the next; raise an error unless rows are contiguous."""
     if style.stride(1) != 1:
-        raise ValueError(f"the entries of a style must lie side by side, got strides {style.stride()}")
+        raise ValueError(f"each row of style must be contiguous, got strides {style.stride()}; call .contiguous()")
     return style.stride(0)

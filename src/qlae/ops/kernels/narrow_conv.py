@@ -1,14 +1,16 @@
-"""Convolutions of few channels at high resolution: 3×3, and 4×4 of stride 2, transposed or not, with their gradients.
+"""Convolutions with few channels at high resolution, and their gradients: 3×3, and 4×4 of stride 2, also transposed.
 
-Each output of a 3×3 convolution takes nine pixels. Libraries fetch them nine times from the cache, and few channels do
-not make enough arithmetic to hide that behind. Here a program goes down the rows of an image and fetches each row once,
-for all that is computed of it: its products go to all the rows of the output that it touches, those above are
-completed, those below begun. The next row is fetched meanwhile.
+Each output of a 3×3 convolution depends on nine pixels. Libraries load every pixel nine times from the cache, and with
+few channels there is not enough arithmetic to hide these loads. Here a program moves down the rows of an image and
+loads each row once. The products of an input row are added to all output rows that it contributes to: the row above is
+completed, and the row below is started. The next input row is prefetched meanwhile.
 
-A row comes as windows, each pixel with its neighbours to the left and right, which lie side by side in memory; or,
-where that would fill up products with zeros, as the pixels, those to their left and those to their right.
+A row is loaded in one of two ways. As windows, each pixel comes together with its left and right neighbours, which are
+adjacent in memory. Where windows would pad the products with zeros, the pixels, their left neighbours and their right
+neighbours are loaded separately.
 
-Memory is channels last. A tile is a row of pixels, or the same row of several images where one is narrower.
+Memory is channels last. A tile is one row of pixels, or the same row of several images if a row is narrower than a
+tile.
 """
 
 from functools import cache
@@ -22,10 +24,11 @@ from torch import Tensor
 from .launching import launch
 from .sums import PROGRAMS, channels_last, sum_rows
 
-PIXELS = 64  # of a tile
+PIXELS = 64  # per tile
 
-# What was seen to be faster than a library: a kernel's side, the channels that go over its places and those that come
-# out or, in a gradient of weights, stand still → the widths of rows.
+# Convolutions that were measured to be faster than in a library. Keys: the side of the kernel, the number of moving
+# channels (those that are shifted over the positions of the kernel), and the number of output channels or, for
+# gradients of weights, of still channels. Values: the widths of rows.
 FORWARD = {
     (3, 32, 32): (32, 64),
     (3, 32, 64): (32, 64),
@@ -38,7 +41,7 @@ WEIGHTS = {kind: widths for kind, widths in FORWARD.items() if kind[1] == 32}
 
 @triton.jit
 def _place(unit, bands, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIXELS: tl.constexpr):
-    """The images and columns of a tile's pixels, and the first of the rows that it goes down."""
+    """Return the images and columns of a tile's pixels, and the first of its rows."""
     pixels = tl.arange(0, PIXELS)
     images = unit // bands * (PIXELS // WIDTH) + pixels // WIDTH
     return images, pixels % WIDTH, unit % bands * ROWS
@@ -46,7 +49,7 @@ def _place(unit, bands, WIDTH: tl.constexpr, ROWS: tl.constexpr, PIXELS: tl.cons
 
 @triton.jit
 def _starts(images, row, columns, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr):
-    """Where pixels lie."""
+    """Return the offsets of pixels in memory."""
     return ((images.to(tl.int64) * height + row) * WIDTH + columns) * CHANNELS
 
 
@@ -57,14 +60,14 @@ def _window(
     row,
     columns,  # the first of each window
     num_images,
-    end,  # of the rows that are wanted
+    end,  # of the requested rows
     height,
     WIDTH: tl.constexpr,
     CHANNELS: tl.constexpr,
     TAPS: tl.constexpr,
     LENGTH: tl.constexpr,
 ):
-    """(pixels, length): ``TAPS`` pixels side by side for each, filled up with zeros; 0 outside of the images."""
+    """Load (pixels, length): ``TAPS`` adjacent pixels for each, padded with zeros; 0 outside of the images."""
     k = tl.arange(0, LENGTH)
     there = (images < num_images) & (row >= 0) & (row < tl.minimum(end, height))
     column = columns[:, None] + (k // CHANNELS)[None, :]
@@ -75,7 +78,7 @@ def _window(
 
 @triton.jit
 def _pixels(x_ptr, images, row, columns, num_images, first, end, height, WIDTH: tl.constexpr, CHANNELS: tl.constexpr):
-    """(pixels, channels); 0 outside of the images and of the rows that are wanted."""
+    """Load (pixels, channels); 0 outside of the images and of the requested rows."""
     channels = tl.arange(0, CHANNELS)
     there = (images < num_images) & (row >= tl.maximum(first, 0)) & (row < tl.minimum(end, height))
     inside = there & (columns >= 0) & (columns < WIDTH)
@@ -95,7 +98,7 @@ def _store_row(
 
 @triton.jit
 def _weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, SIDE: tl.constexpr, LENGTH: tl.constexpr):
-    """(length, out) of a row of kernels that lie as (out, side, side, channels)."""
+    """Load (length, out): one row of kernels that are stored as (out, side, side, channels)."""
     k = tl.arange(0, LENGTH)
     out = tl.arange(0, OUT)
     places = out[None, :] * (SIDE * SIDE * CHANNELS) + down * SIDE * CHANNELS + k[:, None]
@@ -106,8 +109,10 @@ def _weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, SIDE: 
 def _tap_weights(
     weight_ptr, down: tl.constexpr, right: tl.constexpr, TURNED: tl.constexpr, CHANNELS: tl.constexpr, OUT: tl.constexpr
 ):
-    """(channels, out) of one place of 3×3 kernels, which lie as (out, side, side, channels), or turned by half a turn
-    as (channels, side, side, out)."""
+    """Load (channels, out): one position of 3×3 kernels, stored as (out, side, side, channels).
+
+    Turned kernels are rotated by 180° and stored as (channels, side, side, out).
+    """
     channels = tl.arange(0, CHANNELS)[:, None]
     out = tl.arange(0, OUT)[None, :]
     place: tl.constexpr = down * 3 + right
@@ -119,7 +124,7 @@ def _tap_weights(
 
 @triton.jit
 def _pair_weights(weight_ptr, down, CHANNELS: tl.constexpr, OUT: tl.constexpr, LENGTH: tl.constexpr):
-    """(length, 2 · out) of a row of 4×4 kernels (channels, side, side, out): from three inputs to a pair of outputs."""
+    """Load (length, 2 · out): one row of 4×4 kernels (channels, side, side, out), from three inputs to two outputs."""
     k = tl.arange(0, LENGTH)
     n = tl.arange(0, 2 * OUT)
     right = 3 - 2 * (k // CHANNELS)[:, None] + (n // OUT)[None, :]
@@ -155,7 +160,7 @@ def _same(
     w22 = _tap_weights(weight_ptr, 2, 2, TURNED, CHANNELS, OUT)
     start = first - 1
     end = first + ROWS + 1
-    above = tl.zeros((PIXELS, OUT), tl.float32)  # outputs of the row above the input's, and of its own
+    above = tl.zeros((PIXELS, OUT), tl.float32)  # output row above the input row; ``level`` is the row of the input
     level = tl.zeros((PIXELS, OUT), tl.float32)
     left_ahead = _pixels(x_ptr, images, start, columns - 1, num_images, start, end, height, WIDTH, CHANNELS)
     mid_ahead = _pixels(x_ptr, images, start, columns, num_images, start, end, height, WIDTH, CHANNELS)
@@ -181,7 +186,7 @@ def _down(
     weight_ptr,
     out_ptr,
     num_images,
-    height,  # of the output, as the width
+    height,  # of the output, like the width
     bands,
     WIDTH: tl.constexpr,
     CHANNELS: tl.constexpr,
@@ -220,7 +225,7 @@ def _up(
     weight_ptr,
     out_ptr,
     num_images,
-    height,  # of the input, as the width
+    height,  # of the input, like the width
     bands,
     WIDTH: tl.constexpr,
     CHANNELS: tl.constexpr,
@@ -243,7 +248,7 @@ def _up(
         row = first - 1 + step
         x = ahead
         ahead = _window(x_ptr, images, row + 1, left, num_images, end, height, WIDTH, CHANNELS, 3, LENGTH)
-        # Two outputs lie side by side, so they are stored as one of twice the channels.
+        # Two outputs are adjacent in memory, so they are stored as one with twice the channels.
         odd = tl.dot(x, w0, odd)
         wanted = (row > first) & (row <= height)
         _store_row(out_ptr, odd, images, 2 * row - 1, columns, num_images, wanted, 2 * height, WIDTH, 2 * OUT)
@@ -308,7 +313,7 @@ def _strided_weights(
     moving_ptr,
     part_ptr,
     num_images,
-    height,  # of what stands still, as the width
+    height,  # of the still tensor, like the width
     bands,
     UNITS: tl.constexpr,
     WIDTH: tl.constexpr,
@@ -360,10 +365,18 @@ def _strided_weights(
 
 
 def takes(x: Tensor, weight: Tensor, stride: tuple[int, int], padding: tuple[int, int], transposed: bool) -> bool:
-    """Whether a convolution is faster here than in a library."""
+    """Return whether a convolution was measured to be faster here than in a library.
+
+    Args:
+        x: (b, c, h, w) inputs.
+        weight: (out, c, side, side) weights, or (c, out, side, side) if transposed.
+        stride: of the convolution.
+        padding: of the convolution.
+        transposed: whether it is a transposed convolution.
+    """
     num_out = weight.shape[1 if transposed else 0]
     width = x.shape[3] if transposed else x.shape[3] // stride[1]
-    return _is_known(FORWARD, weight, stride, padding, width, x, num_out)
+    return _is_faster(FORWARD, weight, stride, padding, width, x, num_out)
 
 
 def takes_weights(
@@ -374,12 +387,21 @@ def takes_weights(
     padding: tuple[int, int],
     transposed: bool,
 ) -> bool:
-    """Whether the gradient of a convolution's weights is faster here than in a library."""
+    """Return whether the gradient of a convolution's weights was measured to be faster here than in a library.
+
+    Args:
+        gradient: (b, out, …) gradient of the outputs.
+        x: (b, c, h, w) inputs.
+        weight: (out, c, side, side) weights, or (c, out, side, side) if transposed.
+        stride: of the convolution.
+        padding: of the convolution.
+        transposed: whether it is a transposed convolution.
+    """
     still, moving = (x, gradient) if transposed else (gradient, x)
-    return _is_known(WEIGHTS, weight, stride, padding, still.shape[3], moving, still.shape[1])
+    return _is_faster(WEIGHTS, weight, stride, padding, still.shape[3], moving, still.shape[1])
 
 
-def _is_known(
+def _is_faster(
     faster: dict[tuple[int, int, int], tuple[int, ...]],
     weight: Tensor,
     stride: tuple[int, int],
@@ -388,10 +410,11 @@ def _is_known(
     moving: Tensor,
     num_out: int,
 ) -> bool:
-    form = (*weight.shape[2:], *stride, *padding)
+    """Return whether ``faster``, a table such as ``FORWARD``, lists a convolution, and its type and GPU fit."""
+    geometry = (*weight.shape[2:], *stride, *padding)
     return (
-        form in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1))
-        and width in faster.get((form[0], moving.shape[1], num_out), ())
+        geometry in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1))
+        and width in faster.get((geometry[0], moving.shape[1], num_out), ())
         and moving.dtype == torch.bfloat16
         and _is_measured(moving.device)
     )
@@ -399,14 +422,22 @@ def _is_known(
 
 @cache
 def _is_measured(device: torch.device) -> bool:
-    """Whether a GPU is of the kind on which these kernels were seen to be faster than a library: Hopper."""
+    """Return whether a GPU is of the kind on which these kernels were measured (Hopper)."""
     return torch.cuda.get_device_capability(device)[0] == 9
 
 
 def forward(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
-    """x (b, c, h, w) and weights (out, c, side, side), or transposed (c, out, side, side) → (b, out, …).
+    """Convolve feature maps.
 
-    The gradient of a convolution's inputs is the transposed convolution of that of its outputs, and the reverse.
+    The gradient of a convolution's inputs is the transposed convolution of the gradient of its outputs, and vice versa.
+
+    Args:
+        x: (b, c, h, w) feature maps.
+        weight: (out, c, side, side) weights, or (c, out, side, side) if transposed.
+        transposed: whether to compute the transposed convolution.
+
+    Returns:
+        Feature maps (b, out, …), channels last.
     """
     x, weight = channels_last(x), channels_last(weight)
     num_images, num_channels, height, width = x.shape
@@ -421,20 +452,27 @@ def forward(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
         constants["TURNED"] = transposed
     kernel = (_up if transposed else _down) if strided else _same
     rows = width // 4
-    pieces = _pieces(num_images, height, width, rows)
+    pieces = _num_pieces(num_images, height, width, rows)
     _launch(kernel, pieces, (x, weight, out), num_images, height, width, rows, **constants)
     return out.permute(0, 3, 1, 2)
 
 
 def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
-    """The gradient of the weights."""
+    """Return the gradient of the weights, of their shape and type.
+
+    Args:
+        gradient: (b, out, …) gradient of the outputs.
+        x: (b, c, h, w) inputs.
+        weight: (out, c, side, side) weights, or (c, out, side, side) if transposed; only shape and type are used.
+        transposed: whether it is a transposed convolution.
+    """
     still, moving = (x, gradient) if transposed else (gradient, x)
     still, moving = channels_last(still), channels_last(moving)
     num_images, num_still, height, width = still.shape
     strided = weight.shape[2] == 4
-    # Few pieces of many rows read less twice, many of few keep more multiprocessors busy.
+    # Few pieces with many rows load fewer rows twice; many pieces with few rows keep more multiprocessors busy.
     rows = width // (4 if strided or (width < 64 and num_still < 64) else 2)
-    pieces = _pieces(num_images, height, width, rows)
+    pieces = _num_pieces(num_images, height, width, rows)
     units = triton.cdiv(pieces, PROGRAMS)
     parts = torch.empty(triton.cdiv(pieces, units), num_still, *weight.shape[2:], moving.shape[1], device=x.device)
     _launch(
@@ -453,8 +491,8 @@ def weight_gradient(gradient: Tensor, x: Tensor, weight: Tensor, transposed: boo
     return sum_rows(parts, weight.dtype).permute(0, 3, 1, 2)
 
 
-def _pieces(num_images: int, height: int, width: int, rows: int) -> int:
-    """How often a tile goes down some rows until it has been everywhere."""
+def _num_pieces(num_images: int, height: int, width: int, rows: int) -> int:
+    """Return the number of pieces (a tile that moves down ``rows`` rows) that cover all images."""
     return int(triton.cdiv(num_images, PIXELS // width) * triton.cdiv(height, rows))
 
 
@@ -468,6 +506,7 @@ def _launch(
     rows: int,
     **constants: int,
 ) -> None:
+    """Launch a kernel with the arguments that all kernels of this module share."""
     launch(
         kernel,
         (programs,),
@@ -478,6 +517,6 @@ def _launch(
         WIDTH=width,
         ROWS=rows,
         PIXELS=PIXELS,
-        num_stages=1,  # the next row is fetched ahead as it is
+        num_stages=1,  # the kernels prefetch the next row themselves
         **constants,
     )

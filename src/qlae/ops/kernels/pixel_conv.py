@@ -1,7 +1,8 @@
-"""A convolution over single pixels to a few channels, as at the end of a decoder: a product with a narrow matrix.
+"""A 1×1 convolution to a few channels, as at the end of a decoder: a product with a narrow matrix.
 
-Libraries fill the narrow side up, or copy. Here the maps are read once forward and once backward, where all three
-gradients are made in one pass. Outputs are in float32: the logits that a loss is computed from are not rounded.
+Libraries pad the narrow side or copy the input. Here the maps are read once in the forward pass and once in the
+backward pass, which computes all three gradients together. Outputs are in float32, so that the logits from which the
+loss is computed are not rounded.
 """
 
 import torch
@@ -10,10 +11,10 @@ import triton.language as tl
 from torch import Tensor
 
 from .launching import launch
-from .sums import channels_last, shared_out, sum_rows
+from .sums import channels_last, split_tiles, sum_rows
 
-PIXELS = 128  # of a tile
-FEW = 16  # channels out, filled up
+PIXELS = 128  # per tile
+FEW = 16  # output channels, padded
 
 
 @triton.jit
@@ -83,7 +84,7 @@ def _pixel_conv_backward(
 
 
 def takes(weight: Tensor) -> bool:
-    """Whether these kernels do a convolution with such weights."""
+    """Return whether these kernels support a convolution with weights (few, c, height, width)."""
     num_outputs, num_channels = weight.shape[:2]
     return (
         weight.shape[2:] == (1, 1)
@@ -94,7 +95,16 @@ def takes(weight: Tensor) -> bool:
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x (b, c, h, w), weights (few, c, 1, 1), bias (few,) → (b, few, h, w) in float32, channels last."""
+    """Convolve feature maps.
+
+    Args:
+        x: (b, c, h, w) feature maps.
+        weight: (few, c, 1, 1) weights.
+        bias: (few,), or None.
+
+    Returns:
+        (b, few, h, w) in float32, channels last.
+    """
     x = channels_last(x)
     num_images, num_channels, height, width = x.shape
     num_pixels, num_outputs = num_images * height * width, weight.shape[0]
@@ -117,11 +127,21 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, of the weights, and of a bias."""
+    """Return the gradients of x, of the weights and of the bias.
+
+    Args:
+        gradient: (b, few, h, w) gradient of the outputs.
+        x: as in `forward`.
+        weight: as in `forward`.
+
+    Returns:
+        The gradients of x (b, c, h, w), of the weights (few, c, 1, 1) and of the bias (few,). The last is computed even
+        if there is no bias.
+    """
     x, gradient = channels_last(x), channels_last(gradient)
     num_images, num_channels, height, width = x.shape
     num_pixels, num_outputs = num_images * height * width, weight.shape[0]
-    programs, chunks = shared_out(num_pixels, PIXELS)
+    programs, chunks = split_tiles(num_pixels, PIXELS)
     x_gradient = torch.empty_like(x)
     weight_parts = torch.empty(programs, FEW, num_channels, device=x.device)
     bias_parts = torch.empty(programs, FEW, device=x.device)
@@ -141,5 +161,5 @@ def backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Tensor, Tenso
         FEW=FEW,
         CHUNKS=chunks,
     )
-    of_weight = sum_rows(weight_parts, weight.dtype)[:num_outputs]
-    return x_gradient, of_weight.view(weight.shape), sum_rows(bias_parts, weight.dtype)[:num_outputs]
+    weight_gradient = sum_rows(weight_parts, weight.dtype)[:num_outputs].view(weight.shape)
+    return x_gradient, weight_gradient, sum_rows(bias_parts, weight.dtype)[:num_outputs]

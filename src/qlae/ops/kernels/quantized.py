@@ -1,4 +1,7 @@
-"""Latent quantization in two kernels: the nearest values with their distances, and all gradients."""
+"""Latent quantization in two kernels.
+
+One finds the nearest values and their distances; the other computes the gradients of inputs and codebook.
+"""
 
 import torch
 import triton
@@ -7,17 +10,17 @@ from torch import Tensor
 
 from .launching import launch
 
-ROWS = 16  # images a program
+ROWS = 16  # images per program
 
 
 @triton.jit
 def _quantize(
     x_ptr,
     codebook_ptr,  # (n_z, n_v), rows `stride` apart
-    sizes_ptr,  # (n_z,): values that each codebook has
+    sizes_ptr,  # (n_z,): number of values of each codebook
     z_ptr,
     codes_ptr,
-    part_ptr,  # (programs,): distances, summed and scaled
+    part_ptr,  # (programs,): squared distances, summed and scaled
     num_images,
     num_latents,
     num_values,
@@ -88,12 +91,16 @@ def _quantize_backward(
 
 
 def forward(x: Tensor, codebook: Tensor, sizes: Tensor, share: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Values (b, n_z) in float32, codes (b, n_z), and ``share`` · Σ (x − z)².
+    """Quantize each latent to the nearest value of its codebook.
 
     Args:
-        x: (b, n_z), contiguous.
-        codebook: (n_z, n_v), perhaps the same row over and over.
-        sizes: (n_z,) floats, the values that each codebook has.
+        x: (b, n_z) encoder outputs, contiguous.
+        codebook: (n_z, n_v) values; a shared codebook may be expanded, so that all rows are the same memory.
+        sizes: (n_z,) floats, the number of values of each codebook.
+        share: factor of the summed squared distances.
+
+    Returns:
+        The values z (b, n_z) in float32, the codes (b, n_z) in int64, and the scalar ``share`` · Σ (x − z)².
     """
     batch_size, num_latents = x.shape
     num_values = codebook.shape[1]
@@ -131,9 +138,23 @@ def backward(
     num_values: int,
     share: float,
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of x and of the codebook (n_z, n_v)."""
+    """Return the gradients of the encoder outputs and of the codebook.
+
+    Args:
+        x: as in `forward`.
+        z: (b, n_z) values, as returned by `forward`.
+        codes: (b, n_z) codes, as returned by `forward`.
+        of_z: (b, n_z) gradient of z.
+        of_quantize: scalar tensor, the gradient of the quantize loss.
+        of_commit: scalar tensor, the gradient of the commit loss.
+        num_values: n_v.
+        share: as in `forward`.
+
+    Returns:
+        The gradients of x (b, n_z) and of the codebook (n_z, n_v).
+    """
     batch_size, num_latents = x.shape
-    of_x, of_codebook = torch.empty_like(x), torch.empty(num_latents, num_values, device=x.device)
+    x_gradient, codebook_gradient = torch.empty_like(x), torch.empty(num_latents, num_values, device=x.device)
     launch(
         _quantize_backward,
         (num_latents,),
@@ -143,8 +164,8 @@ def backward(
         of_z.contiguous(),
         of_quantize,
         of_commit,
-        of_x,
-        of_codebook,
+        x_gradient,
+        codebook_gradient,
         batch_size,
         num_latents,
         num_values,
@@ -153,4 +174,4 @@ def backward(
         CHUNKS=triton.cdiv(batch_size, 128),
         VALUES=max(16, triton.next_power_of_2(num_values)),
     )
-    return of_x, of_codebook
+    return x_gradient, codebook_gradient

@@ -1,4 +1,4 @@
-"""Sums of many short rows, and the memory format that all kernels work in."""
+"""Helpers that the kernels share: sums of many short rows, the division into tiles, and the memory format."""
 
 import torch
 import triton
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .launching import launch
 
-PROGRAMS = 264  # two on every multiprocessor of an H200
+PROGRAMS = 264  # two per multiprocessor of an H200
 
 
 @triton.jit
@@ -20,7 +20,15 @@ def _sum_rows(parts_ptr, out_ptr, num_rows, num_columns, ROWS: tl.constexpr, COL
 
 
 def sum_rows(parts: Tensor, dtype: torch.dtype) -> Tensor:
-    """(n, …) of any type → (…) of another, summed in float32 and in a fixed order."""
+    """Sum over the first dimension, in float32 and in a fixed order.
+
+    Args:
+        parts: (n, …), of any floating-point type.
+        dtype: type of the result.
+
+    Returns:
+        The sums (…).
+    """
     num_rows, num_columns = len(parts), parts[0].numel()
     out = torch.empty(parts.shape[1:], dtype=dtype, device=parts.device)
     grid = (triton.cdiv(num_columns, 16),)
@@ -38,11 +46,20 @@ def sum_rows(parts: Tensor, dtype: torch.dtype) -> Tensor:
     return out
 
 
-def shared_out(num_pixels: int, tile: int) -> tuple[int, int]:
-    """How many programs share pixels by tiles of so many, for parts that are then summed, and the tiles of each."""
+def split_tiles(num_pixels: int, tile: int) -> tuple[int, int]:
+    """Divide pixels among at most ``PROGRAMS`` programs, whose partial results are summed afterwards.
+
+    Args:
+        num_pixels: the number of pixels.
+        tile: the number of pixels per tile.
+
+    Returns:
+        The number of programs and the number of tiles per program.
+    """
     tiles = triton.cdiv(triton.cdiv(num_pixels, tile), PROGRAMS)
     return triton.cdiv(num_pixels, tile * tiles), tiles
 
 
 def channels_last(x: Tensor) -> Tensor:
+    """Return x (b, c, h, w) in channels-last memory, without a copy if it is already in this format."""
     return x.contiguous(memory_format=torch.channels_last)
