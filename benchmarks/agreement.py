@@ -143,7 +143,7 @@ def summarise(mode: str, seed: int, run: Run, steps: int) -> dict[str, Any]:
     return {
         "mode": mode,
         "seed": seed,
-        "precision": run.config.precision,
+        "precision": run.config.training.precision,
         "steps": steps,
         "seconds": results["seconds"],
         **{weights: {name: results[weights][name] for name in SCORES} for weights in WEIGHTS},

@@ -29,7 +29,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from qlae._files import write_json, write_whole
 from qlae.config import RunConfig
 from qlae.data import SourceDataset, data_config, load_data
-from qlae.models.model import build_model
+from qlae.models.building import build_model
 from qlae.presets import resolve
 
 DPI = 150
@@ -116,7 +116,7 @@ def measure(point: Point, device: torch.device, options: argparse.Namespace) -> 
     )
     updates = Updates(config, data, device, compile=True)
     updates.start()
-    count = up_to_multiple(options.updates, updates.stretch)
+    count = up_to_multiple(options.updates, updates.block)
     spent = statistics.median(milliseconds(partial(updates, count), device) / count for _ in range(options.turns))
     operations, moved = count_work(config)
     floors = {
@@ -167,8 +167,8 @@ def count_work(config: RunConfig) -> tuple[int, int]:
         hook.remove()
     each = forward(2) - once
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
-    moved = config.batch_size * entries * PASSES * ENTRY_BYTES + num_parameters * PARAMETER_BYTES
-    return 3 * config.batch_size * each, moved
+    moved = config.training.batch_size * entries * PASSES * ENTRY_BYTES + num_parameters * PARAMETER_BYTES
+    return 3 * config.training.batch_size * each, moved
 
 
 HEADER = (

@@ -5,52 +5,36 @@ import importlib.util
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
+from qlae._process import training_process
 from qlae.config import RunConfig
 from qlae.data import SourceDataset
-from qlae.ops import kernels
+from qlae.training.graphs import GraphUpdates
 from qlae.training.launch import build_state
-from qlae.training.step import GraphStep
-
-
-@dataclass(frozen=True)
-class Switches:
-    """The global switches that ``build_state`` sets. Benchmarks that alternate set theirs again before each turn."""
-
-    kernels: bool
-    benchmark: bool
-    deterministic: bool
-
-    @staticmethod
-    def now() -> "Switches":
-        """Return the current switches."""
-        cudnn = torch.backends.cudnn
-        return Switches(kernels.enabled, cudnn.benchmark, cudnn.deterministic)
-
-    def set(self) -> None:
-        """Set the global switches to these values."""
-        kernels.enabled = self.kernels
-        torch.backends.cudnn.benchmark = self.benchmark
-        torch.backends.cudnn.deterministic = self.deterministic
 
 
 class Updates:
     """The updates of a run, starting with the first, without log and checkpoints."""
 
     def __init__(self, config: RunConfig, data: SourceDataset, device: torch.device, *, compile: bool):
-        self.update = build_state(config, data, device, compile=compile).update
-        self.switches = Switches.now()
-        self.log_every = config.log_every
+        self.device, self.compile = device, compile
+        with self._process():
+            state = build_state(config, data, device, compile=compile)
+        self.update, self.updates = state.update, state.updates
+        self.log_every = config.training.log_every
         self.done = 0
 
+    def _process(self) -> AbstractContextManager[None]:
+        return training_process(self.device, compile=self.compile)
+
     @property
-    def stretch(self) -> int:
+    def block(self) -> int:
         """The number of updates that are launched at once."""
-        return self.update.stretch if isinstance(self.update, GraphStep) else 1
+        return self.updates.block if isinstance(self.updates, GraphUpdates) else 1
 
     @property
     def period(self) -> int:
@@ -58,19 +42,19 @@ class Updates:
         return max(turn.player.period for turn in self.update.turns)
 
     def start(self) -> None:
-        """Warm up: with CUDA graphs, run one stretch eagerly, then record and launch one; otherwise make one update."""
-        self(2 * self.stretch if isinstance(self.update, GraphStep) else 1)
+        """Warm up: with CUDA graphs, run one block eagerly, then record and launch one; otherwise make one update."""
+        self(2 * self.block if isinstance(self.updates, GraphUpdates) else 1)
 
     def __call__(self, num_updates: int) -> None:
         """Make the next updates."""
-        self.switches.set()
         end = self.done + num_updates
-        while self.done < end:
-            to_log = self.log_every - self.done % self.log_every
-            self.done += self.update.advance(self.done, min(to_log, end - self.done))
-            if self.done % self.log_every == 0:
-                for turn in self.update.turns:
-                    turn.window.filled = 0
+        with self._process():
+            while self.done < end:
+                to_log = self.log_every - self.done % self.log_every
+                self.done += self.updates.advance(self.done, min(to_log, end - self.done))
+                if self.done % self.log_every == 0:
+                    for turn in self.update.turns:
+                        turn.window.filled = 0
 
 
 def milliseconds(work: Callable[[], None], device: torch.device) -> float:

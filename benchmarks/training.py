@@ -30,7 +30,7 @@ from typing import Any
 
 import torch
 from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
-from timing import Switches, Updates, describe, machine, milliseconds, up_to_multiple
+from timing import Updates, describe, machine, milliseconds, up_to_multiple
 
 from qlae._files import write_json
 from qlae.data import SourceDataset, data_config, load_data
@@ -45,7 +45,6 @@ GPU_MODELS = ("qlae", "ae", "vq-vae", "beta-vae", "beta-tcvae", "qlinfowgan-gp")
 MODES = {"default": ("bfloat16", True), "float32": ("float32", True), "eager": ("float32", False)}
 PLAIN = {"qlae": (PlainQLAE, PlainStep), "qlinfowgan-gp": (PlainQLInfoWGAN, PlainGANStep)}
 EAGER_SHARE = 5  # eager modes make this many times fewer updates per turn
-TORCH_DEFAULTS = Switches.now()
 
 
 def main() -> None:
@@ -109,7 +108,7 @@ def full(options: argparse.Namespace) -> None:
     config = resolve(options.model, data_config(data), 6, batch_size=options.batch_size)
     state = build_state(config, data, device)
     images = torch.from_numpy(data.images).to(device)
-    plain = PlainStep(PlainQLAE().to(device), images, batch_size=config.batch_size, learning_rate=1e-3)
+    plain = PlainStep(PlainQLAE().to(device), images, batch_size=config.training.batch_size, learning_rate=1e-3)
     times: dict[str, list[float]] = {"now": [], "plain PyTorch": []}
     for number in range(1, options.turns + 2):
         ours = milliseconds(lambda number=number: state.update(number), device)
@@ -165,9 +164,9 @@ def measure_modes(model: str, data: SourceDataset, device: torch.device, options
         if compile:
             start_up[name] = round(time.perf_counter() - start, 2)
         per_turn = updates if compile else -(-updates // EAGER_SHARE)
-        work[name] = ours, up_to_multiple(per_turn, max(ours.stretch, ours.period))
+        work[name] = ours, up_to_multiple(per_turn, max(ours.block, ours.period))
     if model in PLAIN:
-        work["plain"] = plain_updates(model, data, config.batch_size, device), work["eager"][1]
+        work["plain"] = plain_updates(model, data, config.training.batch_size, device), work["eager"][1]
     unit = ours.period
     times: dict[str, list[float]] = {name: [] for name in work}
     for number in range(options.turns + 1):
@@ -176,7 +175,7 @@ def measure_modes(model: str, data: SourceDataset, device: torch.device, options
             if number > 0:  # the first warms up
                 times[name].append(spent)
     return {
-        "batch_size": config.batch_size,
+        "batch_size": config.training.batch_size,
         "updates_per_unit": unit,
         "milliseconds": {name: statistics.median(values) for name, values in times.items()},
         "turns": times,
@@ -191,7 +190,6 @@ def plain_updates(model: str, data: SourceDataset, batch_size: int, device: torc
     per_call = 5 if step is PlainGANStep else 1  # updates
 
     def make(num_updates: int) -> None:
-        TORCH_DEFAULTS.set()
         for _ in range(num_updates // per_call):
             plain()
 

@@ -5,9 +5,10 @@ import torch
 from torch import nn
 
 from qlae.data import data_config
-from qlae.models.model import build_model
-from qlae.objectives import Adversarial, build_players
+from qlae.models.building import build_model
+from qlae.objectives.adversarial import Game
 from qlae.presets import resolve
+from qlae.registry import OBJECTIVES
 from qlae.training.launch import build_state
 
 CPU = torch.device("cpu")
@@ -27,7 +28,7 @@ def images():
 def objective(request, tiny_data):
     config = small(tiny_data, request.param)
     torch.manual_seed(0)
-    return Adversarial(build_model(config), config.weights)
+    return Game(build_model(config))
 
 
 def test_terms_by_hand(objective, images):
@@ -41,10 +42,10 @@ def test_terms_by_hand(objective, images):
     values, found, penalties = [], [], []
     for i in range(6):
         features = [model.encoder.features(x[i : i + 1]) for x in (fake, images)]
-        values.append(model.critic(features[0]) - model.critic(features[1]))
+        values.append(model.parts["critic"](features[0]) - model.parts["critic"](features[1]))
         found.append(model.latent(model.encoder.head(features[0])).z)
         mixed = (share[i] * images[i] + (1 - share[i]) * fake[i])[None].detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(model.critic(model.encoder.features(mixed)), mixed)
+        (gradient,) = torch.autograd.grad(model.parts["critic"](model.encoder.features(mixed)), mixed)
         penalties.append((gradient.norm() - 1) ** 2)
     assert torch.allclose(terms["value"], torch.cat(values).mean(), atol=1e-5)
     assert torch.allclose(terms["reconstruct_latent"], (torch.cat(found) - z).square().mean(), atol=1e-5)
@@ -56,7 +57,7 @@ def test_generator_terms_by_hand(objective, images):
     terms = objective.generator_terms(images, torch.Generator().manual_seed(5))
     z = model.latent.sample(6, torch.Generator().manual_seed(5))
     fake = model.decoder(z).sigmoid()
-    assert torch.allclose(terms["value"], -model.critic(model.encoder.features(fake)).mean(), atol=1e-5)
+    assert torch.allclose(terms["value"], -model.parts["critic"](model.encoder.features(fake)).mean(), atol=1e-5)
     found = model.latent(model.encoder(fake)).z
     assert torch.allclose(terms["reconstruct_latent"], (found - z).square().mean(), atol=1e-5)
     assert "gradient_penalty" not in terms
@@ -74,7 +75,7 @@ def test_gradient_penalty_against_a_numerical_gradient(objective, images):
                 shifts = torch.zeros(96, image.numel(), dtype=torch.float64)
                 shifts[torch.arange(96), torch.arange(start, start + 96)] = step
                 shifts = shifts.view(96, *image.shape)
-                up, down = (model.critic(model.encoder.features(image + sign * shifts)) for sign in (1, -1))
+                up, down = (model.parts["critic"](model.encoder.features(image + sign * shifts)) for sign in (1, -1))
                 gradient[start : start + 96] = ((up - down) / (2 * step)).flatten()
         norms.append(gradient.norm())
     expected = torch.stack([(norm - 1) ** 2 for norm in norms]).mean()
@@ -109,12 +110,12 @@ def test_gradient_penalty_of_a_linear_critic():
     class Stub(nn.Module):
         def __init__(self):
             super().__init__()
-            self.encoder, self.critic = Flat(), nn.Linear(12, 1)
+            self.encoder, self.parts = Flat(), nn.ModuleDict({"critic": nn.Linear(12, 1)})
 
     stub = Stub()
     with torch.no_grad():
-        stub.critic.weight.fill_(0.5)
-    penalty = Adversarial(stub, {}).gradient_penalty(torch.rand(3, 3, 2, 2))
+        stub.parts["critic"].weight.fill_(0.5)
+    penalty = Game(stub).gradient_penalty(torch.rand(3, 3, 2, 2))
     assert torch.allclose(penalty, torch.tensor((12 * 0.25) ** 0.5 - 1).square())
 
 
@@ -123,7 +124,8 @@ def snapshot(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def moved(before: dict[str, torch.Tensor], module: nn.Module) -> set[str]:
-    return {name.split(".")[0] for name, p in module.named_parameters() if not torch.equal(before[name], p)}
+    changed = (name for name, p in module.named_parameters() if not torch.equal(before[name], p))
+    return {name.removeprefix("parts.").split(".")[0] for name in changed}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -142,14 +144,16 @@ def test_a_turn_moves_its_player_alone(tiny_data, images, name):
     state = build_state(small(tiny_data, name), tiny_data, CPU)
     for turn, expected in zip(state.update.turns, ({"encoder", "critic"}, {"decoder", "latent"}), strict=True):
         before = snapshot(state.model)
-        turn.take(images, state.update.noise, torch.tensor(1.0))
+        with state.update.others_frozen(turn):
+            _, gradients = turn.loss_and_gradients(images, state.update.noise, torch.tensor(1.0))
+        turn.optimizer.step(gradients)
         assert moved(before, state.model) == expected - ({"latent"} if name == "infowgan-gp" else set())
         assert all(parameter.grad is None for parameter in state.model.parameters())
 
 
 def test_every_parameter_has_one_player(tiny_data):
     model = build_model(small(tiny_data, "qlinfowgan-gp"))
-    players = build_players(small(tiny_data, "qlinfowgan-gp"), model)
+    players = OBJECTIVES.build(small(tiny_data, "qlinfowgan-gp").objective).players(model)
     owned = [p for player in players for m in (*player.decayed, *player.undecayed) for p in m.parameters()]
     assert len(owned) == len({id(p) for p in owned}) == len(list(model.parameters()))
     assert [player.period for player in players] == [1, 5]
@@ -158,9 +162,10 @@ def test_every_parameter_has_one_player(tiny_data):
 
 def test_the_critic_shares_the_encoder_s_trunk(tiny_data):
     model = build_model(small(tiny_data, "infowgan-gp"))
-    assert isinstance(model.critic, nn.Linear)
-    assert (model.critic.in_features, model.critic.out_features) == (model.encoder.head.in_features, 1)
-    assert build_model(small(tiny_data, "qlae")).critic is None
+    assert isinstance(model.parts["critic"], nn.Linear)
+    critic = model.parts["critic"]
+    assert (critic.in_features, critic.out_features) == (model.encoder.head.in_features, 1)
+    assert len(build_model(small(tiny_data, "qlae")).parts) == 0
 
 
 def test_log_rows_name_the_second_player_s_terms(tmp_path, tiny_data):

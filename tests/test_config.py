@@ -21,10 +21,10 @@ def test_the_default_is_the_paper_s():
     config = resolve("qlae", DataConfig("shapes3d"), 6)
     assert config.latent.num_latents == 12
     assert config.latent.num_values == 10
-    assert config.weights == {"reconstruct": 1.0, "quantize": 0.01, "commit": 0.01}
-    optimizer = config.optimizer
+    assert config.objective.weights == {"reconstruct": 1.0, "quantize": 0.01, "commit": 0.01}
+    optimizer = config.training.optimizer
     assert (optimizer.learning_rate, optimizer.beta1, optimizer.beta2, optimizer.weight_decay) == (1e-3, 0.9, 0.99, 0.1)
-    assert (config.batch_size, config.steps) == (128, 200_000)
+    assert (config.training.batch_size, config.training.steps) == (128, 200_000)
     assert resolve("qlae", DataConfig("mpi3d"), 7).optimizer.weight_decay == 0.001
     assert resolve("ae", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0.001
     assert resolve("qlae-no-weight-decay", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0
@@ -39,16 +39,20 @@ def test_tuned_loss_weights_follow_the_data():
 
 def test_small_is_a_cpu_s_share():
     config = resolve("qlae", DataConfig("shapes3d"), 6, size="small")
-    assert (config.latent.num_values, config.optimizer.weight_decay) == (4, pytest.approx(0.3))
-    assert (config.batch_size, config.steps, config.optimizer.learning_rate) == (64, 7_000, 2e-3)
+    assert (config.latent.num_values, config.training.optimizer.weight_decay) == (4, pytest.approx(0.3))
+    assert (config.training.batch_size, config.training.steps, config.training.optimizer.learning_rate) == (
+        64,
+        7_000,
+        2e-3,
+    )
     assert resolve("qlae", DataConfig("shapes3d"), 6, size="small", num_values=10).latent.num_values == 10
 
 
 def test_official_differs_where_the_code_does():
     config = resolve("qlae", DATA, 2, form="official")
-    assert config.optimizer.beta2 == 0.999
-    assert config.optimizer.clip == 1.0
-    assert not config.optimizer.decay_biases
+    assert config.training.optimizer.beta2 == 0.999
+    assert config.training.optimizer.clip == 1.0
+    assert not config.training.optimizer.decay_biases
     assert config.latent.reduction == "mean"
 
 
@@ -56,7 +60,7 @@ def test_difference_leaves_steps_out():
     config = resolve("qlae", DATA, 2, steps=10)
     assert config.difference(resolve("qlae", DATA, 2, steps=20)) == {}
     other = resolve("qlae", DATA, 2, seed=3, learning_rate=0.5)
-    assert config.difference(other) == {"optimizer.learning_rate": (1e-3, 0.5), "seed": (0, 3)}
+    assert config.difference(other) == {"training.optimizer.learning_rate": (1e-3, 0.5), "training.seed": (0, 3)}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ def test_unknown_model_suggests_the_nearest():
 
 
 def test_no_sources_needs_a_number_of_latents():
-    with pytest.raises(ValueError, match="say how many latents"):
+    with pytest.raises(ValueError, match="choose the number of latents"):
         resolve("qlae", DataConfig("folder"), 0)
     assert resolve("qlae", DataConfig("folder"), 0, num_latents=5).latent.num_latents == 5
 
@@ -94,9 +98,12 @@ def test_no_sources_needs_a_number_of_latents():
     ("change", "message"),
     [
         ({"colour": 1}, "config has unknown fields: colour"),
-        ({"seed": "0"}, "config.seed must be int, got '0'"),
+        ({"training": {"seed": "0"}}, "config.training.seed must be int, got '0'"),
         ({"latent": 3}, "config.latent must be an object, got int"),
-        ({"weights": {"reconstruct": "x"}}, "config.weights.reconstruct must be float, got 'x'"),
+        (
+            {"objective": {"kind": "autoencoding", "weights": {"reconstruct": "x"}}},
+            "config.objective.weights.reconstruct must be float, got 'x'",
+        ),
     ],
 )
 def test_bad_files_are_told(change, message):
@@ -107,5 +114,5 @@ def test_bad_files_are_told(change, message):
 def test_missing_fields_are_told():
     content = resolve("qlae", DATA, 2).to_dict()
     del content["model"]
-    with pytest.raises(ValueError, match=r"config is incomplete: .*model"):
+    with pytest.raises(ValueError, match=r"config is incomplete: it lacks model"):
         RunConfig.from_dict(content)

@@ -10,10 +10,10 @@ from torch import nn
 
 import qlae
 from qlae.cli import main
+from qlae.pipeline import train
 from qlae.presets import MODELS
 from qlae.runs.export import export_run
 from qlae.runs.pretrained import Origin, model_card
-from qlae.training import train
 
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
 

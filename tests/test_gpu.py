@@ -5,20 +5,29 @@ import pytest
 import torch
 from torch import nn
 
+from qlae._process import training_process
 from qlae.data import RenderedImages, data_config, images_of, load_data
 from qlae.data.batches import HostBatches
-from qlae.models.model import build_model, place
-from qlae.objectives import build_players
-from qlae.ops import kernels
+from qlae.models.building import build_model
+from qlae.models.model import place
+from qlae.pipeline import train
 from qlae.presets import MODELS, resolve
+from qlae.registry import OBJECTIVES
 from qlae.runs.directory import Run
-from qlae.training import train
+from qlae.training.graphs import GraphUpdates
 from qlae.training.launch import build_state
 from qlae.training.state import TrainingState
-from qlae.training.step import GraphStep
+from qlae.training.step import Step
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 GPU = torch.device("cuda")
+
+
+@pytest.fixture(autouse=True)
+def _process():
+    """Kernels, and cuDNN as training sets it."""
+    with training_process(GPU, compile=True):
+        yield
 
 
 def config_of(data, model="qlae", **options):
@@ -32,7 +41,7 @@ def advance(state, updates: int) -> None:
         if state.step % 100 == 0:
             for turn in state.update.turns:
                 turn.window.filled = 0
-        state.step += state.update.advance(state.step, min(end - state.step, 100 - state.step % 100))
+        state.step += state.updates.advance(state.step, min(end - state.step, 100 - state.step % 100))
 
 
 def tensors(state) -> dict[str, torch.Tensor]:
@@ -53,10 +62,10 @@ def test_recorded_updates_are_the_same_updates_and_go_on_exactly(tiny_data, mode
     advance(again, 150)
     parts.from_checkpoint(middle)
     advance(parts, 90)
-    eager.update.stretch = 1
+    eager.updates.block = 1
     advance(eager, 150)
-    assert whole.update._graph is not None
-    assert eager.update._graph is None
+    assert whole.updates.is_recorded
+    assert not eager.updates.is_recorded
     for other in (again, parts, eager):
         assert same(tensors(whole), tensors(other))
 
@@ -66,9 +75,9 @@ def test_kernels_change_a_loss_by_rounding_only(tiny_data, model):
     """The first loss from the same weights and batch, by kernels and by torch, both in float32."""
     losses = []
     for compile in (True, False):
-        state = build_state(config_of(tiny_data, model, precision="float32"), tiny_data, GPU, compile=compile)
-        assert kernels.enabled == compile
-        state.update(5)  # at which every player moves
+        with training_process(GPU, compile=compile):
+            state = build_state(config_of(tiny_data, model, precision="float32"), tiny_data, GPU, compile=compile)
+            state.update(5)  # at which every player moves
         losses.append(torch.cat([turn.window.values[:1, 0].cpu() for turn in state.update.turns]))
     assert torch.allclose(losses[0], losses[1], rtol=2e-3, atol=2e-3)
 
@@ -77,15 +86,16 @@ def test_batches_from_the_host_are_recorded_too(tiny_data):
     config = config_of(tiny_data)
     images = np.asarray(tiny_data.images[: len(tiny_data)])
     states = []
-    for stretch in (None, 1):
-        torch.manual_seed(config.seed)
+    for block in (None, 1):
+        torch.manual_seed(config.training.seed)
         model = place(build_model(config), GPU)
-        batches = HostBatches(images, config.batch_size, torch.Generator().manual_seed(3), GPU)
-        update = GraphStep(build_players(config, model), batches, config)
-        update.stretch = stretch or update.stretch
-        states.append(TrainingState(model, update))
+        batches = HostBatches(images, config.training.batch_size, torch.Generator().manual_seed(3), GPU)
+        step = Step(OBJECTIVES.build(config.objective).players(model), batches, config)
+        updates = GraphUpdates(step, log_every=config.training.log_every)
+        updates.block = block or updates.block
+        states.append(TrainingState(model, step, updates))
         advance(states[-1], 100)
-    assert states[0].update._graph is not None
+    assert states[0].updates.is_recorded
     assert same(tensors(states[0]), tensors(states[1]))
 
 
@@ -122,7 +132,7 @@ def test_what_cannot_be_recorded_runs_one_operation_after_the_other(tmp_path, ti
 
 def test_a_run_from_the_command_s_defaults(tmp_path, tiny_data):
     run = train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=130, show=False)
-    assert run.config.precision == "bfloat16"
+    assert run.config.training.precision == "bfloat16"
     assert Run(tmp_path / "run").results["device"].startswith("cuda (")
     losses = [row["loss"] for row in run.log()]
     assert losses[-1] < losses[0]

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from qlae.ops import convolutions as operations
-from qlae.ops import kernels
+from qlae.ops import dispatch, kernels
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is first imported
@@ -20,12 +20,13 @@ triton = pytest.importorskip("triton")
 
 from qlae.config import OptimizerConfig  # noqa: E402
 from qlae.models.latents import QuantizedLatent  # noqa: E402
-from qlae.ops.convolutions import Arrangement, _Conv, _ConvNorm, _Linear, _PixelConv, penalised  # noqa: E402
+from qlae.ops.convolutions import Geometry, _Conv, _ConvNorm, _Linear, _PixelConv, penalized  # noqa: E402
 from qlae.ops.cross_entropy import cross_entropy  # noqa: E402
 from qlae.ops.divergences import decomposed_kl  # noqa: E402
 from qlae.ops.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # noqa: E402
 from qlae.ops.kernels.launching import launch, rehearsal  # noqa: E402
 from qlae.ops.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
+from qlae.ops.overlap import Overlap  # noqa: E402
 from qlae.training.flat import FlatParameters  # noqa: E402
 from qlae.training.optim import AdamW  # noqa: E402
 
@@ -36,7 +37,14 @@ FACTORS = [torch.float32, torch.bfloat16] if torch.cuda.is_available() else [tor
 
 @pytest.fixture(autouse=True)
 def _kernels(monkeypatch):
-    monkeypatch.setattr(kernels, "usable", lambda x: True)
+    monkeypatch.setattr(dispatch, "uses_kernels", lambda x: True)
+
+
+def one_stream() -> Overlap:
+    """Weight gradients on the stream of the others, as where a weight is used twice."""
+    overlap = Overlap(None)
+    overlap.is_safe = False
+    return overlap
 
 
 def inputs(shape, biased, styled, dtype=torch.float32):
@@ -72,7 +80,7 @@ SHAPES = [(2, 32, 8, 8), (3, 64, 4, 4), (2, 48, 16, 16), (2, 3, 8, 8), (1, 16, 6
 def test_leaky_norm(shape, biased, styled, dtype):
     x, bias, style = inputs(shape, biased, styled, dtype)
     given = [t for t in (x, bias, style) if t is not None]
-    found = _LeakyNorm.apply(x, bias, style, 0.3)
+    found = _LeakyNorm.apply(x, bias, style, 0.3, True)
     exact = [None if t is None else t.detach().double().requires_grad_() for t in (x, bias, style)]
     expected = plain_leaky_norm(exact[0], 0.3, exact[2], exact[1])
     tolerance = 1e-5 if dtype == torch.float32 else 1e-2
@@ -95,7 +103,7 @@ def test_leaky_norm_differentiated_twice(shape, biased):
             x, bias = (None if t is None else t.detach().double().requires_grad_() for t in (x, bias))
             out = plain_leaky_norm(x, 0.3, None, bias)
         else:
-            out = _LeakyNorm.apply(x, bias, None, 0.3)
+            out = _LeakyNorm.apply(x, bias, None, 0.3, True)
         given = [t for t in (x, bias) if t is not None]
         gradients = torch.autograd.grad(out.sin().sum(), given, create_graph=True)
         derivatives.append(torch.autograd.grad(sum(g.norm() for g in gradients), given))
@@ -162,7 +170,7 @@ def test_convolution_over_pixels(side, biased, dtype):
 def test_one_map_for_all_images():
     x, weight = random(1, 16, 4, 4).requires_grad_(), random(16, 16, 3, 3, seed=1).requires_grad_()
     bias, style = random(16, seed=2).requires_grad_(), random(5, 32, seed=3).requires_grad_()
-    found = _ConvNorm.apply(x, weight, bias, style, Arrangement((1, 1), (1, 1), True), 0.3)
+    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), True), 0.3)
     exact = exactly(x, weight, bias, style)
     maps = F.conv_transpose2d(exact[0], exact[1], exact[2], padding=1).expand(5, -1, -1, -1)
     expected = plain_leaky_norm(maps, 0.3, exact[3])
@@ -181,7 +189,7 @@ def test_convolution_and_norm_together(num_inputs, styled, transposed):
     shape = (num_inputs, 16, 3, 3) if transposed else (16, num_inputs, 3, 3)
     weight, bias = random(*shape, seed=1).requires_grad_(), random(16, seed=2).requires_grad_()
     style = random(2, 32, seed=3).requires_grad_() if styled else None
-    found = _ConvNorm.apply(x, weight, bias, style, Arrangement((1, 1), (1, 1), transposed), 0.3)
+    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), transposed), 0.3, one_stream())
     exact = exactly(x, weight, bias, style)
     convolve = F.conv_transpose2d if transposed else F.conv2d
     expected = plain_leaky_norm(convolve(exact[0], exact[1], exact[2], padding=1), 0.3, exact[3])
@@ -200,7 +208,7 @@ def test_adamw(monkeypatch, reduced, clip):
     config = OptimizerConfig(learning_rate=0.01, beta1=0.8, beta2=0.95, weight_decay=0.5, clip=clip)
     found = []
     for by_kernel in (False, True):
-        monkeypatch.setattr(kernels, "usable", lambda x, by_kernel=by_kernel: by_kernel)
+        monkeypatch.setattr(dispatch, "uses_kernels", lambda x, by_kernel=by_kernel: by_kernel)
         parameters = [nn.Parameter(random(*shape, seed=i)) for i, shape in enumerate([(4, 3, 2, 2), (1500,), (5, 6)])]
         flat = FlatParameters([parameters[:2], parameters[2:]], reduced=parameters[:2] if reduced else ())
         optimizer = AdamW(flat, config)
@@ -276,23 +284,23 @@ def test_narrow_conv(side, stride, height, width, channels, transposed, dtype):
 def test_which_convolutions_are_narrow(monkeypatch, shape, weight, stride, transposed, which):
     """What torch's shapes say, against which of the kernels' functions a convolution and its gradients come to."""
     x, weight = torch.zeros(shape, dtype=torch.bfloat16), torch.zeros(weight, dtype=torch.bfloat16)
-    arrangement = Arrangement((stride, stride), (1, 1), transposed)
+    geometry = Geometry((stride, stride), (1, 1), transposed)
     gradient = torch.zeros_like((F.conv_transpose2d if transposed else F.conv2d)(x, weight, None, stride, 1))
     called = []
     monkeypatch.setattr(narrow_conv, "_is_measured", lambda device: True)
     monkeypatch.setattr(narrow_conv, "forward", lambda *_: called.append("forward"))
     monkeypatch.setattr(narrow_conv, "weight_gradient", lambda *_: called.append("weights"))
-    operations._convolution(x, weight, arrangement)
-    operations._weight_gradient(gradient, x, weight, arrangement)
+    operations._convolution(x, weight, geometry, True)
+    operations._weight_gradient(gradient, x, weight, geometry, True)
     before = len(called)
-    operations._input_gradient(gradient, x, weight, arrangement)
+    operations._input_gradient(gradient, x, weight, geometry, True)
     told = called[:before] + ["inputs"] * (len(called) - before)
     assert sorted(told) == sorted(filter(None, which.split(", ")))
 
 
 def test_linear():
     x, weight, bias = random(5, 7).requires_grad_(), random(3, 7, seed=1).requires_grad_(), random(3).requires_grad_()
-    found, expected = _Linear.apply(x, weight, bias), F.linear(x, weight, bias)
+    found, expected = _Linear.apply(x, weight, bias, one_stream()), F.linear(x, weight, bias)
     gradient = random(5, 3, seed=2)
     for ours, theirs in zip(
         torch.autograd.grad(found, (x, weight, bias), gradient),
@@ -306,14 +314,14 @@ def test_linear():
 @pytest.mark.parametrize("stride", [1, 2])
 def test_a_penalty_on_the_gradient_of_a_convolution(num_inputs, stride):
     """Differentiated twice by our own rules, and by torch's in double precision."""
-    arrangement = Arrangement((stride, stride), (1, 1), False)
+    geometry = Geometry((stride, stride), (1, 1), False)
     derivatives = []
     for ours in (True, False):
         x, weight = random(2, num_inputs, 8, 8).requires_grad_(), random(16, num_inputs, 3, 3, seed=1).requires_grad_()
         if not ours:
             x, weight = exactly(x, weight)
-        with penalised():
-            out = _Conv.apply(x, weight, arrangement) if ours else F.conv2d(x, weight, None, stride, 1)
+        with penalized():
+            out = _Conv.apply(x, weight, geometry, True, True) if ours else F.conv2d(x, weight, None, stride, 1)
             (gradient,) = torch.autograd.grad(out.square().sum(), x, create_graph=True)
         derivatives.append(torch.autograd.grad((gradient.norm() - 1).square(), (x, weight)))
     assert all(close(found, wanted, 5e-3) for found, wanted in zip(*derivatives, strict=True))
@@ -382,12 +390,14 @@ def test_without_a_compiler_the_plain_forms_take_over(monkeypatch):
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
     monkeypatch.setattr("qlae.ops.kernels.sums.sum_rows", broken)
-    kernels._compiles.cache_clear()
-    with pytest.warns(UserWarning, match=r"Triton cannot make kernels for .*: RuntimeError: Failed to find C compiler"):
-        assert not kernels._compiles(torch.device(DEVICE))
-    kernels._compiles.cache_clear()
+    dispatch.compiles_kernels.cache_clear()
+    with pytest.warns(
+        UserWarning, match=r"Triton cannot compile kernels for .*: RuntimeError: Failed to find C compiler"
+    ):
+        assert not dispatch.compiles_kernels(torch.device(DEVICE))
+    dispatch.compiles_kernels.cache_clear()
     monkeypatch.undo()
-    assert kernels._compiles(torch.device(DEVICE))
+    assert dispatch.compiles_kernels(torch.device(DEVICE))
 
 
 @pytest.mark.parametrize(("batch_size", "num_latents"), [(7, 3), (70, 20)])
@@ -397,7 +407,7 @@ def test_decomposed_kl(monkeypatch, batch_size, num_latents):
     given = [t.requires_grad_() for t in (z, mean, deviation)]
     found = decomposed_kl(*given, 1000)
     exact = exactly(*given)
-    monkeypatch.setattr(kernels, "usable", lambda x: False)
+    monkeypatch.setattr(dispatch, "uses_kernels", lambda x: False)
     expected = decomposed_kl(*exact, 1000)
     assert all(torch.allclose(found[name].double(), expected[name], rtol=1e-4, atol=1e-4) for name in expected)
     for name in expected:  # each part by itself, so that none is hidden behind another
@@ -416,7 +426,7 @@ def test_quantized_latent(monkeypatch, num_values, shared, reduction):
     x = (random(37, 5) / 2).requires_grad_()
     found, derivatives = [], []
     for by_kernel in (True, False):
-        monkeypatch.setattr(kernels, "usable", lambda x, by_kernel=by_kernel: by_kernel)
+        monkeypatch.setattr(dispatch, "uses_kernels", lambda x, by_kernel=by_kernel: by_kernel)
         latent = QuantizedLatent(5, num_values, shared=shared, reduction=reduction).to(DEVICE)
         z, codes, losses = latent(x)
         found.append((z, codes, losses))

@@ -5,9 +5,10 @@ import torch
 
 from qlae.config import DataConfig
 from qlae.data import data_config
-from qlae.models.model import build_model
+from qlae.models.building import build_model
 from qlae.objectives.weighting import Weighting
 from qlae.presets import resolve
+from qlae.schedules import warm_up_curve
 from qlae.training.launch import build_state
 
 CPU = torch.device("cpu")
@@ -18,12 +19,12 @@ def small(data, model, **options):
 
 
 def test_warm_up_is_linear():
-    weigh = Weighting({"reconstruct": 2.0, "kl": 3.0}, warmed_up=["kl"], warm_up=10)
+    weigh = Weighting({"reconstruct": 2.0, "kl": 3.0}, {"kl": warm_up_curve(10)})
     terms = {"reconstruct": torch.tensor(5.0), "kl": torch.tensor(7.0)}
     for number, share in ((1, 0.1), (4, 0.4), (10, 1.0), (25, 1.0)):
         assert torch.allclose(weigh(terms, torch.tensor(float(number)))["loss"], torch.tensor(10.0 + 21.0 * share))
     assert weigh(terms, torch.tensor(1.0))["kl"] == 7.0  # terms are logged as they are
-    assert Weighting({"kl": 3.0}, warmed_up=["kl"])(terms, torch.tensor(1.0))["loss"] == 21.0
+    assert Weighting({"kl": 3.0})(terms, torch.tensor(1.0))["loss"] == 21.0
 
 
 @pytest.mark.parametrize("model", ["beta-vae", "beta-tcvae", "qlae", "qlinfowgan-gp"])
@@ -31,8 +32,12 @@ def test_warm_up_starts_without_the_latent_s_terms(tiny_data, model):
     """The first update of a million barely feels them, and gives what weights of 0 give."""
     options = {"warm_up": 10**9}
     config = small(tiny_data, model, **options)
-    own = [name for name in config.weights if name in ("kl", "total_correlation", "dimension_kl", "quantize", "commit")]
-    own += [name for name in config.weights if name == "mutual_information"]
+    own = [
+        name
+        for name in config.objective.weights
+        if name in ("kl", "total_correlation", "dimension_kl", "quantize", "commit")
+    ]
+    own += [name for name in config.objective.weights if name == "mutual_information"]
     without = small(tiny_data, model, weights=dict.fromkeys(own, 0.0))
     states = [build_state(c, tiny_data, CPU) for c in (config, without)]
     losses = []
@@ -57,7 +62,7 @@ def test_warm_up_goes_on_exactly(tiny_data):
 
 def test_weights_may_be_chosen():
     config = resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"kl": 4.0})
-    assert config.weights == {"reconstruct": 1.0, "kl": 4.0}
+    assert config.objective.weights == {"reconstruct": 1.0, "kl": 4.0}
     with pytest.raises(ValueError, match=r'unknown loss term of beta-vae .lk.: did you mean "kl"'):
         resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"lk": 4.0})
     with pytest.raises(ValueError, match="the weight of kl must not be negative"):

@@ -78,7 +78,7 @@ def test_another_architecture_is_refused_also_if_it_is_a_part_of_the_first(tmp_p
     fewer[0].body[2] = nn.Identity()
     with pytest.raises(ValueError, match=r"does not fit the model: it has average.encoder.body.2"):
         trained(tmp_path / "run", tiny_data, networks=fewer, steps=10, evaluate=False)
-    with pytest.raises(ValueError, match=r"run: the weights do not fit the networks that were given"):
+    with pytest.raises(ValueError, match=r"run: the weights do not fit the networks that were passed"):
         qlae.load(run.path, networks=fewer)
 
 
@@ -87,7 +87,7 @@ def test_an_encoder_that_gives_no_tensor(tmp_path, tiny_data):
         def forward(self, x):
             return x, x
 
-    with pytest.raises(ValueError, match="Two must give a tensor, it gives a tuple"):
+    with pytest.raises(ValueError, match="Two must return a tensor, it returns a tuple"):
         trained(tmp_path / "run", tiny_data, networks=(Two(), networks()[1]))
 
 
@@ -110,9 +110,9 @@ def test_the_start_is_the_caller_s(tmp_path, tiny_data):
 
 def test_forgotten_or_needless_networks_are_told(tmp_path, tiny_data):
     own = trained(tmp_path / "own", tiny_data)
-    with pytest.raises(ValueError, match=r"encoder and a decoder of its maker's; give them, in Python: networks="):
+    with pytest.raises(ValueError, match=r"caller's own encoder and decoder; pass them in Python: networks="):
         qlae.load(own.path)
-    with pytest.raises(ValueError, match=r"holds another run: network.own is True, asked for False"):
+    with pytest.raises(ValueError, match=r"holds another run: networks.own is .*encoder.*, asked for"):
         qlae.train("qlae", tiny_data, out=own.path, num_latents=6, size="small", steps=20, show=False)
     plain = trained(tmp_path / "plain", tiny_data, networks=None, evaluate=False)
     with pytest.raises(ValueError, match="trained with the networks of qlae; leave networks=… out"):

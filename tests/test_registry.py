@@ -43,7 +43,7 @@ def test_learns(tmp_path, tiny_data, model, form):
     assert [row["step"] for row in log] == [100, 200]
     assert all(np.isfinite(value) for row in log for value in row.values())
     assert log[1]["loss"] < log[0]["loss"]
-    assert set(run.config.weights) <= set(log[0])
+    assert set(run.config.objective.weights) <= set(log[0])
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -65,8 +65,8 @@ def test_encodes_decodes_and_reports(tmp_path, tiny_data, model):
         paths = draw_pictures(run)
     assert 0 <= run.results["averaged"]["infom"] <= 1
     assert run.results["averaged"]["psnr"] > 3
-    assert ("generated" in [path.stem for path in paths]) == (MODELS[model].latent != "continuous")
     loaded = qlae.load(run.path)
+    assert ("generated" in [path.stem for path in paths]) == loaded.latent.has_prior
     images = np.asarray(tiny_data.images)
     latents = loaded.latents(images)
     assert np.array_equal(loaded.decode(latents), loaded.reconstruct(images))
@@ -93,7 +93,7 @@ def test_every_configuration_fits_every_data_set(model):
         data = load_data(name)
         config = resolve(model, data_config(data), len(data.source_names))
         assert config.latent.num_latents == 2 * len(data.source_names)
-        assert config.steps == 200_000
+        assert config.training.steps == 200_000
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -107,10 +107,10 @@ def test_tuned_values_are_those_of_the_grid(model):
 
 def test_gans_take_their_own_table():
     config = resolve("qlinfowgan-gp", data_config(load_data("falcor3d")), 7)
-    optimizer = config.optimizer
+    optimizer = config.training.optimizer
     assert (optimizer.learning_rate, optimizer.beta1, optimizer.beta2) == (2e-4, 0.0, 0.9)
-    assert (config.batch_size, config.generator_period, optimizer.weight_decay) == (64, 5, 0.0001)
-    assert config.weights == {
+    assert (config.training.batch_size, config.objective.generator_period, optimizer.weight_decay) == (64, 5, 0.0001)
+    assert config.objective.weights == {
         **{"reconstruct_latent": 200.0, "value": 1.0, "gradient_penalty": 10.0},
         **{"quantize": 0.01, "commit": 0.01},
     }
@@ -118,5 +118,5 @@ def test_gans_take_their_own_table():
 
 
 def test_every_size_serves_every_objective():
-    objectives = {preset.objective for preset in MODELS.values()}
+    objectives = {spec.objective for spec in MODELS.values()}
     assert all(set(size) == objectives for size in SIZES.values())

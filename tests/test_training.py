@@ -13,16 +13,18 @@ from torch import nn
 import qlae
 from qlae.config import OptimizerConfig, RunConfig
 from qlae.data import SourceDataset, data_config
-from qlae.models.model import build_model
-from qlae.objectives import Autoencoding, build_players
+from qlae.models.building import build_model
+from qlae.objectives import Autoencoding
+from qlae.pipeline import train
 from qlae.presets import resolve
 from qlae.runs import checkpoint
 from qlae.runs.directory import Run
-from qlae.training import TrainingDiverged, TrainingInterrupted, train, train_run
+from qlae.training import TrainingDiverged, TrainingInterrupted, train_run
 from qlae.training.flat import FlatParameters
+from qlae.training.graphs import GraphUpdates
 from qlae.training.launch import build_state
 from qlae.training.optim import AdamW, decay_groups
-from qlae.training.step import EagerStep, GraphStep
+from qlae.training.step import EagerUpdates, Step
 from qlae.training.trainer import run_updates
 
 CPU = torch.device("cpu")
@@ -54,14 +56,15 @@ def rows(run: Run) -> list[dict]:
 @pytest.fixture(params=[False, True], ids=["in step", "ahead"])
 def runs_ahead(request, monkeypatch):
     """Whether log points are read when the next updates have been launched, as on a GPU."""
-    monkeypatch.setattr(EagerStep, "runs_ahead", request.param)
+    monkeypatch.setattr(EagerUpdates, "runs_ahead", request.param)
 
 
 def test_loss_is_the_weighted_sum_of_its_terms(tiny_data):
     config = small(tiny_data)
     model = build_model(config)
     images = torch.rand(4, 3, 16, 16)
-    terms = Autoencoding(model, config.weights).loss(images, None, torch.tensor(1.0))
+    (player,) = Autoencoding(config.objective).players(model)
+    terms = player.loss(images, None, torch.tensor(1.0))
     output = model(images)
     p = output.logits.sigmoid()
     by_hand = -(images * p.log() + (1 - images) * (1 - p).log()).mean()
@@ -76,11 +79,12 @@ def test_kl_terms_are_divided_by_the_image_entries(tiny_data):
         config = small(tiny_data, model=name)
         model = build_model(config)
         images = torch.rand(4, 3, 16, 16)
-        terms = Autoencoding(model, config.weights).loss(images, torch.Generator().manual_seed(0), torch.tensor(1.0))
+        (player,) = Autoencoding(config.objective).players(model)
+        terms = player.loss(images, torch.Generator().manual_seed(0), torch.tensor(1.0))
         in_nats = model(images, torch.Generator().manual_seed(0)).latent.losses
         for term, value in in_nats.items():
             assert torch.allclose(terms[term] * 3 * 16 * 16, value)
-        assert config.weights["kl" if name == "beta-vae" else "total_correlation"] == 3.0
+        assert config.objective.weights["kl" if name == "beta-vae" else "total_correlation"] == 3.0
 
 
 def test_codebook_values_move_when_a_model_trains(tmp_path, tiny_data):
@@ -108,9 +112,7 @@ def interrupted_after(monkeypatch, updates: int) -> None:
     """Let Ctrl-C come after a number of updates."""
     import signal
 
-    from qlae.training.step import EagerStep
-
-    plain, count = EagerStep.__call__, [0]
+    plain, count = Step.__call__, [0]
 
     def call(self, step):
         plain(self, step)
@@ -118,7 +120,7 @@ def interrupted_after(monkeypatch, updates: int) -> None:
         if count[0] == updates:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(EagerStep, "__call__", call)
+    monkeypatch.setattr(Step, "__call__", call)
 
 
 def test_ctrl_c_saves_and_going_on_is_exact_with_its_log(tmp_path, tiny_data, monkeypatch, runs_ahead):
@@ -143,7 +145,7 @@ def test_reading_the_log_late_changes_nothing(tmp_path, tiny_data, monkeypatch):
 
     monkeypatch.setattr(Run, "append_log", append)
     for ahead in (False, True):
-        monkeypatch.setattr(EagerStep, "runs_ahead", ahead)
+        monkeypatch.setattr(EagerUpdates, "runs_ahead", ahead)
         runs.append(trained(tmp_path / str(ahead), tiny_data, steps=230))
     assert noted == [100, 200, 230] * 2
     assert rows(runs[0]) == rows(runs[1])
@@ -164,7 +166,7 @@ def test_a_damaged_checkpoint_costs_time_but_no_exactness(tmp_path, tiny_data):
     trained(tmp_path / "parts", tiny_data, steps=50)
     parts = trained(tmp_path / "parts", tiny_data, steps=80)
     (parts.path / "checkpoint.safetensors").write_bytes(b"broken")
-    with pytest.warns(UserWarning, match="going on from the checkpoint of update 50"):
+    with pytest.warns(UserWarning, match="resuming from the checkpoint of update 50"):
         trained(tmp_path / "parts", tiny_data, steps=120)
     assert same(
         {name: value for name, value in tensors(whole).items() if not name.startswith("window")},
@@ -203,9 +205,9 @@ def test_a_finished_run_is_left_as_it_is(tmp_path, tiny_data):
 
 def test_fewer_updates_than_were_made_are_refused(tmp_path, tiny_data):
     run = trained(tmp_path / "run", tiny_data, steps=30)
-    with pytest.raises(ValueError, match="has made 30 updates already, and 20 are asked for"):
+    with pytest.raises(ValueError, match="has made 30 updates already, which is more than steps=20"):
         trained(tmp_path / "run", tiny_data, steps=20)
-    assert run.config.steps == 30
+    assert run.config.training.steps == 30
 
 
 @pytest.mark.parametrize("column", [np.arange(40), np.full(40, np.nan), np.zeros(40)], ids=["ids", "NaN", "constant"])
@@ -229,7 +231,7 @@ def test_weights_that_are_none(tiny_data, weights, message):
 
 def test_whole_numbers_of_numpy_are_whole_numbers(tiny_data):
     config = small(tiny_data, steps=np.int64(9), num_latents=np.int32(3), num_values=np.array([2, 3, 4]))
-    assert (config.steps, config.latent.num_latents, config.latent.num_values) == (9, 3, (2, 3, 4))
+    assert (config.training.steps, config.latent.num_latents, config.latent.num_values) == (9, 3, (2, 3, 4))
     assert json.loads(json.dumps(config.latent.num_values)) == [2, 3, 4]
 
 
@@ -239,7 +241,7 @@ def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, t
     state = build_state(config, tiny_data, CPU)
     train_run(run, small(tiny_data, steps=40), tiny_data, device="cpu", show=False)
     state.from_checkpoint(checkpoint.load(run.path))
-    plain = state.update
+    plain = state.updates
 
     class Poisoned:
         def advance(self, done, most):
@@ -251,7 +253,7 @@ def test_nan_loss_stops_with_the_update_and_the_last_good_checkpoint(tmp_path, t
         def __getattr__(self, name):
             return getattr(plain, name)
 
-    state.update = Poisoned()
+    state.updates = Poisoned()
     with pytest.raises(TrainingDiverged, match=r"finite at update 57; the last good checkpoint is update 40 in .*run"):
         run_updates(run, config, state, checkpoint_seconds=1e9, show=False)
     assert checkpoint.load(run.path).state["step"] == 40
@@ -262,7 +264,7 @@ def test_nan_is_never_saved(tmp_path, tiny_data, runs_ahead):
     """With a checkpoint after every update, the one that turns bad is not written."""
     run = Run(tmp_path / "run")
     config = small(tiny_data, steps=20, learning_rate=1e30)
-    with pytest.raises(TrainingDiverged, match="no longer finite at update"):
+    with pytest.raises(TrainingDiverged, match="not finite at update"):
         train_run(run, config, tiny_data, device="cpu", show=False, checkpoint_seconds=0.0)
     found = checkpoint.load(run.path)
     assert found is None or all(torch.isfinite(found.tensors["window.autoencoder"].flatten()))
@@ -278,7 +280,7 @@ def test_second_trainer_refuses(tmp_path, tiny_data):
 def test_another_configuration_refuses_and_changes_nothing(tmp_path, tiny_data):
     run = trained(tmp_path / "run", tiny_data)
     before = {path.name: path.read_bytes() for path in run.path.iterdir()}
-    with pytest.raises(ValueError, match=r"holds another run: seed is 0, asked for 4\. Choose another --out"):
+    with pytest.raises(ValueError, match=r"holds another run: training.seed is 0, asked for 4\. Choose another folder"):
         trained(tmp_path / "run", tiny_data, seed=4)
     assert {path.name: path.read_bytes() for path in run.path.iterdir()} == before
 
@@ -306,8 +308,8 @@ def test_codebook_is_undecayed_and_official_spares_biases(tiny_data):
     for form, biases_decayed in (("paper", True), ("official", False)):
         config = small(tiny_data, form=form)
         model = build_model(config)
-        (player,) = Autoencoding(model, config.weights).players()
-        decayed, undecayed = decay_groups(player, config.optimizer)
+        (player,) = Autoencoding(config.objective).players(model)
+        decayed, undecayed = decay_groups(player, config.training.optimizer)
         assert any(p is model.latent.values for p in undecayed)
         assert any(p is model.encoder.head.weight for p in decayed)
         assert any(p is model.encoder.head.bias for p in decayed) == biases_decayed
@@ -323,7 +325,7 @@ def test_decay_is_decoupled(tiny_data):
     weight, values = model.encoder.head.weight.detach().clone(), model.latent.values.detach().clone()
     turn = state.update.turns[0]
     turn.optimizer.step([torch.zeros_like(parameter) for parameter in turn.flat.parameters])
-    assert torch.allclose(model.encoder.head.weight, weight * (1 - config.optimizer.learning_rate * 0.5))
+    assert torch.allclose(model.encoder.head.weight, weight * (1 - config.training.optimizer.learning_rate * 0.5))
     assert torch.equal(model.latent.values, values)
 
 
@@ -355,17 +357,18 @@ def test_the_optimizer_is_torch_s_adamw(clip):
 
 def test_clipping_bounds_each_entry_of_decayed_gradients(tiny_data):
     config = small(tiny_data, form="official")
-    config = replace(config, optimizer=replace(config.optimizer, clip=1e-6))
+    optimizer = replace(config.training.optimizer, clip=1e-6)
+    config = replace(config, training=replace(config.training, optimizer=optimizer))
     state = build_state(config, tiny_data, CPU)
     state.update(1)
     (turn,) = state.update.turns
-    decayed, undecayed = turn.flat.stretches
+    decayed, undecayed = turn.flat.spans
     assert 0 < turn.optimizer.gradients.values[decayed].abs().max() <= 1e-6
     assert turn.optimizer.gradients.values[undecayed].abs().max() > 1e-6
 
 
-class Replayed(GraphStep):
-    """What a graph does, done again at every replay: the schedule without a GPU."""
+class Replayed(GraphUpdates):
+    """Makes the updates of a block at every replay, as a graph would: the same sequence without a GPU."""
 
     replays = 0
 
@@ -375,27 +378,28 @@ class Replayed(GraphStep):
 
     def replay(self):
         self.replays += 1
-        with self._staging():
-            self._run_stretch()
+        with self._own_windows():
+            self._run_block()
 
 
 @pytest.mark.parametrize(("model", "stopped"), [("qlae", 60), ("qlae", 130), ("qlinfowgan-gp", 75)])
-def test_stretches_of_updates_are_the_same_updates(tmp_path, tiny_data, model, stopped):
-    """Logs and weights are those of single updates, wherever the run was stopped and gone on with."""
+def test_blocks_of_updates_are_the_same_updates(tmp_path, tiny_data, model, stopped):
+    """Logs and weights are those of single updates, wherever the run was interrupted and resumed."""
     config = small(tiny_data, model=model, steps=210)
     runs = []
-    for step in (EagerStep, Replayed):
-        run = Run(tmp_path / step.__name__)
+    for name in ("eager", "replayed"):
+        run = Run(tmp_path / name)
         run.path.mkdir()
         for steps in (stopped, 210):
             state = build_state(config, tiny_data, CPU)
-            state.update = step(build_players(config, state.model), state.update.batches, config)
+            if name == "replayed":
+                state.updates = Replayed(state.update, log_every=100, rehearse=False)
             saved = checkpoint.load(run.path)
             if saved is not None:
                 state.from_checkpoint(saved)
-            run_updates(run, replace(config, steps=steps), state, show=False)
+            run_updates(run, replace(config, training=replace(config.training, steps=steps)), state, show=False)
         runs.append(run)
-    assert state.update.replays >= 1
+    assert state.updates.replays >= 1
     assert rows(runs[0]) == rows(runs[1])
     assert same(tensors(runs[0]), tensors(runs[1]))
 
@@ -410,7 +414,7 @@ def test_flat_parameters_are_views_of_one_buffer(memory_format):
         assert new.untyped_storage().data_ptr() == flat.values.untyped_storage().data_ptr()
         assert new.data_ptr() % 256 == flat.values.data_ptr() % 256
     assert modules[0].weight.is_contiguous(memory_format=memory_format)
-    flat.values[flat.stretches[1]] = 3.0
+    flat.values[flat.spans[1]] = 3.0
     assert (modules[1].weight == 3).all()
     assert torch.equal(modules[0].weight, before[0])
     assert [view.shape for view in flat.views(flat.zeros())] == [p.shape for p in flat.parameters]
@@ -477,7 +481,7 @@ def test_wrong_arguments_are_told(tmp_path, tiny_data):
     with pytest.raises(ValueError, match=r'unknown option of train .stepz.: did you mean "steps"'):
         qlae.train("qlae", tiny_data, out=tmp_path / "run", stepz=3)
     with pytest.raises(
-        ValueError, match=r"data must be a data set or the name of one, got ndarray; an array of images"
+        ValueError, match=r"data must be a data set or the name of one, got ndarray; make one of an array"
     ):
         qlae.train("qlae", np.zeros((4, 16, 16, 3), np.uint8), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

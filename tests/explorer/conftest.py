@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from qlae.explorer import Exploration, open_run
 from qlae.explorer.server import build_app
 from qlae.explorer.serving import bind
-from qlae.training import train
+from qlae.pipeline import train
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None

@@ -10,9 +10,9 @@ from qlae.explorer.controls import active_latents, build_controls, meanings
 from qlae.explorer.saved import sheet
 from qlae.explorer.search import nearest, sharing
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
+from qlae.pipeline import train
 from qlae.presets import MODELS
 from qlae.runs.names import Names, clean
-from qlae.training import train
 
 
 def test_ticks_stand_at_the_values_of_the_codebook():

@@ -351,7 +351,7 @@ def test_continuous_latents_of_a_folder_without_sources(folder_path, serve, open
 
 @pytest.fixture(scope="module")
 def vector_run(tmp_path_factory, tiny_data):
-    from qlae.training import train
+    from qlae.pipeline import train
 
     path = tmp_path_factory.mktemp("vectors") / "run"
     train("vq-vae", tiny_data, out=path, size="small", steps=60, batch_size=8, device="cpu", show=False)

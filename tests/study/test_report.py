@@ -322,7 +322,7 @@ def test_without_reruns_the_tuning_runs_of_the_selected_value_count(tmp_path):
     index = run_study(plan, tmp_path / "x", InlineEngine())
     (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
     (group,) = summarise(StudyFolder(tmp_path / "x")).groups.values()
-    assert [run.config.optimizer.weight_decay for run in group.runs] == [chosen]
+    assert [run.config.training.optimizer.weight_decay for run in group.runs] == [chosen]
     assert report_study(StudyFolder(tmp_path / "x"), show=False).is_file()
 
 
