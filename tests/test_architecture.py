@@ -73,7 +73,8 @@ def test_metrics_import_nothing_else_of_qlae():
 
 
 ORDER = [
-    *("_version", "_checks", "_locks", "_files", "_progress", "_device", "metrics", "config", "presets", "data"),
+    *("_version", "_checks", "_imports", "_locks", "_directory_lock", "_files", "_progress", "_device"),
+    *("metrics", "config", "presets", "data"),
     *("ops", "models", "objectives", "runs", "scoring", "training", "report", "study", "explorer", "cli"),
 ]
 
