@@ -30,14 +30,14 @@ def states(index) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished_study(tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / "tiny"
     engine = InlineEngine()
     return out, engine, run_study(tiny_plan(), out, engine)
 
 
-def test_stages_go_tune_select_rerun(finished):
-    out, engine, index = finished
+def test_stages_go_tune_select_rerun(finished_study):
+    out, engine, index = finished_study
     assert engine.names[:2] == ["shapes3d/qlae/weight-decay-0.1-s0", "shapes3d/qlae/weight-decay-0.3-s0"]
     (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
     assert engine.names[2:] == [
@@ -48,24 +48,24 @@ def test_stages_go_tune_select_rerun(finished):
     assert not is_study(out / "runs")
 
 
-def test_a_finished_study_repeats_nothing(finished):
-    out, _, index = finished
+def test_a_finished_study_repeats_nothing(finished_study):
+    out, _, index = finished_study
     assert describe_study(tiny_plan(), out, InlineEngine()).endswith("6 runs, 6 known to be finished")
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
 
 
-def test_without_its_index_a_study_recognises_finished_runs(finished):
-    out, _, index = finished
+def test_without_its_index_a_study_recognises_finished_runs(finished_study):
+    out, _, index = finished_study
     StudyFolder(out).index_path.unlink()
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
 
 
-def test_a_plan_may_grow(finished):
-    out, _, _ = finished
+def test_a_plan_may_grow(finished_study):
+    out, _, _ = finished_study
     engine = InlineEngine()
     run_study(tiny_plan(rerun_seeds=3), out, engine)
     assert [name.split("-s")[-1].split("/s")[-1] for name in engine.names] == ["3", "3"]
@@ -93,8 +93,8 @@ def test_a_metric_added_to_a_plan_is_computed_from_samples(tmp_path):
     assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c")}
 
 
-def test_another_plan_in_the_same_folder_is_an_error(finished):
-    out, _, _ = finished
+def test_another_plan_in_the_same_folder_is_an_error(finished_study):
+    out, _, _ = finished_study
     with pytest.raises(ValueError, match=r"holds another run: steps is 20, the plan says 10.*Choose another out=…"):
         run_study(tiny_plan(steps=10), out, InlineEngine())
     with pytest.raises(ValueError, match=r"holds another run: batch_size is 8, the plan says 4.*Choose another out=…"):
@@ -143,8 +143,8 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_second_driver_is_refused(finished):
-    out, _, _ = finished
+def test_a_second_driver_is_refused(finished_study):
+    out, _, _ = finished_study
     folder = StudyFolder(out)
     assert not folder.is_driven()
     with folder.locked():
@@ -156,19 +156,19 @@ def test_a_second_driver_is_refused(finished):
 def test_select_requires_a_psnr_near_the_best():
     scores = [(0.1, {"infom": 0.5, "psnr": 30.0}), (0.1, {"infom": 0.7, "psnr": 32.0})]
     scores += [(1.0, {"infom": 0.9, "psnr": 28.1}), (10.0, {"infom": 1.0, "psnr": 20.0})]
-    found = select(scores, 3.0)
-    assert [(c.value, c.near, c.selected) for c in found] == [
+    candidates = select(scores, 3.0)
+    assert [(c.value, c.near, c.selected) for c in candidates] == [
         (0.1, True, False),
         (1.0, True, True),
         (10.0, False, False),
     ]
-    assert (found[0].infom, found[0].psnr, found[0].num_seeds) == (0.6, 31.0, 2)
+    assert (candidates[0].infom, candidates[0].psnr, candidates[0].num_seeds) == (0.6, 31.0, 2)
     assert [c.value for c in select(scores, 2.0) if c.selected] == [0.1]
     assert select([], 3.0) == []
 
 
-def test_status_shows_the_state(finished):
-    out, _, index = finished
+def test_status_shows_the_state(finished_study):
+    out, _, index = finished_study
     text = text_of(status_table(index, title="x"))
     assert "shapes3d" in text
     assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary_line(index, 2, tiny_plan()))
@@ -190,17 +190,17 @@ def test_status_shows_the_state(finished):
         StudyFolder.open(out / "runs")
 
 
-def test_a_damaged_index_is_ignored(finished):
-    out, _, index = finished
+def test_a_damaged_index_is_ignored(finished_study):
+    out, _, index = finished_study
     path = StudyFolder(out).index_path
-    kept = path.read_text()
+    content_before = path.read_text()
     for content in (json.dumps({"runs": {"a": {"oops": 1}}, "selected": {}}), "{", "[]"):
         path.write_text(content)
         with pytest.warns(UserWarning, match=r"index\.json cannot be read .*; using the run directories instead"):
             assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", text_of(status(StudyFolder(out))))
         with pytest.warns(UserWarning, match="using the run directories instead"):
             assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)
-    path.write_text(kept)
+    path.write_text(content_before)
 
 
 def test_damaged_or_differently_scored_runs_are_named_and_repeated(tmp_path):
@@ -235,8 +235,8 @@ def test_a_run_that_failed_at_once_does_not_block_a_better_plan(tmp_path):
     assert set(states(index).values()) == {"done"}
 
 
-def test_another_plan_for_a_folder_warns_about_runs_that_it_leaves_out(finished):
-    out, _, index = finished
+def test_another_plan_for_a_folder_warns_about_runs_that_it_leaves_out(finished_study):
+    out, _, index = finished_study
     with pytest.warns(UserWarning, match="holds finished runs that the plan does not name.*: shapes3d/qlae"):
         run_study(tiny_plan(models={"ae": {"grid": []}}), out, InlineEngine())
     assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)

@@ -29,8 +29,8 @@ def wait_for(condition, seconds=60.0):
 
 
 def children(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in found.stdout.split()]
+    listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in listing.stdout.split()]
 
 
 def test_a_killed_worker_is_replaced_and_its_run_resumed(tmp_path):

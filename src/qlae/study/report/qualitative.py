@@ -40,14 +40,14 @@ def draw_sheet(summary: Summary, data: str) -> NDArray[np.uint8] | None:
     Returns:
         Pixels of shape (h, w, 3); None if the study has neither model.
     """
-    shown = [_represent(group) for group in groups_to_compare(summary, data)]
-    if not shown:
+    runs = [_represent(group) for group in groups_to_compare(summary, data)]
+    if not runs:
         return None
-    num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in shown)))
-    pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / max(run.blocks.shape[2] for run in shown)))
-    rise = max(label_rise(run.meanings) for run in shown)
-    above = [figure_pixels(_draw_interventions(run, num_steps, pitch, rise)) for run in shown]
-    below = [figure_pixels(_draw_heatmap(run)) for run in shown]
+    num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in runs)))
+    pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / max(run.blocks.shape[2] for run in runs)))
+    rise = max(label_rise(run.meanings) for run in runs)
+    above = [figure_pixels(_draw_interventions(run, num_steps, pitch, rise)) for run in runs]
+    below = [figure_pixels(_draw_heatmap(run)) for run in runs]
     widths = [max(pair[0].shape[1], pair[1].shape[1]) + GAP for pair in zip(above, below, strict=True)]
     return np.concatenate([_row(above, widths), _row(below, widths)])
 
