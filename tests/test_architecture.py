@@ -73,8 +73,10 @@ def test_metrics_import_nothing_else_of_qlae():
 
 
 ORDER = [
-    *("_version", "_checks", "_locks", "_files", "_progress", "_device", "metrics", "config", "presets", "data"),
-    *("ops", "models", "objectives", "runs", "scoring", "training", "report", "study", "explorer", "cli"),
+    *("_version", "_moved", "_checks", "_parsing", "_imports", "_locks", "_files", "_directory_lock", "_progress"),
+    *("_device", "metrics", "registry", "schedules", "upgrade", "options", "config", "presets", "data", "ops"),
+    *("_process", "models", "objectives", "runs", "scoring", "training", "report", "pipeline", "study", "explorer"),
+    "cli",
 ]
 
 
@@ -87,6 +89,8 @@ def test_imports_go_one_way():
             parts = name.split(".")
             if parts[0] == "qlae" and len(parts) > 1 and parts[1] in ORDER:
                 assert ORDER.index(parts[1]) <= ORDER.index(home), (str(path), name)
+    homes = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES} - {"__init__"}
+    assert homes == set(ORDER)
 
 
 def test_one_file_knows_ray_and_loads_it_when_asked():

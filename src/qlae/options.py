@@ -24,6 +24,8 @@ class TrainingOptions:
     """Networks of the paper, or small ones that a CPU can train, with a budget to match."""
     form: Literal["paper", "official"] = "paper"
     """Follow the paper's text, or the authors' code where it differs."""
+    networks: str | None = None
+    """A pair of networks that a module of yours has registered (--import), instead of the paper's."""
     steps: int | None = None
     """Number of updates; 200,000 in the paper."""
     batch_size: int | None = None

@@ -60,10 +60,10 @@ def train(
     training, execution = split_options(options)
     spec = find_model(model)
     if isinstance(networks, str):
-        spec, networks = dataclasses.replace(spec, networks=networks), None
+        training, networks = dataclasses.replace(training, networks=networks), None
     own = own_roles(networks)
     run = Run(out)
-    trusted = not own and NETWORKS[spec.networks].module.startswith("qlae")
+    trusted = not own and NETWORKS[training.networks or spec.networks].module.startswith("qlae")
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )

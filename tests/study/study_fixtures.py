@@ -1,12 +1,10 @@
-"""Tiny plans, and an engine in this very process, so that studies take seconds."""
+"""Tiny plans, and an engine inside this process, so that studies take seconds."""
 
 import warnings
 
-import pytest
-
 from qlae.study import Plan
 from qlae.study.engine import Event
-from qlae.study.worker import carry_out
+from qlae.study.worker import run_job
 
 TINY = {
     "size": "small",
@@ -20,19 +18,29 @@ TINY = {
     "models": {"qlae": {"grid": [0.1, 0.3]}, "ae": {"grid": []}},
 }
 
+#: A module of a user that registers a preset.
+OWN_MODEL = """
+from dataclasses import replace
+
+from qlae.presets import MODELS
+
+MODELS["mine"] = replace(MODELS["qlae"], weight_decay=0.2, published=False)
+"""
+
 
 def tiny_plan(**changes) -> Plan:
     return Plan.from_content(TINY | changes, name="tiny")
 
 
 class InlineEngine:
-    """Carries out jobs one after another, here; notes their names, and may be stopped after some."""
+    """Run jobs one after another in this process, record their names, and optionally stop after some of them."""
 
     num_workers = 1
-    kind = "cpu"
+    device_type = "cpu"
+    imports = ()
 
-    def told(self):
-        return "the process itself"
+    def describe(self):
+        return "this process"
 
     def __init__(self, stop_after: int | None = None):
         self.stop_after, self.names = stop_after, []
@@ -45,9 +53,4 @@ class InlineEngine:
             self.names.append(job.name)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # tiny models may have too few active latents
-                yield Event(job, **carry_out(job, folder.run(job.name), device="cpu"))
-
-
-@pytest.fixture
-def engine():
-    return InlineEngine()
+                yield Event(job, **run_job(job, folder.run(job.name), device="cpu"))

@@ -1,4 +1,4 @@
-"""The verb `study`, and `evaluate --bootstrap`: whole jobs, and one clear line for bad input."""
+"""The verb `study`, and `evaluate --bootstrap`: whole commands, and one clear line for bad input."""
 
 import json
 
@@ -18,7 +18,7 @@ def run(*arguments: str) -> int:
     return stop.value.code
 
 
-def test_a_dry_run_tells_every_run_and_does_nothing(tmp_path, capsys):
+def test_a_dry_run_lists_all_runs_and_executes_nothing(tmp_path, capsys):
     assert (
         run("study", "paper-quick", "--out", str(tmp_path / "x"), "--dry-run", "--workers", "2", "--device", "cpu") == 0
     )
@@ -35,10 +35,10 @@ def test_a_dry_run_tells_every_run_and_does_nothing(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["papper"], "unknown plan 'papper': did you mean \"paper\""),
-        (["status"], "say which study: qlae study status FOLDER"),
+        (["status"], "name the study: qlae study status FOLDER"),
         (["status", "/nowhere"], "is not a study: it does not exist"),
-        (["paper", "somewhere"], "a folder goes with --out"),
-        (["paper-quick", "--workers", "0"], "workers must be at least 1"),
+        (["paper", "somewhere"], "give the folder with --out"),
+        (["paper-quick", "--workers", "0"], "--workers must be at least 1, got 0"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments, message, capsys):
@@ -66,7 +66,7 @@ def test_bootstrap_gives_intervals_and_a_curve(tmp_path, capsys):
     assert "bootstrap is -1; give a whole number of at least 0" in capsys.readouterr().err
 
 
-def test_a_curve_ends_in_the_whole_and_is_seeded(rng):
+def test_a_curve_ends_at_the_whole_sample_and_is_seeded(rng):
     sources = rng.integers(0, 4, (1600, 2))
     whole = {"infom": 1.0}
     curve = by_sample_size(sources, sources, whole, metrics=["infomec"], protocol="paper")
@@ -77,13 +77,13 @@ def test_a_curve_ends_in_the_whole_and_is_seeded(rng):
     assert by_sample_size(sources, sources, whole, metrics=["infomec"], protocol="paper") == curve
 
 
-def test_a_curve_takes_kinds_from_the_whole_and_leaves_out_what_has_no_score(rng):
+def test_a_curve_takes_source_kinds_from_the_whole_sample_and_omits_missing_scores(rng):
     sources = np.column_stack([rng.integers(0, 40, 2000) / 10, rng.uniform(size=2000)])  # levels as floats
     latents = sources + 0.1 * rng.normal(size=(2000, 2))
-    said = by_sample_size(
+    explicit = by_sample_size(
         sources, latents, {"infoe": 1.0}, metrics=["infomec"], protocol="paper", source_kinds=["discrete", "continuous"]
     )
-    assert by_sample_size(sources, latents, {"infoe": 1.0}, metrics=["infomec"], protocol="paper") == said
+    assert by_sample_size(sources, latents, {"infoe": 1.0}, metrics=["infomec"], protocol="paper") == explicit
     rare = np.zeros((2000, 1), np.int64)
     rare[:12] = 1
     curve = by_sample_size(rare, latents, {"infom": 1.0}, metrics=["infomec"], protocol="paper")

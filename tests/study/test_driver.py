@@ -1,7 +1,8 @@
-"""Studies from plan to index: stages, what is repeated and what is not, and failures."""
+"""Studies from plan to index: the stages, what is repeated and what is not, and failures."""
 
 import io
 import json
+import os
 import re
 import shutil
 import warnings
@@ -13,12 +14,12 @@ from study_fixtures import InlineEngine, tiny_plan
 
 import qlae
 from qlae.study import StudyFolder, is_study, run_study, worker
-from qlae.study.dry_run import told_plan
+from qlae.study.dry_run import describe_study
 from qlae.study.selection import select
-from qlae.study.view import status, status_table, summary
+from qlae.study.view import status, status_table, summary_line
 
 
-def told(renderable) -> str:
+def text_of(renderable) -> str:
     console = Console(width=140, record=True, file=io.StringIO())
     console.print(renderable)
     return console.export_text()
@@ -29,14 +30,14 @@ def states(index) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished_study(tmp_path_factory):
     out = tmp_path_factory.mktemp("study") / "tiny"
     engine = InlineEngine()
     return out, engine, run_study(tiny_plan(), out, engine)
 
 
-def test_stages_go_tune_select_rerun(finished):
-    out, engine, index = finished
+def test_stages_go_tune_select_rerun(finished_study):
+    out, engine, index = finished_study
     assert engine.names[:2] == ["shapes3d/qlae/weight-decay-0.1-s0", "shapes3d/qlae/weight-decay-0.3-s0"]
     (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
     assert engine.names[2:] == [
@@ -47,39 +48,39 @@ def test_stages_go_tune_select_rerun(finished):
     assert not is_study(out / "runs")
 
 
-def test_a_finished_study_runs_nothing_again(finished):
-    out, _, index = finished
-    assert told_plan(tiny_plan(), out, InlineEngine()).endswith("6 runs, 6 of them known to be finished")
+def test_a_finished_study_repeats_nothing(finished_study):
+    out, _, index = finished_study
+    assert describe_study(tiny_plan(), out, InlineEngine()).endswith("6 runs, 6 known to be finished")
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
 
 
-def test_without_its_index_a_study_knows_what_is_finished(finished):
-    out, _, index = finished
+def test_without_its_index_a_study_recognises_finished_runs(finished_study):
+    out, _, index = finished_study
     StudyFolder(out).index_path.unlink()
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
 
 
-def test_a_plan_may_grow(finished):
-    out, _, _ = finished
+def test_a_plan_may_grow(finished_study):
+    out, _, _ = finished_study
     engine = InlineEngine()
     run_study(tiny_plan(rerun_seeds=3), out, engine)
     assert [name.split("-s")[-1].split("/s")[-1] for name in engine.names] == ["3", "3"]
 
 
-def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
+def test_a_metric_added_to_a_plan_is_computed_from_samples(tmp_path):
     out = tmp_path / "study"
     alone = {"tune": False, "rerun_seeds": 1, "models": ["qlae"]}
     run_study(tiny_plan(**alone), out, InlineEngine())
     (results_path,) = out.glob("runs/*/*/*/results.json")
     before = json.loads(results_path.read_text())
     (results_path.parent / "checkpoint.safetensors").unlink()
-    told_before = told_plan(tiny_plan(**alone, metrics=["dci"]), out, InlineEngine())
-    assert "shapes3d/qlae/s1  20 updates  trained, to be scored\n" in told_before
-    assert "1 runs, 0 of them known to be finished\nRoughly 0 s for the others" in told_before
+    description = describe_study(tiny_plan(**alone, metrics=["dci"]), out, InlineEngine())
+    assert "shapes3d/qlae/s1  20 updates  trained, not scored yet\n" in description
+    assert "1 run, 0 known to be finished\nThe others take roughly 0 s with this process" in description
     engine = InlineEngine()
     index = run_study(tiny_plan(**alone, metrics=["dci"]), out, engine)
     assert set(states(index).values()) == {"done"}
@@ -92,11 +93,11 @@ def test_a_metric_added_to_a_plan_needs_samples_only(tmp_path):
     assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c")}
 
 
-def test_another_plan_in_the_same_folder_is_an_error(finished):
-    out, _, _ = finished
-    with pytest.raises(ValueError, match=r"holds another run: steps is 20, the plan says 10.*Choose another --out"):
+def test_another_plan_in_the_same_folder_is_an_error(finished_study):
+    out, _, _ = finished_study
+    with pytest.raises(ValueError, match=r"holds another run: steps is 20, the plan says 10.*Choose another out=…"):
         run_study(tiny_plan(steps=10), out, InlineEngine())
-    with pytest.raises(ValueError, match=r"holds another run: batch_size is 8, the plan says 4.*Choose another --out"):
+    with pytest.raises(ValueError, match=r"holds another run: batch_size is 8, the plan says 4.*Choose another out=…"):
         run_study(tiny_plan(batch_size=4), out, InlineEngine())
     other = {"shapes3d": {"resolution": 16, "sources": ["wall hue", "shape"]}}
     with pytest.raises(ValueError, match=r"holds another run: sources is .*floor hue"):
@@ -104,7 +105,7 @@ def test_another_plan_in_the_same_folder_is_an_error(finished):
     assert StudyFolder(out).plan.data[0].options["sources"] == ["floor hue", "shape"]  # the plan is as it was
 
 
-def test_a_stopped_study_goes_on_and_repeats_nothing(tmp_path):
+def test_a_stopped_study_is_resumed_and_repeats_nothing(tmp_path):
     engine = InlineEngine(stop_after=3)
     with pytest.raises(KeyboardInterrupt):
         run_study(tiny_plan(), tmp_path / "x", engine)
@@ -117,7 +118,7 @@ def test_a_stopped_study_goes_on_and_repeats_nothing(tmp_path):
     assert not set(rest.names) & set(engine.names)
 
 
-def test_failures_are_told_and_stop_nothing(tmp_path):
+def test_failures_are_recorded_and_stop_no_other_run(tmp_path):
     models = {"qlae": {"grid": []}, "ae": {"grid": [], "learning_rate": 1e30}}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -129,7 +130,7 @@ def test_failures_are_told_and_stop_nothing(tmp_path):
     again = InlineEngine()
     run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", again)
     assert again.names == []
-    assert "failed shapes3d/ae/s1: TrainingDiverged" in told(status(StudyFolder(tmp_path / "x")))
+    assert "failed shapes3d/ae/s1: TrainingDiverged" in text_of(status(StudyFolder(tmp_path / "x")))
     retried = InlineEngine()
     run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", retried, retry_failed=True)
     assert retried.names == ["shapes3d/ae/s1"]
@@ -137,72 +138,72 @@ def test_failures_are_told_and_stop_nothing(tmp_path):
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
-    with pytest.raises(ValueError, match="is not empty and not a study; choose another --out"):
+    with pytest.raises(ValueError, match="is not empty and is not a study; choose another out=…"):
         run_study(tiny_plan(), tmp_path, InlineEngine())
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_two_at_once_are_refused(finished):
-    out, _, _ = finished
+def test_a_second_driver_is_refused(finished_study):
+    out, _, _ = finished_study
     folder = StudyFolder(out)
     assert not folder.is_driven()
     with folder.locked():
         assert folder.is_driven()
-        with pytest.raises(ValueError, match="is being run by another process"):
+        with pytest.raises(ValueError, match=rf"is being run by another process \(process {os.getpid()}\); wait"):
             run_study(tiny_plan(), out, InlineEngine())
 
 
-def test_select_asks_for_a_psnr_near_the_best():
+def test_select_requires_a_psnr_near_the_best():
     scores = [(0.1, {"infom": 0.5, "psnr": 30.0}), (0.1, {"infom": 0.7, "psnr": 32.0})]
     scores += [(1.0, {"infom": 0.9, "psnr": 28.1}), (10.0, {"infom": 1.0, "psnr": 20.0})]
-    found = select(scores, 3.0)
-    assert [(c.value, c.near, c.selected) for c in found] == [
+    candidates = select(scores, 3.0)
+    assert [(c.value, c.near, c.selected) for c in candidates] == [
         (0.1, True, False),
         (1.0, True, True),
         (10.0, False, False),
     ]
-    assert (found[0].infom, found[0].psnr, found[0].num_seeds) == (0.6, 31.0, 2)
+    assert (candidates[0].infom, candidates[0].psnr, candidates[0].num_seeds) == (0.6, 31.0, 2)
     assert [c.value for c in select(scores, 2.0) if c.selected] == [0.1]
     assert select([], 3.0) == []
 
 
-def test_status_tells_the_state(finished):
-    out, _, index = finished
-    text = told(status_table(index, title="x"))
+def test_status_shows_the_state(finished_study):
+    out, _, index = finished_study
+    text = text_of(status_table(index, title="x"))
     assert "shapes3d" in text
-    assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary(index, 2, tiny_plan()))
+    assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary_line(index, 2, tiny_plan()))
     folder = StudyFolder(out)
     changed = folder.index
     changed.runs["shapes3d/ae/s1"].state = "running"  # as a killed driver leaves it
     folder.write_index(changed)
     results = folder.run("shapes3d/ae/s1").results_path
     results.rename(results.with_name("aside"))
-    text = told(status(folder))
+    text = text_of(status(folder))
     assert "0 running, 0 failed, 1 waiting" in text
     assert "of work left" in text
-    assert "Nobody is running it now. To go on: qlae study" in text
+    assert "The study is not running. To resume it: qlae study" in text
     results.with_name("aside").rename(results)
     folder.index_path.unlink()
-    assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", told(status(folder)))
+    assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", text_of(status(folder)))
     folder.write_index(index)
     with pytest.raises(ValueError, match=r"is not a study: it has no study\.json"):
         StudyFolder.open(out / "runs")
 
 
-def test_a_damaged_index_is_done_without(finished):
-    out, _, index = finished
+def test_a_damaged_index_is_ignored(finished_study):
+    out, _, index = finished_study
     path = StudyFolder(out).index_path
-    kept = path.read_text()
+    content_before = path.read_text()
     for content in (json.dumps({"runs": {"a": {"oops": 1}}, "selected": {}}), "{", "[]"):
         path.write_text(content)
-        with pytest.warns(UserWarning, match=r"index\.json cannot be read .*; going by the run directories"):
-            assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", told(status(StudyFolder(out))))
-        with pytest.warns(UserWarning, match="going by the run directories"):
+        with pytest.warns(UserWarning, match=r"index\.json cannot be read .*; using the run directories instead"):
+            assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", text_of(status(StudyFolder(out))))
+        with pytest.warns(UserWarning, match="using the run directories instead"):
             assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)
-    path.write_text(kept)
+    path.write_text(content_before)
 
 
-def test_what_was_scored_otherwise_or_damaged_is_named_and_done_again(tmp_path):
+def test_damaged_or_differently_scored_runs_are_named_and_repeated(tmp_path):
     plan = tiny_plan(tune=False, models=["qlae", "ae"])
     folder = StudyFolder(tmp_path / "x")
     run_study(plan, folder.path, InlineEngine())
@@ -212,9 +213,9 @@ def test_what_was_scored_otherwise_or_damaged_is_named_and_done_again(tmp_path):
     folder.run(damaged).results_path.write_text("{")
     qlae.evaluate(folder.run(otherwise), num_samples=30, show=False)
     shutil.rmtree(folder.run(gone).path)
-    text = told(status(folder))
-    assert f"to be done again {damaged}: its results cannot be read" in text
-    assert f"to be done again {otherwise}: scored on 30 samples, the plan says 40" in text
+    text = text_of(status(folder))
+    assert f"will run again {damaged}: its results cannot be read" in text
+    assert f"will run again {otherwise}: scored on 30 samples, the plan says 40" in text
     assert "1 done, 0 running, 0 failed, 3 waiting" in text
     engine = InlineEngine()
     run_study(plan, folder.path, engine)
@@ -223,18 +224,19 @@ def test_what_was_scored_otherwise_or_damaged_is_named_and_done_again(tmp_path):
         assert folder.run(name).results["averaged"] == results["averaged"]
 
 
-def test_a_run_that_failed_at_once_does_not_hold_up_a_better_plan(tmp_path):
+def test_a_run_that_failed_at_once_does_not_block_a_better_plan(tmp_path):
     bad = tiny_plan(tune=False, rerun_seeds=1, models={"ae": {"learning_rate": 1e30}})
     index = run_study(bad, tmp_path / "x", InlineEngine())
     assert set(states(index).values()) == {"failed"}
     good = tiny_plan(tune=False, rerun_seeds=1, models={"ae": {"learning_rate": 1e-3}})
-    assert set(states(run_study(good, tmp_path / "x", InlineEngine())).values()) == {"failed"}  # until it is asked for
+    index = run_study(good, tmp_path / "x", InlineEngine())
+    assert set(states(index).values()) == {"failed"}  # failed runs are repeated only on request
     index = run_study(good, tmp_path / "x", InlineEngine(), retry_failed=True)
     assert set(states(index).values()) == {"done"}
 
 
-def test_another_plan_for_a_folder_tells_what_it_leaves_out(finished):
-    out, _, index = finished
+def test_another_plan_for_a_folder_warns_about_runs_that_it_leaves_out(finished_study):
+    out, _, index = finished_study
     with pytest.warns(UserWarning, match="holds finished runs that the plan does not name.*: shapes3d/qlae"):
         run_study(tiny_plan(models={"ae": {"grid": []}}), out, InlineEngine())
     assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)
@@ -263,10 +265,10 @@ def test_another_plan_for_a_folder_tells_what_it_leaves_out(finished):
         ({"models": {"qlae": {"num_values": [3, 4]}}}, r"models\.qlae: num_values has 2 entries for 4 latents"),
     ],
 )
-def test_what_could_only_fail_is_an_error_before_anything_runs(tmp_path, changes, message):
+def test_plans_that_cannot_succeed_are_rejected_before_anything_runs(tmp_path, changes, message):
     plan = tiny_plan(**changes)
     for attempt in (
-        lambda: told_plan(plan, tmp_path / "x", InlineEngine()),
+        lambda: describe_study(plan, tmp_path / "x", InlineEngine()),
         lambda: run_study(plan, tmp_path / "x", InlineEngine()),
     ):
         with pytest.raises(ValueError, match=message):
@@ -278,7 +280,7 @@ ONE_RUN = {"rerun_seeds": 1, "models": {"ae": {"grid": []}}}
 
 
 @pytest.mark.parametrize("change", [{"correlated": [["floor hue", "shape", 0.2]]}, {"seed": 5}, {"num_images": 31}])
-def test_other_data_under_the_same_label_are_another_study(tmp_path, change):
+def test_other_data_under_the_same_label_contradict_the_study(tmp_path, change):
     drawn = {"resolution": 16, "num_images": 30, "correlated": [["floor hue", "shape", 0.7]]}
     drawn["sources"] = ["floor hue", "shape"]
     run_study(tiny_plan(**ONE_RUN, data={"shapes3d": drawn}), tmp_path / "x", InlineEngine())
@@ -286,7 +288,7 @@ def test_other_data_under_the_same_label_are_another_study(tmp_path, change):
         run_study(tiny_plan(**ONE_RUN, data={"shapes3d": drawn | change}), tmp_path / "x", InlineEngine())
 
 
-def test_a_seed_that_nothing_is_drawn_from_is_no_other_data(tmp_path):
+def test_a_seed_that_is_not_used_does_not_change_the_data(tmp_path):
     grid = {"resolution": 16, "sources": ["floor hue", "shape"]}
     run_study(tiny_plan(**ONE_RUN, data={"shapes3d": grid}), tmp_path / "x", InlineEngine())
     engine = InlineEngine()
@@ -308,7 +310,7 @@ def own_images(tmp_path):
     return folder
 
 
-def test_a_folder_may_be_named_by_its_path_and_found_from_elsewhere(tmp_path, own_images, monkeypatch):
+def test_images_may_be_named_by_their_path_and_the_study_resumed_from_elsewhere(tmp_path, own_images, monkeypatch):
     monkeypatch.chdir(tmp_path)
     entry = {"name": str(own_images), "source_file": "sources.csv", "resolution": 16}
     index = run_study(tiny_plan(**ONE_RUN, data={"own": entry}), tmp_path / "x", InlineEngine())
@@ -326,7 +328,7 @@ def test_images_that_change_under_a_study_are_not_mixed(tmp_path, own_images):
     table = (tmp_path / "sources.csv").read_text().splitlines()
     (own_images / "23.png").unlink()
     (tmp_path / "sources.csv").write_text("\n".join(table[:-1]))
-    worker._kept.clear()  # as in a new process
+    worker._data_cache.clear()  # as in a new process
     index = run_study(tiny_plan(**one, rerun_seeds=2), tmp_path / "x", InlineEngine())
     assert states(index) == {"own/ae/s1": "done", "own/ae/s2": "failed"}
     assert "is on 23 images" in index.runs["own/ae/s2"].error
@@ -336,13 +338,13 @@ def test_images_that_change_under_a_study_are_not_mixed(tmp_path, own_images):
     config["seed"], config["data"]["num_images"] = 2, 23
     run.config_path.write_text(json.dumps(config))
     run.results_path.write_text(json.dumps(run.results | {"num_samples": 23}))
-    with pytest.raises(ValueError, match=r"s2 is on 23 images, .*s1 on 24; move away"):
+    with pytest.raises(ValueError, match=r"s2 is on 23 images, .*s1 on 24; move the wrong one"):
         run_study(tiny_plan(**one, rerun_seeds=2), tmp_path / "x", InlineEngine())
     with pytest.warns(UserWarning, match="s2 is left out: it is on 23 images"):
         status(StudyFolder(tmp_path / "x"))
 
 
-def test_a_damaged_sample_is_made_again_and_a_damaged_config_stops_no_other_run(tmp_path):
+def test_a_damaged_sample_is_repeated_and_a_damaged_config_stops_no_other_run(tmp_path):
     plan, out = {"rerun_seeds": 2, "models": {"ae": {"grid": []}}}, tmp_path / "x"
     run_study(tiny_plan(**plan), out, InlineEngine())
     first, second = (StudyFolder(out).run(f"shapes3d/ae/s{seed}") for seed in (1, 2))

@@ -1,4 +1,4 @@
-"""The local engine: real worker processes, killed, lost and left behind."""
+"""The local engine with real worker processes that are killed or lose their driver."""
 
 import json
 import os
@@ -24,16 +24,16 @@ def one_run(**changes):
 def wait_for(condition, seconds=60.0):
     until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, "waited in vain"
+        assert time.monotonic() < until, "the condition did not become true in time"
         time.sleep(0.05)
 
 
 def children(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(line) for line in found.stdout.split()]
+    listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(line) for line in listing.stdout.split()]
 
 
-def test_a_killed_worker_is_replaced_and_its_run_goes_on(tmp_path):
+def test_a_killed_worker_is_replaced_and_its_run_resumed(tmp_path):
     killed = []
 
     def kill_once(index):
@@ -55,7 +55,7 @@ def command_of(pid: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_driver_leaves_no_worker_and_the_same_command_goes_on(tmp_path, how):
+def test_a_killed_driver_leaves_no_worker_and_the_same_command_resumes(tmp_path, how):
     models = {"qlae": {"grid": []}, "ae": {"grid": []}}
     (tmp_path / "plan.json").write_text(json.dumps(TINY | {"steps": STEPS, "rerun_seeds": 1, "models": models}))
     out = tmp_path / "x"
@@ -69,7 +69,7 @@ def test_a_killed_driver_leaves_no_worker_and_the_same_command_goes_on(tmp_path,
     driver.send_signal(how)
     assert driver.wait(timeout=60) != 0
     wait_for(lambda: not any("qlae.study.worker" in command_of(pid) for pid in workers))
-    for model in models:  # asked to end or orphaned, they saved first
+    for model in models:  # workers save their runs on SIGTERM and when their parent is gone
         assert (folder.run(f"shapes3d/{model}/s1").path / "checkpoint.json").is_file()
     assert subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0
     assert {entry.state for entry in folder.index.runs.values()} == {"done"}
@@ -77,8 +77,8 @@ def test_a_killed_driver_leaves_no_worker_and_the_same_command_goes_on(tmp_path,
     assert "2 done, 0 running, 0 failed, 0 waiting" in subprocess.run(status, capture_output=True, text=True).stdout
 
 
-def test_bad_numbers_are_told():
-    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+def test_bad_numbers_are_rejected():
+    with pytest.raises(ValueError, match="num_workers must be at least 1, got 0"):
         LocalEngine(0)
     with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
         LocalEngine(1, threads=0)

@@ -1,4 +1,4 @@
-"""Plans: read safely, with errors that name the entry, and unfolded into runs in the order of the paper's stages."""
+"""Plans: reading them, errors that name the entry, and the order of the runs in the paper's stages."""
 
 import json
 
@@ -29,7 +29,7 @@ def test_named_plans_can_be_read(name):
     assert tune_jobs(plan)
 
 
-def test_every_run_has_a_name_of_its_own_and_seeds_of_stages_differ():
+def test_run_names_are_unique_and_the_stages_use_different_seeds():
     plan = read_plan("paper-quick")
     selected = {(data.label, model.label): (model.grid or (None,))[0] for data in plan.data for model in plan.models}
     jobs = tune_jobs(plan) + rerun_jobs(plan, selected)
@@ -41,20 +41,20 @@ def test_every_run_has_a_name_of_its_own_and_seeds_of_stages_differ():
 def test_jobs_carry_the_tuned_value_where_it_belongs():
     plan = Plan.from_content({"data": ["shapes3d"], "models": ["qlae", "beta-vae", "vq-vae"]})
     by_model = {job.model: job for job in tune_jobs(plan)}
-    assert set(by_model) == {"qlae", "beta-vae"}  # nothing of vq-vae is tuned
+    assert set(by_model) == {"qlae", "beta-vae"}  # vq-vae has no grid
     assert by_model["qlae"].options["weight_decay"] == by_model["qlae"].value == 1.0
     assert by_model["beta-vae"].options["weights"] == {"kl": 10.0}
     assert by_model["beta-vae"].name == "shapes3d/beta-vae/kl-10-s1"
     assert Job.from_dict(json.loads(json.dumps(by_model["qlae"].to_dict()))) == by_model["qlae"]
 
 
-def test_small_networks_take_the_grid_times_their_factor():
+def test_small_networks_scale_the_grid_of_weight_decays():
     plan = Plan.from_content({"data": ["shapes3d"], "models": ["qlae", "beta-vae"], "size": "small"})
     assert plan.models[0].grid == (0.003, 0.03, 0.3, 3.0)
     assert plan.models[1].grid == MODELS["beta-vae"].grid
 
 
-def test_without_tuning_the_presets_decide():
+def test_without_tuning_the_values_of_the_presets_are_used():
     plan = tiny_plan(tune=False, models=["qlae", "ae"])
     assert not tune_jobs(plan)
     jobs = rerun_jobs(plan, {("shapes3d", "qlae"): None, ("shapes3d", "ae"): None})
@@ -76,23 +76,23 @@ def test_labels_let_one_model_or_data_set_appear_twice():
         ({"modles": []}, "unknown entry of the plan 'modles': did you mean \"models\""),
         ({"models": {}}, 'models is missing: name at least one, such as models = \\["qlae"\\]'),
         ({"models": ["qlea"]}, "unknown model 'qlea': did you mean \"qlae\""),
-        ({"models": {"qlae": {"grid": [-1]}}}, "models.qlae: grid must be numbers that are not negative"),
+        ({"models": {"qlae": {"grid": [-1]}}}, "models.qlae: grid must list finite numbers of at least 0"),
         ({"models": {"qlae": {"stpes": 3}}}, "unknown entry of models.qlae 'stpes': did you mean \"steps\""),
-        ({"data": {"../x": {}}}, "names folders, so it may hold letters, digits"),
+        ({"data": {"../x": {}}}, "labels name folders, so they may contain letters, digits"),
         ({"data": {"shapes3d": {"resolution": "64"}}}, "data.shapes3d: resolution must be a whole number, got '64'"),
         ({"steps": True}, "the plan: steps must be a whole number, got True"),
         ({"tune_seeds": 0}, "tune_seeds must be at least 1, got 0"),
         ({"near_db": -1}, "near_db must not be negative"),
         ({"metrics": ["dcj"]}, "unknown metric 'dcj'"),
-        ({"rerun_seeds": 0}, "rerun_seeds is 0 and nothing of ae is tuned"),
+        ({"rerun_seeds": 0}, "rerun_seeds is 0 and ae has no grid"),
         ({"size": "tiny"}, "unknown size 'tiny'"),
         ({"metrics": [["dci"]]}, r"metrics must be names, got \['dci'\]"),
-        ({"models": {"qlae": {"grid": [float("inf")]}}}, "grid must be numbers"),
+        ({"models": {"qlae": {"grid": [float("inf")]}}}, "grid must list finite numbers"),
         ({"models": {"qlae": {"grid": [0.12345671, 0.12345672]}}}, "must differ in their first six digits"),
         ({"models": ["qlae", "ae", "qlae"]}, "models names qlae more than once"),
-        ({"data": {"aggregated": {"name": "shapes3d"}}}, "the report has a file or a column of that name"),
-        ({"data": {"shapes3d": {"correlated": [["shape", "scale"]]}}}, "correlated lists entries such as"),
-        ({"name": "../../x"}, "may hold no slashes"),
+        ({"data": {"aggregated": {"name": "shapes3d"}}}, "the report has a file or column of this name"),
+        ({"data": {"shapes3d": {"correlated": [["shape", "scale"]]}}}, "correlated must list entries such as"),
+        ({"name": "../../x"}, "without slashes"),
     ],
 )
 def test_errors_name_the_entry(change, message):
@@ -108,7 +108,7 @@ def test_files_in_toml_and_json(tmp_path):
     (tmp_path / "bad.toml").write_text("data = [")
     with pytest.raises(ValueError, match=r"bad\.toml: "):
         read_plan(tmp_path / "bad.toml")
-    with pytest.raises(ValueError, match="is not a file; give a plan in TOML or JSON, or one of ablations, paper"):
+    with pytest.raises(ValueError, match="is not a file; name a TOML or JSON file, or one of ablations, paper"):
         read_plan(tmp_path / "none.toml")
     with pytest.raises(ValueError, match="unknown plan 'papper': did you mean \"paper\""):
         read_plan("papper")

@@ -1,10 +1,11 @@
-"""A study on Ray: two nodes of a local cluster really start, one of them is killed mid-study, and nothing is lost."""
+"""A study on a local Ray cluster with two nodes, one of which is killed; no run is lost."""
 
 import json
 
 import pytest
-from study_fixtures import tiny_plan
+from study_fixtures import OWN_MODEL, tiny_plan
 
+from qlae._imports import import_modules
 from qlae.study import run_study
 from qlae.study.ray_engine import RayEngine
 
@@ -20,12 +21,12 @@ def cluster(monkeypatch):
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-    made.nodes = [made.add_node(num_cpus=1), made.add_node(num_cpus=1)]
-    made.wait_for_nodes()
-    yield made
+    ray_cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    ray_cluster.nodes = [ray_cluster.add_node(num_cpus=1), ray_cluster.add_node(num_cpus=1)]
+    ray_cluster.wait_for_nodes()
+    yield ray_cluster
     ray.shutdown()
-    made.shutdown()
+    ray_cluster.shutdown()
 
 
 @pytest.mark.parametrize("in_place", [True, False], ids=["shared folder", "sent back"])
@@ -41,7 +42,7 @@ def test_a_node_killed_mid_study_loses_nothing(cluster, tmp_path, in_place):
 
     engine = RayEngine(cluster.address, device="cpu", in_place=in_place)
     index = run_study(plan, tmp_path / "study", engine, show=kill_a_node)
-    assert killed[0] >= 3  # when more runs were left than the two nodes had begun
+    assert killed[0] >= 3  # more runs were left than the two nodes had started
     assert {name: (entry.state, entry.error) for name, entry in index.runs.items()} == dict.fromkeys(
         index.runs, ("done", None)
     )
@@ -52,3 +53,15 @@ def test_a_node_killed_mid_study_loses_nothing(cluster, tmp_path, in_place):
     # The same command once more finds everything finished.
     again = run_study(plan, tmp_path / "study", RayEngine(cluster.address, device="cpu"))
     assert all(entry.state == "done" for entry in again.runs.values())
+
+
+def test_tasks_import_the_modules_of_the_driver(cluster, tmp_path, monkeypatch, own_presets):
+    (tmp_path / "ray_models.py").write_text(OWN_MODEL)
+    monkeypatch.chdir(tmp_path)
+    import_modules(["ray_models"])
+    plan = tiny_plan(rerun_seeds=1, models={"mine": {"grid": []}})
+    engine = RayEngine(cluster.address, device="cpu", imports=["ray_models"])
+    index = run_study(plan, tmp_path / "study", engine)
+    assert {name: (entry.state, entry.error) for name, entry in index.runs.items()} == {
+        "shapes3d/mine/s1": ("done", None)
+    }

@@ -1,4 +1,4 @@
-"""The report of a study, from run directories made by hand: every number can be told beforehand."""
+"""The report of a study, from run directories written by hand, so that all numbers are known in advance."""
 
 import csv
 import dataclasses
@@ -19,16 +19,17 @@ from qlae._files import write_json, write_npz
 from qlae.data import data_config, load_data
 from qlae.metrics import infomec
 from qlae.presets import resolve
-from qlae.report import report_study
-from qlae.report.aggregate import AGGREGATED, Cell, bold, summarise
-from qlae.report.correlations import between_metrics, between_published_metrics, spearman, with_published
-from qlae.report.published import published
-from qlae.report.qualitative import qualitative
-from qlae.report.tables import study_tables, to_csv, to_html, to_latex, to_markdown
-from qlae.report.vignettes import by_bins, by_depth, by_neighbours
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.folder import Entry, Index
-from qlae.study.plan import TAKEN
+from qlae.study.plan import RESERVED_LABELS
+from qlae.study.report import report_study
+from qlae.study.report.aggregate import AGGREGATED, Cell, mark_bold, summarise
+from qlae.study.report.correlations import between_metrics, between_published_metrics, spearman, with_published
+from qlae.study.report.formats import to_csv, to_html, to_latex, to_markdown
+from qlae.study.report.published import published_results
+from qlae.study.report.qualitative import draw_sheet
+from qlae.study.report.tables import study_tables
+from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
 
 SEEDS = (2, 3, 4)  # of the plan's 2 to 5
 STEPS = 30_000
@@ -74,10 +75,10 @@ def write_run(folder, name, data, model, seed, infom):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    study = StudyFolder(tmp_path_factory.mktemp("study") / "made")
+    study = StudyFolder(tmp_path_factory.mktemp("study") / "study")
     content = {"tune": False, "rerun_seeds": 4, "data": ["shapes3d", "isaac3d"], "models": ["ae", "beta-vae", "qlae"]}
     content["steps"] = STEPS
-    study.write_plan(Plan.from_content(content, name="made"))
+    study.write_plan(Plan.from_content(content, name="study"))
     runs = {}
     for (data, model), values in INFOM.items():
         for seed, infom in zip(SEEDS, values, strict=True):
@@ -108,13 +109,13 @@ def test_informative_is_a_share_of_the_active_latents(folder):
 
 def test_bold_where_intervals_overlap_the_one_with_the_highest_end():
     best, close, far = Cell((0.90, 0.95, 1.0)), Cell((0.80, 0.84, 0.88)), Cell((0.5, 0.5, 0.5))
-    assert bold([far, best, close]) == [False, True, True]
-    assert bold([None, None]) == [False, False]
+    assert mark_bold([far, best, close]) == [False, True, True]
+    assert mark_bold([None, None]) == [False, False]
 
 
 def test_the_rule_for_bold_is_the_papers():
     """On the published means and intervals it gives the published bold, but for what rounding hides."""
-    table = published()
+    table = published_results()
     same = []
     models = sorted({model for _, model, _ in table})
     for data in ("shapes3d", "mpi3d", "falcor3d", "isaac3d"):
@@ -145,7 +146,7 @@ def test_tables_hold_published_numbers_and_differences(folder):
     assert float(row["difference"]) == pytest.approx(-0.03)
 
 
-def test_html_rules_groups_of_columns_apart(folder):
+def test_html_separates_groups_of_columns(folder):
     tables = {table.name: to_html(table) for table in study_tables(summarise(folder))}
     main, one = tables["main-infomec"], tables["shapes3d"]
     assert '<table class="results compact" style="--columns: 15">' in main
@@ -156,33 +157,33 @@ def test_html_rules_groups_of_columns_apart(folder):
     assert "<td><b>0.95 <span>± 0.12</span></b><small><span>(0.95,</span> <span>+0.00)</span></small></td>" in one
 
 
-def test_interventions_of_both_models_stand_level(folder, rng, tmp_path):
-    before = qualitative(summarise(folder), "shapes3d")
+def test_interventions_of_both_models_have_the_same_height(folder, rng, tmp_path):
+    before = draw_sheet(summarise(folder), "shapes3d")
     copy = StudyFolder(shutil.copytree(folder.path, tmp_path / "copy"))
     for seed in SEEDS:
         blocks = rng.integers(0, 255, (3, 10, 6, 8, 8, 3), dtype=np.uint8)
         write_npz(copy.run(f"shapes3d/beta-vae/s{seed}").pictures_path, interventions=blocks)
-    assert qualitative(summarise(copy), "shapes3d").shape == before.shape  # 4 of its 10 steps beside the 4 of qlae
+    assert draw_sheet(summarise(copy), "shapes3d").shape == before.shape  # 4 of its 10 steps beside the 4 of qlae
 
 
 def test_rank_correlations(folder):
-    assert [round(found.rho, 2) for found in between_published_metrics()] == [0.79, 0.75, 0.59]
-    by_name = {found.what: found for found in between_metrics(summarise(folder))}
+    assert [round(correlation.rho, 2) for correlation in between_published_metrics()] == [0.79, 0.75, 0.59]
+    by_name = {correlation.what: correlation for correlation in between_metrics(summarise(folder))}
     assert by_name["InfoM and D"].rho == pytest.approx(1.0)
     assert by_name["InfoM and D"].num_points == 6
     assert by_name["InfoE and I"].rho is None  # I is constant here
-    ours = {(found.what, found.where): found for found in with_published(summarise(folder))}
+    ours = {(c.what, c.where): c for c in with_published(summarise(folder))}
     assert ours["InfoM, ours and published", "shapes3d"].rho == pytest.approx(1.0)
     assert ours["InfoM, ours and published", "shapes3d"].p == pytest.approx(2 / 6)  # of the orders of three
     assert ours["InfoM, ours and published", "all data sets"].num_points == 6
     assert spearman("x", "y", [(1.0, 2.0)]).rho is None
 
 
-def test_vignettes_move_as_they_must(rng):
+def test_vignettes_change_with_their_settings(rng):
     sources = rng.integers(0, 5, (600, 3))
     latents = sources[:, [1, 2, 0, 0]] + 0.1 * rng.normal(size=(600, 4))
     bins = by_bins(sources, latents, (2, 5, 200))
-    assert bins["infom"][2] < bins["infom"][1]  # many bins make every latent tell of every source
+    assert bins["infom"][2] < bins["infom"][1]  # with many bins, each latent seems informative about each source
     k = by_neighbours(sources, latents, (3,))
     assert k["infom"] == [pytest.approx(infomec(sources, latents).infom)]
     assert (
@@ -193,12 +194,12 @@ def test_vignettes_move_as_they_must(rng):
     assert depth["d"][1] > 0.5
 
 
-def test_the_page_is_whole_and_needs_no_network(folder):
+def test_the_page_is_complete_and_needs_no_network(folder):
     path = report_study(folder, show=False)
     text = path.read_text()
     assert not re.search(r"(?:src|href)=\"?(?:https?:)?//|<script|<link", text)
-    assert text.count("data:image/png;base64,") == 3 + 2  # vignettes, one sheet a data set
-    assert "Rendered data and the real sets are not the same" in text
+    assert text.count("data:image/png;base64,") == 3 + 2  # vignettes, one sheet per data set
+    assert "Rendered data are not the published data sets" in text
     assert "ValueError: &lt;no&gt; luck" in text
     assert "averaged weights: a &lt;warning&gt;" in text
     assert "over 3 seeds." in text
@@ -208,17 +209,17 @@ def test_the_page_is_whole_and_needs_no_network(folder):
     for table in ("main-infomec", "main-dci", "shapes3d", "isaac3d"):
         assert {f"{table}.md", f"{table}.tex", f"{table}.csv"} <= names
     for name in ("main-dci.md", "main-dci.tex"):  # each stands alone
-        assert "Rendered data and the real sets are not the same" in (path.parent / name).read_text()
+        assert "Rendered data are not the published data sets" in (path.parent / name).read_text()
     assert len(json.loads((path.parent / "correlations.json").read_text())) == 6 + 7 * 3
 
 
-def copied(folder, tmp_path):
+def copy_of(folder, tmp_path):
     shutil.copytree(folder.path, tmp_path / "copy")
     return StudyFolder(tmp_path / "copy")
 
 
 def test_without_its_index_a_study_has_the_same_report(folder, tmp_path):
-    study = copied(folder, tmp_path)
+    study = copy_of(folder, tmp_path)
     with_error = report_study(study, show=False).read_text()
     index = study.index
     del index.runs["shapes3d/ae/s5"]  # the failed run: why it failed is all that the index alone knows
@@ -243,7 +244,7 @@ def test_the_committed_tables_are_those_of_the_committed_runs(tmp_path):
 
 
 def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, tmp_path):
-    study = copied(folder, tmp_path)
+    study = copy_of(folder, tmp_path)
     study.run("shapes3d/qlae/s2").results_path.write_text("{")
     results = study.run("shapes3d/ae/s3").results
     write_json(study.run("shapes3d/ae/s3").results_path, results | {"num_samples": 500})
@@ -251,7 +252,7 @@ def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, 
     text = report_study(study, show=False).read_text()
     assert "shapes3d/qlae/s2</td><td class=text>its results cannot be read" in text
     assert "shapes3d/ae/s3</td><td class=text>scored on 500 samples, the plan says 10,000" in text
-    assert "over 3 seeds, fewer where it says n." in text
+    assert "over 3 seeds (fewer where n is given)." in text
     summary = summarise(study)
     assert summary.cell("shapes3d", "qlae", "infom").values == pytest.approx((0.95, 1.0))
     assert summary.cell(AGGREGATED, "qlae", "infom").values == pytest.approx((0.85,))  # of seed 3 alone
@@ -264,34 +265,34 @@ def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, 
 
 
 def test_other_metrics_have_a_table_of_their_own(folder, tmp_path):
-    study = copied(folder, tmp_path)
+    study = copy_of(folder, tmp_path)
     assert "other-metrics" not in [table.name for table in study_tables(summarise(study))]
     for path in study.path.glob("runs/*/*/*/results.json"):
         results = json.loads(path.read_text())
         results["averaged"] |= {"mig": 0.25, "sap": 0.5}
         write_json(path, results)
     report = report_study(study, show=False).parent
-    told = (report / "other-metrics.md").read_text()
-    assert "MIG" in told
-    assert "0.25 ± 0.00" in told
+    text = (report / "other-metrics.md").read_text()
+    assert "MIG" in text
+    assert "0.25 ± 0.00" in text
     assert "SAP" in (report / "index.html").read_text()
     others = {table.name for table in study_tables(summarise(study))} - set(study.plan.content["data"])
-    assert {*others, AGGREGATED} <= set(TAKEN)  # which no data set may be called
+    assert {*others, AGGREGATED} <= set(RESERVED_LABELS)  # data sets may not have these labels
 
 
-def test_a_report_takes_back_what_is_no_longer_true_and_nothing_else(folder, tmp_path):
-    study = copied(folder, tmp_path)
+def test_a_report_removes_its_own_outdated_files_only(folder, tmp_path):
+    study = copy_of(folder, tmp_path)
     report = report_study(study, show=False).parent
     (report / "mine.md").write_text("my notes")
     content = study.plan.content | {"data": ["isaac3d"]}
-    study.write_plan(Plan.from_content(content, name="made"))
+    study.write_plan(Plan.from_content(content, name="study"))
     report_study(study, show=False)
     names = {file.name for file in report.iterdir()}
     assert {"mine.md", "isaac3d.md"} <= names
     assert not {"shapes3d.md", "interventions-shapes3d.png"} & names
 
 
-def test_what_goes_by_a_name_of_the_papers_and_is_something_else_has_no_published_number(folder):
+def test_a_label_of_the_paper_for_something_else_has_no_published_number(folder):
     summary = summarise(folder)
     assert summary.published_mean("shapes3d", "qlae", "infom") == 0.95
     other = folder.plan.content | {"models": {"qlae": {"model": "ae"}}}
@@ -302,6 +303,12 @@ def test_what_goes_by_a_name_of_the_papers_and_is_something_else_has_no_publishe
     assert (
         dataclasses.replace(summary, plan=Plan.from_content(other)).published_mean("shapes3d", "qlae", "infom") is None
     )
+
+
+def test_the_old_name_of_report_study_warns(folder):
+    with pytest.warns(DeprecationWarning, match="has moved to qlae.study.report"):
+        from qlae.report import report_study as old_name
+    assert old_name is report_study
 
 
 def test_reporting_does_not_load_torch(folder):

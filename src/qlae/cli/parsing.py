@@ -60,14 +60,14 @@ def _read_structured(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] |
 
 
 @REGISTRY.primitive_rule
-def _read_optional_number(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
     """Show ``INT`` for an option whose default is none, where tyro would show ``{None}|INT``."""
-    for number in (int, float):
-        if info.type == number | None:
+    for kind, metavar in ((int, "INT"), (float, "FLOAT"), (str, "NAME")):
+        if info.type == kind | None:
             return PrimitiveConstructorSpec(
                 nargs=1,
-                metavar=number.__name__.upper(),
-                instance_from_str=lambda texts, number=number: number(texts[0]),  # type: ignore[misc]
+                metavar=metavar,
+                instance_from_str=lambda texts, kind=kind: kind(texts[0]),  # type: ignore[misc]
                 is_instance=lambda value: True,
                 str_from_instance=lambda value: [str(value)],
             )

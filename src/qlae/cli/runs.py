@@ -35,8 +35,6 @@ class Train:
     images: DataOptions = field(default_factory=DataOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
     execution: ExecutionOptions = field(default_factory=ExecutionOptions)
-    networks: OptionalName = None
-    """A pair of networks that a module of yours has registered (--import), instead of the paper's."""
     out: OptionalPath = None
     """The run directory; runs/DATA-MODEL-SIZE-sSEED by default."""
     resume: OptionalPath = None
@@ -67,18 +65,14 @@ class Train:
         data = load(self.data, self.images, show=not self.quiet)
         out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.training.size}-s{self.training.seed}"
         options = _shallow(self.training) | _shallow(self.execution)
-        return train(self.model, data, out=out, networks=self.networks, show=not self.quiet, **options)
+        return train(self.model, data, out=out, show=not self.quiet, **options)
 
     def _continue(self) -> "Run":
         from ..pipeline import resume
 
         assert self.resume is not None
         default = Train()
-        ignored = [
-            name
-            for name in ("model", "data", "images", "networks", "out")
-            if getattr(self, name) != getattr(default, name)
-        ]
+        ignored = [name for name in ("model", "data", "images", "out") if getattr(self, name) != getattr(default, name)]
         changed = dataclasses.replace(self.training, steps=None) != TrainingOptions()
         if ignored or changed:
             raise ValueError(
@@ -182,9 +176,10 @@ class Report:
     """Modules of your own to import first, which register models or metrics of a study."""
 
     def __call__(self) -> None:
-        from ..report import draw_pictures, print_results, report_study
+        from ..report import draw_pictures, print_results
         from ..runs.directory import Run
         from ..study import StudyFolder, is_study
+        from ..study.report import report_study
 
         import_modules(self.imports)
         if not self.runs:

@@ -44,6 +44,7 @@ class Adversarial(Objective):
     """The Wasserstein value, the gradient penalty, the recovered latents, and the latent space's own terms."""
 
     terms = ("reconstruct_latent", "value", "gradient_penalty")
+    reconstructs = False
     networks_in_patches = False  # a critic sees the seams between patches, and a generator of patches never closes them
 
     def build_parts(self, model: Model) -> dict[str, nn.Module]:

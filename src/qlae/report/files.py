@@ -1,4 +1,4 @@
-"""The files of a report: written whole, and those of an earlier report that are no longer true forgotten."""
+"""The files of a report: written whole, while outdated files of an earlier report are removed."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,10 @@ MANIFEST = "files.json"
 
 
 class ReportFiles:
-    """A folder that remembers what was written into it.
+    """A folder that keeps a list of the files written into it.
 
     Args:
-        folder: made if it is not there.
+        folder: the folder; it is created if it does not exist.
     """
 
     def __init__(self, folder: Path):
@@ -21,19 +21,19 @@ class ReportFiles:
         folder.mkdir(exist_ok=True)
 
     def write(self, name: str, content: bytes) -> Path:
-        """Write a file; its path."""
+        """Write a file and return its path."""
         write_bytes(self.folder / name, content)
         self.names.append(name)
         return self.folder / name
 
-    def forget_others(self) -> None:
-        """Remove what an earlier report wrote and this one did not; anybody else's files stay."""
+    def remove_outdated(self) -> None:
+        """Remove files that an earlier report wrote and this one did not; files from elsewhere stay."""
         manifest = self.folder / MANIFEST
         try:
-            before = json.loads(manifest.read_text())
+            previous = json.loads(manifest.read_text())
         except (OSError, ValueError):
-            before = []
-        for name in before if isinstance(before, list) else []:
+            previous = []
+        for name in previous if isinstance(previous, list) else []:
             if name not in self.names and Path(str(name)).name == name:
                 (self.folder / name).unlink(missing_ok=True)
         write_json(manifest, sorted(self.names))

@@ -1,4 +1,4 @@
-"""One HTML page with everything in it: no network, no script; opens from disk and prints well."""
+"""Build a self-contained HTML page: no network, no scripts; it opens from disk and prints well."""
 
 import base64
 import html
@@ -55,7 +55,7 @@ pre { white-space: pre-wrap; background: #f6f8fa; padding: .6rem; font-size: .85
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and the HTML beneath it."""
+    """A section of a page: a heading and the HTML below it."""
 
     anchor: str
     title: str
@@ -63,7 +63,13 @@ class Section:
 
 
 def page(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """The whole document."""
+    """Return a whole HTML document.
+
+    Args:
+        title: title of the page, as plain text.
+        intro: HTML above the list of sections.
+        sections: the sections in order.
+    """
     links = "".join(f'<a href="#{section.anchor}">{html.escape(section.title)}</a>' for section in sections)
     bodies = "\n".join(
         f'<section id="{section.anchor}"><h2>{html.escape(section.title)}</h2>\n{section.body}</section>'
@@ -78,29 +84,39 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
 
 
 def picture(png: bytes, caption: str) -> str:
-    """A figure whose image is in the page itself."""
+    """Return the HTML of a figure, with the image embedded."""
     encoded = base64.b64encode(png).decode()
-    told = html.escape(caption)
-    return f'<figure><img alt="{told}" src="data:image/png;base64,{encoded}"><figcaption>{told}</figcaption></figure>'
+    text = html.escape(caption)
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{encoded}"><figcaption>{text}</figcaption></figure>'
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_text: int = 1) -> str:
-    """A table of strings; the first columns are words, the others numbers."""
+    """Return the HTML of a table of strings.
+
+    Args:
+        heads: heads of the columns.
+        rows: cells of each row.
+        num_text: number of columns at the left that hold text; the others hold numbers and are aligned to the right.
+    """
     lines = [
         "<div class=wide><table><thead><tr>",
-        *(f"<th{_kind(place, num_text) if place else ''}>{html.escape(head)}</th>" for place, head in enumerate(heads)),
+        *(
+            f"<th{_text_class(place, num_text) if place else ''}>{html.escape(head)}</th>"
+            for place, head in enumerate(heads)
+        ),
         "</tr></thead>",
     ]
     lines.append("<tbody>")
     for row in rows:
-        cells = [f"<td{_kind(place, num_text)}>{html.escape(cell)}</td>" for place, cell in enumerate(row)]
+        cells = [f"<td{_text_class(place, num_text)}>{html.escape(cell)}</td>" for place, cell in enumerate(row)]
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return "\n".join([*lines, "</tbody></table></div>"])
 
 
-def _kind(place: int, num_text: int) -> str:
+def _text_class(place: int, num_text: int) -> str:
     return " class=text" if place < num_text else ""
 
 
-def paragraph(text: str, kind: str = "") -> str:
-    return f"<p{f' class={kind}' if kind else ''}>{html.escape(text)}</p>"
+def paragraph(text: str, css_class: str = "") -> str:
+    """Return the HTML of a paragraph of plain text."""
+    return f"<p{f' class={css_class}' if css_class else ''}>{html.escape(text)}</p>"

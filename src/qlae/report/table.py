@@ -1,4 +1,4 @@
-"""Scores of runs as a table for the terminal."""
+"""Show the scores of runs as tables in the terminal."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ..runs.directory import Run
 
-LEFT_OUT = ("modularity", "explicitness", "irs", "mcc", "active")  # where there is no room
+LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", "active")  # left out of narrow terminals
 COLUMNS = (
     ("InfoM", "infom", "{:.3f}"),
     ("InfoE", "infoe", "{:.3f}"),
@@ -29,57 +29,63 @@ COLUMNS = (
 
 
 def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
-    """One row a run and set of weights; the columns that say least are left out where it would be wider than that.
+    """Return a table with one row per run and set of weights.
 
-    The title says what the runs share: data, samples, protocol and seed. Where they differ, it stands in the rows.
+    The title names what the runs have in common: data, samples, protocol and seed. What differs is in columns.
+
+    Args:
+        runs: run directories with results.
+        weights: sets of weights, of ``"averaged"`` and ``"raw"``.
+        width: if the table would be wider than this, in characters, the least important columns are left out.
     """
-    scored = [run.results[kind] for run in runs for kind in weights]
-    columns = [column for column in COLUMNS if any(column[1] in scores for scores in scored)]
-    table = _table(runs, weights, columns, told=("updates", "seconds"))
-    if width is not None and _needed(table) > width:
-        table = _table(runs, weights, [column for column in columns if column[1] not in LEFT_OUT], told=())
+    all_scores = [run.results[kind] for run in runs for kind in weights]
+    columns = [column for column in COLUMNS if any(column[1] in scores for scores in all_scores)]
+    table = _table(runs, weights, columns, costs=("updates", "seconds"))
+    if width is not None and _full_width(table) > width:
+        table = _table(runs, weights, [column for column in columns if column[1] not in LESS_IMPORTANT], costs=())
     return table
 
 
 def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> None:
-    """The table in the terminal, as wide as that allows; whole where it goes into a file or another program."""
+    """Print the table of runs, fitted to the width of a terminal; at full width into files and pipes."""
     console = Console()
     if console.is_terminal:
         console.print(results_table(runs, weights=weights, width=console.width))
     else:
         table = results_table(runs, weights=weights)
-        Console(width=max(console.width, _needed(table))).print(table)
+        Console(width=max(console.width, _full_width(table))).print(table)
 
 
 def _table(
-    runs: Sequence[Run], weights: Sequence[str], columns: Sequence[tuple[str, str, str]], *, told: Sequence[str]
+    runs: Sequence[Run], weights: Sequence[str], columns: Sequence[tuple[str, str, str]], *, costs: Sequence[str]
 ) -> Table:
-    shared, differing = _told_apart(runs)
+    shared, differing = _split_facts(runs)
     table = Table(title=_title(shared), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     table.add_column("model", overflow="fold", min_width=8)
     for name in differing[0]:
         table.add_column(name, overflow="fold", justify="left" if name in ("run", "data", "protocol") else "right")
     if len(weights) > 1:
         table.add_column("weights", no_wrap=True)
-    for name in [*(name for name, _, _ in columns), *told]:
+    for name in [*(name for name, _, _ in columns), *costs]:
         table.add_column(name, justify="right", no_wrap=True)
     for run, own in zip(runs, differing, strict=True):
         results = run.results
-        spent = {"updates": f"{results['steps']:,}", "seconds": f"{results['seconds']:.0f}"}
+        cost = {"updates": f"{results['steps']:,}", "seconds": f"{results['seconds']:.0f}"}
         for kind in weights:
             scores = results[kind]
-            cells = [shape.format(scores[key]) if key in scores else "–" for _, key, shape in columns]
-            named = [results["model"], *own.values()] + ([kind] if len(weights) > 1 else [])
-            table.add_row(*named, *cells, *(spent[name] for name in told))
+            cells = [template.format(scores[key]) if key in scores else "–" for _, key, template in columns]
+            names = [results["model"], *own.values()] + ([kind] if len(weights) > 1 else [])
+            table.add_row(*names, *cells, *(cost[name] for name in costs))
     return table
 
 
-def _needed(table: Table) -> int:
+def _full_width(table: Table) -> int:
+    """Return the number of characters that a table needs without wrapping."""
     return Console(width=1000).measure(table).maximum
 
 
 def intervals_table(run: Run) -> Table:
-    """The scores of the averaged weights with their intervals, as ``qlae evaluate --bootstrap`` found them."""
+    """Return a table of the averaged weights' scores with the intervals that ``qlae evaluate --bootstrap`` computed."""
     scores = run.results["averaged"]
     table = Table(title=f"95% intervals, {scores['bootstrap']} half samples, averaged weights", title_justify="left")
     for name in ("score", "value", "interval"):
@@ -91,7 +97,7 @@ def intervals_table(run: Run) -> Table:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """What a run was scored on and how, by the names that columns have."""
+    """Return what a run was scored on and how, by name of the column."""
     results = run.results
     data = results["data"]
     return {
@@ -104,13 +110,16 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _title(facts: dict[str, str]) -> str | None:
-    """What all rows share, in a line."""
-    told = {"data": "{}", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
-    return ", ".join(told[name].format(fact) for name, fact in facts.items() if name in told) or None
+    """Return one line with the facts that all rows share; None if there are none."""
+    phrases = {"data": "{}", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
+    return ", ".join(phrases[name].format(fact) for name, fact in facts.items() if name in phrases) or None
 
 
-def _told_apart(runs: Sequence[Run]) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """The facts that all runs share; and for each run those that differ, with its path where they say too little."""
+def _split_facts(runs: Sequence[Run]) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Return the facts that all runs share, and for each run those that differ.
+
+    The path is added to the latter if two runs would look the same without it.
+    """
     facts = [_facts(run) for run in runs]
     shared = {name: fact for name, fact in facts[0].items() if all(other[name] == fact for other in facts)}
     differing = [{name: fact for name, fact in each.items() if name not in shared} for each in facts]

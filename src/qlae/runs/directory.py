@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import write_bytes, write_json
-from .._locks import try_lock
 from ..config import RunConfig
-
-LOCK = ".lock"
 
 
 class Run:
@@ -141,7 +139,7 @@ class Run:
                     f"{self.path} holds another run: {fields}. Choose another folder (out=…, --out), or resume that "
                     f"run with its own configuration: qlae train --resume {self.path}"
                 )
-        elif self.path.is_dir() and any(path.name != LOCK for path in self.path.iterdir()):
+        elif self.path.is_dir() and any(path.name != LOCK_FILE for path in self.path.iterdir()):
             raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder (out=…, --out)")
         elif self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, not a folder; choose another path (out=…, --out)")
@@ -163,18 +161,9 @@ class Run:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the run against a second trainer; the system releases the lock however the process ends."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / LOCK, "a+") as file:
-            if not try_lock(file):
-                file.seek(0)
-                raise ValueError(
-                    f"{self.path} is being trained by another process ({file.read().strip() or 'unknown'}); "
-                    "wait for it, stop it, or choose another folder (out=…, --out)"
-                )
-            file.truncate(0)
-            file.write(f"process {os.getpid()}")
-            file.flush()
-            try:
-                yield
-            finally:
-                file.truncate(0)
+        message = (
+            f"{self.path} is being trained by another process ({{holder}}); "
+            "wait for it, stop it, or choose another folder (out=…, --out)"
+        )
+        with locked_directory(self.path, message):
+            yield

@@ -1,4 +1,7 @@
-"""Studies: plan → tune → select → rerun, over run directories and an index. Importing it does not load torch."""
+"""Studies: experiments of many runs, from a plan through tuning, selection and reruns to a report.
+
+Importing this package does not import torch. ``qlae.study.report`` writes the tables and the page.
+"""
 
 from .driver import run_study
 from .folder import StudyFolder, is_study

@@ -1,4 +1,4 @@
-"""Run a study: tune → select → rerun. The same call on the same folder goes on, and repeats no finished run."""
+"""Run a study: tune → select → rerun. The same call on the same folder resumes it and repeats no finished run."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from types import FrameType
 
 from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
-from .jobs import Job, lacks, other_data, require_possible, rerun_jobs, tune_jobs
+from .jobs import Job, data_difference, missing_work, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
 from .selection import select
 
@@ -24,82 +24,92 @@ def run_study(
     retry_failed: bool = False,
     show: Show | None = None,
 ) -> Index:
-    """Carry out what is left of a study.
+    """Run those parts of a study that are not finished.
 
     Args:
-        plan: what to run; one that has grown since (further models, seeds, updates) goes on as well.
+        plan: what to run. It may have grown since the last call (more models, seeds or updates).
         out: the study's folder.
-        engine: where the runs go.
-        retry_failed: try runs again that failed before.
-        show: called with the index now and then, and whenever it has changed.
+        engine: where the runs are executed.
+        retry_failed: whether to repeat runs that failed before.
+        show: called with the index about once per second, and whenever it has changed.
 
     Returns:
-        The index: what was done, what failed and why.
+        The index: which runs are done, which failed and why.
+
+    Raises:
+        ValueError: if the plan cannot succeed or contradicts a run in the folder, or if another process is running the
+            study.
     """
     folder = StudyFolder(out)
     folder.require_free()
-    require_possible(plan)
-    with folder.locked(), _terminable():
-        before = folder.index
-        first = tune_jobs(plan)
-        # With reruns of what was selected by an earlier sitting, so that the table shows them from the start.
-        index = current(plan, folder, before, retry_failed=retry_failed)
-        _tell_left_out(index, before, folder)
-        folder.write_plan(plan)  # now that no run of the folder contradicts it
-        _carry_out(first, index, folder, engine, show)
-        index.selected = candidates(plan, first, folder, index)
-        second = rerun_jobs(plan, index.values(plan))
-        kept = {job.name for job in (*first, *second)}
-        index.runs = {name: entry for name, entry in index.runs.items() if name in kept}
-        _note_jobs(index, second, before, folder, retry_failed=retry_failed, strict=True)
-        _carry_out(second, index, folder, engine, show)
+    require_runnable(plan)
+    with folder.locked(), _sigterm_as_interrupt():
+        last_index = folder.index
+        tuning = tune_jobs(plan)
+        # This includes the reruns of values that an earlier call selected, so that the table shows them from the start.
+        index = current_index(plan, folder, last_index, retry_failed=retry_failed)
+        _warn_about_unplanned_runs(index, last_index, folder)
+        folder.write_plan(plan, engine.imports)  # now that no run of the folder contradicts it
+        _run_jobs(tuning, index, folder, engine, show)
+        index.selected = collect_candidates(plan, tuning, folder, index)
+        reruns = rerun_jobs(plan, index.rerun_values(plan))
+        names = {job.name for job in (*tuning, *reruns)}
+        index.runs = {name: entry for name, entry in index.runs.items() if name in names}
+        _add_entries(index, reruns, last_index, folder, retry_failed=retry_failed, strict=True)
+        _run_jobs(reruns, index, folder, engine, show)
     return index
 
 
-def current(
-    plan: Plan, folder: StudyFolder, before: Index, *, retry_failed: bool = False, strict: bool = True
+def current_index(
+    plan: Plan, folder: StudyFolder, last_index: Index, *, retry_failed: bool = False, strict: bool = True
 ) -> Index:
-    """The state of a study as its run directories tell it, and the last index what they cannot.
+    """Return the state of a study from its run directories, and from the last index what they do not hold.
 
     Args:
-        plan, folder: of the study.
-        before: the last index.
-        retry_failed: whether runs that failed are to come again.
-        strict: whether a directory that holds another run than the plan's is an error; else it is noted in its entry.
+        plan: the plan of the study.
+        folder: the folder of the study.
+        last_index: the index that was written last.
+        retry_failed: whether failed runs count as waiting.
+        strict: whether a run directory that contradicts the plan is an error; otherwise its entry notes the reason.
+
+    Raises:
+        ValueError: if ``strict`` and a run directory contradicts the plan.
     """
     index = Index()
-    tuned = tune_jobs(plan)
-    _note_jobs(index, tuned, before, folder, retry_failed=retry_failed, strict=strict)
-    index.selected = candidates(plan, tuned, folder, index)
-    _note_jobs(index, rerun_jobs(plan, index.values(plan)), before, folder, retry_failed=retry_failed, strict=strict)
-    _require_one_set(index, folder, strict=strict)
+    tuning = tune_jobs(plan)
+    _add_entries(index, tuning, last_index, folder, retry_failed=retry_failed, strict=strict)
+    index.selected = collect_candidates(plan, tuning, folder, index)
+    reruns = rerun_jobs(plan, index.rerun_values(plan))
+    _add_entries(index, reruns, last_index, folder, retry_failed=retry_failed, strict=strict)
+    _require_same_images(index, folder, strict=strict)
     return index
 
 
-def _require_one_set(index: Index, folder: StudyFolder, *, strict: bool) -> None:
-    """An error, or a warning and no part in the tables, for runs on other images than the first of their data set."""
-    first: dict[str, str] = {}
+def _require_same_images(index: Index, folder: StudyFolder, *, strict: bool) -> None:
+    """Raise an error, or warn and exclude the run, if a run saw other images than the first run on its data set."""
+    first_run: dict[str, str] = {}
     for name, entry in index.runs.items():
         if entry.state != "done":
             continue
-        one = first.setdefault(entry.data, name)
-        told = other_data(folder.run(name).config.data, folder.run(one))
-        if told and strict:
-            raise ValueError(f"{folder.run(name).path} {told}; move away what you do not mean, or choose another --out")
-        if told:
-            entry.state, entry.error = "waiting", told
-            warnings.warn(f"{folder.run(name).path} is left out: it {told}", stacklevel=3)
+        run, first = folder.run(name), folder.run(first_run.setdefault(entry.data, name))
+        difference = data_difference(run.config.data, first)
+        if difference and strict:
+            raise ValueError(f"{run.path} {difference}; move the wrong one out of the study, or choose another out=…")
+        if difference:
+            entry.state, entry.error = "waiting", difference
+            warnings.warn(f"{run.path} is left out: it {difference}", stacklevel=3)
 
 
-def _note_jobs(
-    index: Index, jobs: Sequence[Job], before: Index, folder: StudyFolder, *, retry_failed: bool, strict: bool
+def _add_entries(
+    index: Index, jobs: Sequence[Job], last_index: Index, folder: StudyFolder, *, retry_failed: bool, strict: bool
 ) -> None:
+    """Add an entry for each job that the index does not have yet, in the state that its run directory shows."""
     for job in jobs:
         if job.name in index.runs:
             continue
-        entry, last, run = Entry.of(job), before.runs.get(job.name), folder.run(job.name)
+        entry, last, run = Entry.from_job(job), last_index.runs.get(job.name), folder.run(job.name)
         try:
-            missing = lacks(job, run)
+            missing = missing_work(job, run)
         except ValueError as error:
             if strict:
                 raise
@@ -113,72 +123,80 @@ def _note_jobs(
         index.runs[job.name] = entry
 
 
-def _tell_left_out(index: Index, before: Index, folder: StudyFolder) -> None:
-    """Warn of finished runs that another plan left in the folder: those of models or data sets that this one lacks."""
-    groups = {(entry.data, entry.model) for entry in index.runs.values()}
-    left = {(e.data, e.model) for e in before.runs.values() if e.state == "done"} - groups
-    if left:
-        told = ", ".join(f"{data}/{model}" for data, model in sorted(left))
+def _warn_about_unplanned_runs(index: Index, last_index: Index, folder: StudyFolder) -> None:
+    """Warn about finished runs of an earlier plan whose model or data set is not in this one."""
+    planned = {(entry.data, entry.model) for entry in index.runs.values()}
+    unplanned = {(e.data, e.model) for e in last_index.runs.values() if e.state == "done"} - planned
+    if unplanned:
+        names = ", ".join(f"{data}/{model}" for data, model in sorted(unplanned))
         warnings.warn(
-            f"{folder.path} holds finished runs that the plan does not name, and the report will not have: {told}",
+            f"{folder.path} holds finished runs that the plan does not name; the report will not include them: {names}",
             stacklevel=2,
         )
 
 
-def _carry_out(jobs: Sequence[Job], index: Index, folder: StudyFolder, engine: Engine, show: Show | None) -> None:
+def _run_jobs(jobs: Sequence[Job], index: Index, folder: StudyFolder, engine: Engine, show: Show | None) -> None:
+    """Run those jobs that are waiting, and keep the index up to date in memory and on disk."""
     folder.write_index(index)
-    todo = [job for job in jobs if index.runs[job.name].state == "waiting"]
+    waiting = [job for job in jobs if index.runs[job.name].state == "waiting"]
     if show is not None:
         show(index)
-    if not todo:
+    if not waiting:
         return
-    with contextlib.closing(engine.run(todo, folder)) as events:
+    with contextlib.closing(engine.run(waiting, folder)) as events:
         for event in events:
             if event is not None:
-                _take_down(event, index)
+                _record_event(event, index)
                 folder.write_index(index)
             if show is not None:
                 show(index)
 
 
-def _take_down(event: Event, index: Index) -> None:
+def _record_event(event: Event, index: Index) -> None:
     entry = index.runs[event.job.name]
     entry.state, entry.error, entry.trace = event.state, event.error, event.trace
     entry.seconds = None if event.seconds is None else round(event.seconds, 1)
 
 
-def candidates(
+def collect_candidates(
     plan: Plan, jobs: Sequence[Job], folder: StudyFolder, index: Index
 ) -> dict[str, list[dict[str, object]]]:
-    """The values of each grid whose tuning is over, by ``data/model``, one of them selected.
+    """Return the candidates of each grid whose tuning is over, one of them selected.
 
-    There are none where all runs failed.
+    Args:
+        plan: the plan of the study.
+        jobs: its tuning jobs.
+        folder: the folder of the study.
+        index: the state of the jobs.
+
+    Returns:
+        Lists of `Candidate.to_dict` by ``data/model``; a list is empty if all runs of the grid failed.
     """
-    told: dict[str, list[dict[str, object]]] = {}
+    candidates: dict[str, list[dict[str, object]]] = {}
     for data in plan.data:
         for model in plan.models:
-            tried = [job for job in jobs if (job.data, job.model) == (data.label, model.label)]
-            if not model.grid or any(index.runs[job.name].state not in ("done", "failed") for job in tried):
+            tuning = [job for job in jobs if (job.data, job.model) == (data.label, model.label)]
+            if not model.grid or any(index.runs[job.name].state not in ("done", "failed") for job in tuning):
                 continue
-            done = [job for job in tried if index.runs[job.name].state == "done"]
-            found = select([(job.value or 0.0, folder.run(job.name).results["averaged"]) for job in done], plan.near_db)
-            told[f"{data.label}/{model.label}"] = [candidate.to_dict() for candidate in found]
-    return told
+            done = [job for job in tuning if index.runs[job.name].state == "done"]
+            scores = [(job.value or 0.0, folder.run(job.name).results["averaged"]) for job in done]
+            candidates[f"{data.label}/{model.label}"] = [c.to_dict() for c in select(scores, plan.near_db)]
+    return candidates
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end a study as Ctrl-C does: workers save their runs."""
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """Let SIGTERM end a study as Ctrl-C does, so that workers save their runs."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # only the main thread may set handlers
+        previous = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # only the main thread may set signal handlers
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)

@@ -1,82 +1,92 @@
-"""What a study would do: every run, the order, and an estimate of the time."""
+"""Describe what a study would do: each run, the order, and an estimate of the time."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from .driver import current
+from .driver import current_index
 from .engine import Engine
-from .estimate import run_seconds, scoring_seconds, told
+from .estimate import format_seconds, run_seconds, scoring_seconds
 from .folder import Index, StudyFolder
-from .jobs import Job, lacks_scores_only, num_updates, require_possible, rerun_jobs, tune_jobs
+from .jobs import Job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
 
-FINISHED, TO_SCORE = "finished", "trained, to be scored"
+FINISHED, TO_SCORE = "finished", "trained, not scored yet"
 
 
-def told_plan(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> str:
-    """The plan in plain lines; runs that are finished already are marked, and nothing is written."""
+def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> str:
+    """Return the runs of a study as lines of text, and mark those that are finished. Nothing is written.
+
+    Raises:
+        ValueError: if `run_study` would reject the plan or the folder.
+    """
     folder = StudyFolder(out)
     folder.require_free()
-    require_possible(plan)
-    tuned = tune_jobs(plan)
-    index = current(plan, folder, folder.index)
-    selected = index.values(plan)
-    # Which values the reruns of tuned models will take is known only when these are; the presets' stand in for them.
+    require_runnable(plan)
+    tuning = tune_jobs(plan)
+    index = current_index(plan, folder, folder.index)
+    values = index.rerun_values(plan)
+    # The values for the reruns of tuned models are unknown until tuning is over; the presets' values stand in for them.
     pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
-    unknown = [pair for pair in pairs if pair not in selected]
-    rerun = rerun_jobs(plan, {pair: selected.get(pair) for pair in pairs})
-    known = [*tuned, *(job for job in rerun if (job.data, job.model) not in unknown)]
+    unselected = [pair for pair in pairs if pair not in values]
+    reruns = rerun_jobs(plan, {pair: values.get(pair) for pair in pairs})
+    known = [*tuning, *(job for job in reruns if (job.data, job.model) not in unselected)]
     states = {job.name: _state_of(job, index, folder) for job in known}
     num_finished = sum(state == FINISHED for state in states.values())
 
     def seconds(jobs: Sequence[Job]) -> float:
-        return sum(_seconds_left(job, states.get(job.name, ""), engine.kind) for job in jobs) / engine.num_workers
+        total = sum(_seconds_left(job, states.get(job.name, ""), engine.device_type) for job in jobs)
+        return total / engine.num_workers
 
     lines = [
         f"{plan.name}: {plan.about}".rstrip(": "),
         "",
-        *_tell_stage("1. tune", tuned, states, seconds(tuned)),
+        *_describe_stage("1. tune", tuning, states, seconds(tuning)),
         "",
-        "2. select, for every data set and model, the value with the best InfoM among those whose PSNR is at most "
+        "2. select, for each data set and model, the value with the best InfoM among those whose PSNR is at most "
         f"{plan.near_db:g} dB below the best",
         "",
-        *_tell_stage("3. rerun", rerun, states, seconds(rerun), unknown),
+        *_describe_stage("3. rerun", reruns, states, seconds(reruns), unselected),
         "",
-        f"4. aggregate: tables, figures and a page in {Path(out) / 'report'}",
+        f"4. report: tables, figures and a page in {Path(out) / 'report'}",
         "",
-        f"{len(tuned) + len(rerun)} runs, {num_finished} of them known to be finished",
+        f"{_count_runs(len(tuning) + len(reruns))}, {num_finished} known to be finished",
     ]
-    left = seconds([*tuned, *rerun])
+    left = seconds([*tuning, *reruns])
     if left:
-        guess = "a guess, of which to trust the order of magnitude"
-        lines.append(f"Roughly {told(left)} for the others with {engine.told()}: {guess}")
+        estimate = f"roughly {format_seconds(left)} with {engine.describe()}"
+        lines.append(f"The others take {estimate}; trust the order of magnitude only")
     return "\n".join(lines)
 
 
-def _seconds_left(job: Job, state: str, kind: str) -> float:
+def _seconds_left(job: Job, state: str, device_type: str) -> float:
     if state == FINISHED:
         return 0.0
-    return scoring_seconds(job) if state == TO_SCORE else run_seconds(job, kind)
+    return scoring_seconds(job) if state == TO_SCORE else run_seconds(job, device_type)
 
 
 def _state_of(job: Job, index: Index, folder: StudyFolder) -> str:
-    """What there is of a run: ``FINISHED``, ``TO_SCORE`` where nothing but scores is missing, or nothing to tell."""
+    """Return ``FINISHED``, ``TO_SCORE`` if only scores are missing, or an empty string."""
     if index.runs[job.name].state == "done":
         return FINISHED
-    return TO_SCORE if lacks_scores_only(job, folder.run(job.name)) else ""
+    return TO_SCORE if needs_scores_only(job, folder.run(job.name)) else ""
 
 
-def _tell_stage(
+def _describe_stage(
     title: str,
     jobs: Sequence[Job],
     states: Mapping[str, str],
     seconds: float,
-    unknown: Collection[tuple[str, str]] = (),
+    unselected: Collection[tuple[str, str]] = (),
 ) -> list[str]:
-    lines = [f"{title}: {len(jobs)} runs" + (f", roughly {told(seconds)}" if seconds else "")]
+    """Return the lines of a stage; runs of ``unselected`` (data, model) pairs have a placeholder for their value."""
+    lines = [f"{title}: {_count_runs(len(jobs))}" + (f", roughly {format_seconds(seconds)}" if seconds else "")]
     for job in jobs:
-        value = "(selected value)-" if (job.data, job.model) in unknown else ""
+        value = "(selected value)-" if (job.data, job.model) in unselected else ""
         name = job.name.replace(f"/s{job.seed}", f"/{value}s{job.seed}")
         lines.append(f"   {name}  {num_updates(job):,} updates  {states.get(job.name, '')}".rstrip())
     return lines
+
+
+def _count_runs(number: int) -> str:
+    return f"{number} run{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""What an engine is: it takes jobs and tells what becomes of them."""
+"""The interface of an engine: it runs jobs and reports what happens to them."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Protocol
 from .folder import StudyFolder
 from .jobs import Job
 
-TICK_SECONDS = 1.0  # at most so long without an event
+TICK_SECONDS = 1.0  # longest time between two yields of `Engine.run`
 
 
 @dataclass(frozen=True)
 class Event:
-    """A job that is now ``"waiting"`` (again), ``"running"``, ``"done"`` or ``"failed"``."""
+    """A change of a job's state to ``"running"``, ``"done"``, ``"failed"`` or (again) ``"waiting"``."""
 
     job: Job
     state: str
@@ -22,22 +22,27 @@ class Event:
 
 
 class Engine(Protocol):
-    """Carries out jobs, several at a time."""
+    """Run jobs, several at a time."""
 
     @property
     def num_workers(self) -> int:
-        """How many jobs go on at once; a guess where the engine cannot know."""
+        """The number of jobs that run at the same time; a guess if the engine cannot know it."""
         ...
 
     @property
-    def kind(self) -> str:
-        """What runs train on, ``"cpu"`` or ``"cuda"``; a guess where the engine cannot know."""
+    def device_type(self) -> str:
+        """The device that runs train on, ``"cpu"`` or ``"cuda"``; a guess if the engine cannot know it."""
         ...
 
-    def told(self) -> str:
-        """The engine in words."""
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
+        ...
+
+    def describe(self) -> str:
+        """Return the engine in words, such as ``"2 workers, 1 CPU thread each"``."""
         ...
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
-        """Events until each job is done or failed; None when nothing happened for a while."""
+        """Yield events until each job is done or failed, and None if nothing happens for ``TICK_SECONDS``."""
         ...

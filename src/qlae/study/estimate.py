@@ -1,60 +1,65 @@
-"""How long a study will take: roughly before it has begun, from its own finished runs after that."""
+"""Estimate how long a study takes: roughly before it starts, then from its own finished runs."""
 
 from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
-from ..presets import MODELS, SIZES
+from ..presets import MODELS, training_preset
 from .folder import Entry
 from .jobs import Job, num_updates
 
-# Seconds an update of an autoencoder at the size's own batch: one CPU thread (small at 32×32, full at 64×64), or a GPU
-# of a data centre. Measured on one machine each (docs/performance.md), so good for the order of magnitude.
-SECONDS_AN_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 4.4, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
-ADVERSARIAL = {"cpu": 3.0, "cuda": 2.0}  # times an autoencoder's
-RESOLUTION = {"small": 32, "full": 64}
-EVALUATION_SECONDS = {"infomec": 10.0, "dci": 40.0}  # at 10,000 samples, both sets of weights
-OVERHEAD = 3.0  # files, models, pictures
+# Seconds per update of an autoencoder at the size's own batch size, on one CPU thread (small at 32×32, full at 64×64)
+# or on a data-centre GPU. Each was measured on one machine (docs/performance.md): trust the order of magnitude only.
+SECONDS_PER_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 4.4, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
+MEASURED_RESOLUTION = {"small": 32, "full": 64}
+SCORING_SECONDS = {"infomec": 10.0, "dci": 40.0}  # on 10,000 samples, for both sets of weights
+OTHER_SCORING_SECONDS = 5.0
+OVERHEAD_SECONDS = 3.0  # loading, writing files, drawing pictures
 
 
-def run_seconds(job: Job, device: str) -> float:
-    """A guess at the seconds that a run takes on one worker."""
+def run_seconds(job: Job, device_type: str) -> float:
+    """Return a guess at the seconds that a run takes on one worker."""
     size = job.options.get("size", "full")
-    preset = SIZES[size][MODELS[job.model_name].objective]
-    pixels = (job.resolution / RESOLUTION[size]) ** 2
-    batch = job.options.get("batch_size", preset.batch_size) / SIZES[size]["autoencoding"].batch_size
-    adversarial = ADVERSARIAL[device] if MODELS[job.model_name].objective == "adversarial" else 1.0
-    update = SECONDS_AN_UPDATE[size, device] * (max(pixels * batch, 0.2) if device == "cpu" else 1.0) * adversarial
-    return num_updates(job) * update + scoring_seconds(job) + OVERHEAD
+    preset = training_preset(size, MODELS[job.model_name].objective)
+    pixels = (job.resolution / MEASURED_RESOLUTION[size]) ** 2
+    batch = job.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
+    scale = max(pixels * batch, 0.2) if device_type == "cpu" else 1.0
+    update = SECONDS_PER_UPDATE[size, device_type] * scale * preset.relative_seconds[device_type]
+    return num_updates(job) * update + scoring_seconds(job) + OVERHEAD_SECONDS
 
 
 def scoring_seconds(job: Job) -> float:
-    """A guess at the seconds that scoring a run's sample takes."""
-    return sum(EVALUATION_SECONDS.get(metric, 5.0) for metric in job.metrics) * job.num_samples / 10_000
+    """Return a guess at the seconds that scoring a run's sample takes."""
+    full = sum(SCORING_SECONDS.get(metric, OTHER_SCORING_SECONDS) for metric in job.metrics)
+    return full * job.num_samples / 10_000
 
 
 def seconds_left(entries: Iterable[Entry], num_workers: int) -> float | None:
-    """Seconds until all runs are over, from the mean of those of their kind that are; None before any is."""
-    taken: dict[str, list[float]] = defaultdict(list)
+    """Return the seconds until all runs are over, from the mean time of finished runs of the same model.
+
+    Returns:
+        None as long as no run has finished.
+    """
+    durations: dict[str, list[float]] = defaultdict(list)
     entries = list(entries)
     for entry in entries:
         if entry.state == "done" and entry.seconds:
-            taken[entry.model].append(entry.seconds)
-            taken[""].append(entry.seconds)
-    if not taken:
+            durations[entry.model].append(entry.seconds)
+            durations[""].append(entry.seconds)
+    if not durations:
         return None
     shares = {"waiting": 1.0, "running": 0.5}
-    work = sum(fmean(taken.get(entry.model) or taken[""]) * shares.get(entry.state, 0.0) for entry in entries)
+    work = sum(fmean(durations.get(entry.model) or durations[""]) * shares.get(entry.state, 0.0) for entry in entries)
     return work / max(1, num_workers)
 
 
-def told(seconds: float) -> str:
-    """A time in words.
+def format_seconds(seconds: float) -> str:
+    """Return a duration in a unit that suits it.
 
-    >>> told(42), told(1_500), told(40_000), told(400_000)
+    >>> format_seconds(42), format_seconds(1_500), format_seconds(40_000), format_seconds(400_000)
     ('42 s', '25 min', '11 h', '5 days')
     """
-    for most, unit, name in ((100, 1, "s"), (6_000, 60, "min"), (172_800, 3_600, "h")):
-        if seconds < most:
+    for limit, unit, name in ((100, 1, "s"), (6_000, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < limit:
             return f"{seconds / unit:.0f} {name}"
     return f"{seconds / 86_400:,.0f} days"

@@ -1,7 +1,7 @@
-"""A study on disk: ``study.json`` (the plan), ``index.json`` (the state of every run), ``runs/`` (the run directories).
+"""A study on disk: ``study.json`` (the plan), ``index.json`` (the state of each run), ``runs/`` (the run directories).
 
-What is finished is decided by the run directories (`driver.current`); the index adds what they cannot tell: the error
-of a failed run, what is running, how long runs took. Reading a study needs no torch.
+The run directories decide which runs are finished (`driver.current_index`). The index adds what they do not hold: the
+errors of failed runs, which runs are running, and how long runs took. Reading a study does not need torch.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .._directory_lock import LOCK_FILE, is_locked, locked_directory
 from .._files import write_json
-from .._locks import try_lock
 from .._version import __version__
-from ..runs.directory import LOCK, Run
+from ..runs.directory import Run
 from .jobs import Job
 from .plan import Plan
 
@@ -26,7 +26,7 @@ STATES = ("done", "running", "failed", "waiting")
 
 @dataclass
 class Entry:
-    """A run of the study, as the index has it."""
+    """A run of the study in the index."""
 
     stage: str
     data: str
@@ -34,36 +34,47 @@ class Entry:
     value: float | None
     seed: int
     state: str = "waiting"
-    seconds: float | None = None  # that the run took, evaluation included
+    seconds: float | None = None  # duration of the run, evaluation included
     error: str | None = None
     trace: str | None = None
 
     @staticmethod
-    def of(job: Job) -> "Entry":
+    def from_job(job: Job) -> "Entry":
+        """Return the entry of a job that has not run yet."""
         return Entry(job.stage, job.data, job.model, job.value, job.seed)
 
 
 @dataclass
 class Index:
-    """The state of a study: its runs by name, and the candidates behind each selection by ``data/model``."""
+    """The state of a study.
+
+    Attributes:
+        runs: the entries by name of the run.
+        selected: the candidates of each tuned model by ``data/model``, as `Candidate.to_dict` returns them.
+    """
 
     runs: dict[str, Entry] = field(default_factory=dict)
     selected: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def chosen(self, data: str, model: str) -> list[float]:
-        """The value that was selected for a model on a data set; none before it is tuned, or where nothing is."""
-        return [found["value"] for found in self.selected.get(f"{data}/{model}", []) if found["selected"]]
+    def selected_values(self, data: str, model: str) -> list[float]:
+        """Return the selected value of a model on a data set as a list; it is empty if nothing is tuned (yet)."""
+        candidates = self.selected.get(f"{data}/{model}", [])
+        return [candidate["value"] for candidate in candidates if candidate["selected"]]
 
-    def values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
-        """What reruns take, by data set and model: the value that was selected, None where nothing is tuned."""
-        known: dict[tuple[str, str], float | None] = {}
+    def rerun_values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
+        """Return the values for the reruns by (data, model): the selected one, or None if nothing is tuned.
+
+        Pairs whose selection is not made yet are absent.
+        """
+        values: dict[tuple[str, str], float | None] = {}
         for data in plan.data:
             for model in plan.models:
-                for value in self.chosen(data.label, model.label) if model.grid else [None]:
-                    known[data.label, model.label] = value
-        return known
+                for value in self.selected_values(data.label, model.label) if model.grid else [None]:
+                    values[data.label, model.label] = value
+        return values
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the index as JSON can hold it."""
         return {
             "runs": {name: dataclasses.asdict(entry) for name, entry in self.runs.items()},
             "selected": self.selected,
@@ -71,11 +82,12 @@ class Index:
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> "Index":
+        """Return the index that `to_dict` described."""
         return Index({name: Entry(**entry) for name, entry in content["runs"].items()}, content["selected"])
 
 
 class StudyFolder:
-    """A study's folder, by its path.
+    """The folder of a study.
 
     Args:
         path: the folder; it need not exist yet.
@@ -89,12 +101,12 @@ class StudyFolder:
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> "StudyFolder":
-        """A study that exists; an error says what is missing."""
+        """Return the folder of an existing study; raise ``ValueError`` if there is none at ``path``."""
         folder = StudyFolder(path)
         if not is_study(path):
-            what = "has no study.json" if folder.path.is_dir() else "does not exist"
+            problem = "has no study.json" if folder.path.is_dir() else "does not exist"
             raise ValueError(
-                f"{folder.path} is not a study: it {what}; `qlae study PLAN --out {folder.path}` makes one"
+                f"{folder.path} is not a study: it {problem}; `qlae study PLAN --out {folder.path}` starts one there"
             )
         return folder
 
@@ -112,62 +124,75 @@ class StudyFolder:
 
     @property
     def plan(self) -> Plan:
+        """The plan; a ``ValueError`` names the modules that the study imported if the plan cannot be read."""
         content = self._read(self.plan_path)
         try:
             return Plan.from_content(content["plan"], name=content["name"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self.plan_path}: {error}") from None
+            modules = " ".join(f"--import {name}" for name in self.imports)
+            hint = f"; the study was run with {modules}, which this command may need as well" if modules else ""
+            raise ValueError(f"{self.plan_path}: {error}{hint}") from None
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules that the study's last driver imported. Reading them executes nothing."""
+        content = self._read(self.plan_path)
+        names = content.get("imports", []) if isinstance(content, dict) else []
+        return tuple(map(str, names)) if isinstance(names, list) else ()
 
     @property
     def index(self) -> Index:
-        """What was written last; an empty index if there is none, or it is damaged, as the runs tell most of it."""
+        """The index that was written last; an empty one if there is none or it is damaged."""
         if not self.index_path.is_file():
             return Index()
         try:
             return Index.from_dict(self._read(self.index_path))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            warnings.warn(f"{self.index_path} cannot be read ({error}); going by the run directories", stacklevel=2)
+            warnings.warn(
+                f"{self.index_path} cannot be read ({error}); using the run directories instead", stacklevel=2
+            )
             return Index()
 
     def run(self, name: str) -> Run:
-        """The run directory of that name, there or not."""
+        """Return the run directory of a run, whether it exists or not."""
         return Run(self.path / "runs" / name)
 
     def require_free(self) -> None:
-        """An error if the folder is there, holds something and is no study."""
-        known = {LOCK, "study.json", "index.json"}
+        """Raise ``ValueError`` if the folder holds files but no study."""
+        own_files = {LOCK_FILE, "study.json", "index.json"}
         if (
             self.path.is_dir()
             and not self.plan_path.is_file()
-            and any(p.name not in known for p in self.path.iterdir())
+            and any(file.name not in own_files for file in self.path.iterdir())
         ):
-            raise ValueError(f"{self.path} is not empty and not a study; choose another --out")
+            raise ValueError(f"{self.path} is not empty and is not a study; choose another out=…")
 
-    def write_plan(self, plan: Plan) -> None:
-        """Keep the plan; the folder is then a study."""
+    def write_plan(self, plan: Plan, imports: tuple[str, ...] = ()) -> None:
+        """Write the plan, which makes the folder a study.
+
+        Args:
+            plan: the plan.
+            imports: the modules that the plan's models come from. They are recorded so that errors can name them; they
+                are never imported because they stand in this file.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
-        write_json(self.plan_path, {"qlae": __version__, "name": plan.name, "plan": plan.content})
+        content = {"qlae": __version__, "name": plan.name, "plan": plan.content}
+        write_json(self.plan_path, content | ({"imports": list(imports)} if imports else {}))
 
     def write_index(self, index: Index) -> None:
+        """Write the index."""
         write_json(self.index_path, index.to_dict())
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the study against a second driver; the system lets go of it however the process ends."""
-        with contextlib.ExitStack() as stack:
-            try:
-                stack.enter_context(Run(self.path).locked())
-            except ValueError as error:
-                raise ValueError(str(error).replace("is being trained by", "is being run by")) from None
+        """Hold the study for the length of a ``with`` block; raise ``ValueError`` if another process is running it."""
+        message = f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another"
+        with locked_directory(self.path, f"{message} out=…"):
             yield
 
     def is_driven(self) -> bool:
-        """Whether some process on this machine is running the study now."""
-        try:
-            with open(self.path / LOCK) as file:
-                return not try_lock(file, shared=True)
-        except FileNotFoundError:
-            return False
+        """Return whether a process on this machine is running the study now."""
+        return is_locked(self.path)
 
     def _read(self, path: Path) -> Any:
         try:
@@ -177,5 +202,5 @@ class StudyFolder:
 
 
 def is_study(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds a study."""
+    """Return whether a folder holds a study."""
     return (Path(path) / "study.json").is_file()

@@ -1,4 +1,4 @@
-"""From a plan to its runs: one job is one run directory."""
+"""The runs of a plan: each job is one run directory, and this module says whether that directory is finished."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from ..runs.directory import Run
 from ..scoring.sample import SCORE_OF, require_scorable
 from .plan import DataPlan, ModelPlan, Plan
 
-DRAWN = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe for which a seed is used
-RENDERED = ("sources", "fixed", *DRAWN)  # those that decide rendered images
-FROM_FILES = ("path", "source_file")
+RANDOM_KEYS = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe that make use of its seed
+RENDERING_KEYS = ("sources", "fixed", *RANDOM_KEYS)  # entries that decide rendered images
+FILE_KEYS = ("path", "source_file")
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,18 @@ class Job:
 
     Attributes:
         stage: ``"tune"`` or ``"rerun"``.
-        data, model: labels of the plan.
-        value: of the tuned hyperparameter; None where the presets decide.
-        recipe: what `qlae.data.load_again` takes beside name and resolution.
-        options: what `qlae.train` takes beside model and data.
+        data: label of the data set in the plan.
+        model: label of the model in the plan.
+        value: value of the tuned hyperparameter; None for the preset's.
+        seed: seed of the run.
+        data_name: name of the data set.
+        model_name: name of the preset.
+        resolution: pixels per side.
+        recipe: further arguments of `qlae.data.load_again`.
+        options: further arguments of `qlae.train`.
+        metrics: metrics to compute.
+        num_samples: number of images to score on.
+        protocol: InfoMEC protocol.
     """
 
     stage: str
@@ -46,20 +54,25 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The run directory, relative to the study's ``runs`` folder."""
+        """The path of the run directory inside the study's ``runs`` folder."""
         value = "" if self.value is None else f"{MODELS[self.model_name].tuned.replace('_', '-')}-{self.value:g}-"
         return f"{self.data}/{self.model}/{value}s{self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the job as JSON can hold it."""
         return dataclasses.asdict(self)
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> "Job":
+        """Return the job that `to_dict` described."""
         return Job(**{**content, "metrics": tuple(content["metrics"])})
 
 
 def tune_jobs(plan: Plan) -> list[Job]:
-    """Each value of each grid, from the first seeds; all of a seed before the next, so that a half is of use."""
+    """Return the tuning runs: each value of each grid with the first seeds.
+
+    All runs of a seed come before those of the next, so that an unfinished study is useful too.
+    """
     return [
         make_job(plan, "tune", data, model, value, seed)
         for seed in range(plan.tune_seeds)
@@ -69,24 +82,30 @@ def tune_jobs(plan: Plan) -> list[Job]:
     ]
 
 
-def rerun_jobs(plan: Plan, selected: Mapping[tuple[str, str], float | None]) -> list[Job]:
-    """The selected value of every data set and model from new seeds; those without a selection are left out."""
+def rerun_jobs(plan: Plan, values: Mapping[tuple[str, str], float | None]) -> list[Job]:
+    """Return the reruns, with seeds that tuning did not use.
+
+    Args:
+        plan: the plan of the study.
+        values: the value of the tuned hyperparameter by (data, model), None for the preset's; other pairs are left out.
+    """
     return [
-        make_job(plan, "rerun", data, model, selected[data.label, model.label], seed)
+        make_job(plan, "rerun", data, model, values[data.label, model.label], seed)
         for seed in range(plan.tune_seeds, plan.tune_seeds + plan.rerun_seeds)
         for data in plan.data
         for model in plan.models
-        if (data.label, model.label) in selected
+        if (data.label, model.label) in values
     ]
 
 
 def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: float | None, seed: int) -> Job:
+    """Return the job of one run of a plan."""
     options = model.options | {"seed": seed}
     if value is not None and model.tuned == "weight_decay":
         options["weight_decay"] = value
     elif value is not None:
         options["weights"] = options.get("weights", {}) | {model.tuned: value}
-    recipe = {key: said for key, said in data.options.items() if key != "resolution"}
+    recipe = {key: option for key, option in data.options.items() if key != "resolution"}
     return Job(
         stage=stage,
         data=data.label,
@@ -104,47 +123,52 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
     )
 
 
-def require_possible(plan: Plan) -> None:
-    """An error for what else would only fail run by run: data that are not there or have no scores, impossible configs.
+def require_runnable(plan: Plan) -> None:
+    """Raise ``ValueError`` for plans that cannot succeed: missing or unscorable data, impossible configs.
 
-    Images of one's own are not read for it.
+    Images from files are not read for this check.
     """
     for data in plan.data:
         jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         try:
-            config = _possible_data(jobs[0], plan)
+            config = _checked_data(jobs[0], plan)
         except (ValueError, TypeError) as error:
             raise ValueError(f"data.{data.label}: {error}") from None
         for job in jobs:
             sizes = job.options.get("num_values")
-            told = {"num_latents": len(sizes)} if "path" in job.recipe and isinstance(sizes, list) else {}  # unread
+            # The number of sources in files is unknown here, so the list itself decides the number of latents.
+            unread = {"num_latents": len(sizes)} if "path" in job.recipe and isinstance(sizes, list) else {}
             try:
-                resolve(job.model_name, config, len(config.source_names), **told | job.options)
+                resolve(job.model_name, config, len(config.source_names), **unread | job.options)
             except (ValueError, TypeError) as error:
                 raise ValueError(f"models.{job.model}: {error}") from None
 
 
-def _possible_data(job: Job, plan: Plan) -> DataConfig:
-    """The data of a job as a config has them; of images that would have to be read, what is known without."""
+def _checked_data(job: Job, plan: Plan) -> DataConfig:
+    """Return the data config of a job after checking it; for images from files, only what is known without reading."""
     require_resolution(job.resolution)
     if "path" not in job.recipe:
         images = load_again(job.data_name, job.resolution, job.recipe)
         require_scorable(images, plan.metrics)
         return data_config(images)
-    for key in FROM_FILES:
+    for key in FILE_KEYS:
         if key in job.recipe and (not job.recipe[key] or not Path(job.recipe[key]).exists()):
             raise ValueError(f"{job.recipe[key]} does not exist" if job.recipe[key] else f"{key} is empty")
     return DataConfig(job.data_name, resolution=job.resolution, source_names=("unread",))
 
 
 def num_updates(job: Job) -> int:
-    """How many updates a job asks for."""
+    """Return the number of updates of a job."""
     preset = training_preset(job.options.get("size", "full"), MODELS[job.model_name].objective)
     return int(job.options.get("steps", preset.steps))
 
 
-def lacks(job: Job, run: Run) -> str | None:
-    """What a run directory lacks of all that a job asks for, in words. One with another run in it is an error."""
+def missing_work(job: Job, run: Run) -> str | None:
+    """Return what is missing before a run directory has all that a job asks for, in words; None if it is finished.
+
+    Raises:
+        ValueError: if the directory holds a run that contradicts the job.
+    """
     if not run.is_begun:
         return "not trained yet"
     if not run.config_path.is_file():
@@ -153,29 +177,29 @@ def lacks(job: Job, run: Run) -> str | None:
         config = run.config
     except ValueError as error:
         return str(error)
-    _require_same(job, run, config)
+    _require_same_run(job, run, config)
     if not run.results_path.is_file():
         return "not evaluated yet"
     try:
         results = run.results
-        return _lacking_training(job, run, results) or _lacking_scores(job, results)
+        return _missing_training(job, run, results) or _missing_scores(job, results)
     except (ValueError, KeyError, TypeError) as error:
         return f"its results cannot be read ({error})"
 
 
-def lacks_scores_only(job: Job, run: Run) -> bool:
-    """Whether an unfinished run is trained, and its sample is there to be scored again."""
+def needs_scores_only(job: Job, run: Run) -> bool:
+    """Return whether an unfinished run is trained and its sample can be scored again."""
     if not (run.is_begun and run.config_path.is_file() and run.sample_path.is_file()):
         return False
-    _require_same(job, run, run.config)
+    _require_same_run(job, run, run.config)
     try:
-        return _lacking_training(job, run, run.results) is None
+        return _missing_training(job, run, run.results) is None
     except (ValueError, KeyError, TypeError):
         return False
 
 
-def _lacking_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | None:
-    """Whether a run is trained for as long, and evaluated on as many images, as a job asks for."""
+def _missing_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | None:
+    """Return in words whether a run has fewer updates, or another number of samples, than its job asks for."""
     steps, num_samples = num_updates(job), min(job.num_samples, run.config.data.num_images)
     if results["steps"] < steps:
         return f"evaluated after {results['steps']:,} updates, the plan says {steps:,}"
@@ -184,42 +208,49 @@ def _lacking_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | N
     return None
 
 
-def _lacking_scores(job: Job, results: Mapping[str, Any]) -> str | None:
+def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
+    """Return in words whether a run was scored with another protocol, or without some metric of its job."""
     if results["protocol"] != job.protocol:
-        return f"scored by the protocol {results['protocol']}, the plan says {job.protocol}"
+        return f"scored with the protocol {results['protocol']}, the plan says {job.protocol}"
     missing = [metric for metric in job.metrics if SCORE_OF.get(metric, metric) not in results["averaged"]]
-    return f"not scored by {', '.join(missing)} yet" if missing else None
+    return f"not scored with {', '.join(missing)} yet" if missing else None
 
 
-def _require_same(job: Job, run: Run, config: RunConfig) -> None:
-    options = {"precision": config.training.precision} | job.options  # which the device decides, unless the plan does
-    wanted = resolve(job.model_name, config.data, len(config.data.source_names), **options)
-    differing = config.difference(wanted)
-    held = {"resolution": config.data.resolution, **(config.data.recipe or {})}
-    asked = {"resolution": job.resolution, **job.recipe}
-    if not job.recipe.get("path"):  # images of one's own are named after their file
-        held["data"], asked["data"] = config.data.name, job.data_name
-    seed = ("seed",) if any(asked.get(key) for key in DRAWN) else ()
-    for key in ("data", "resolution", *RENDERED, *seed):
-        if (held.get(key) or None) != (asked.get(key) or None):
-            differing[key] = held.get(key), asked.get(key)
-    for key in FROM_FILES:  # which may have moved with the folder they are in
-        if Path(held.get(key) or "").name != Path(asked.get(key) or "").name:
-            differing[key] = held.get(key), asked.get(key)
+def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
+    """Raise ``ValueError`` if a run's config contradicts its job. A run with fewer updates can be resumed."""
+    options = {
+        "precision": config.training.precision
+    } | job.options  # the device decides the precision unless the plan does
+    planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
+    differences = config.difference(planned_config)
+    actual = {"resolution": config.data.resolution, **(config.data.recipe or {})}
+    planned = {"resolution": job.resolution, **job.recipe}
+    if not job.recipe.get("path"):  # images from files are named after their file
+        actual["data"], planned["data"] = config.data.name, job.data_name
+    seed = ("seed",) if any(planned.get(key) for key in RANDOM_KEYS) else ()
+    for key in ("data", "resolution", *RENDERING_KEYS, *seed):
+        if (actual.get(key) or None) != (planned.get(key) or None):
+            differences[key] = actual.get(key), planned.get(key)
+    for key in FILE_KEYS:  # files may have moved together with their folder, so only their names count
+        if Path(actual.get(key) or "").name != Path(planned.get(key) or "").name:
+            differences[key] = actual.get(key), planned.get(key)
     if config.training.steps > num_updates(job):
-        differing["training.steps"] = config.training.steps, num_updates(job)
-    if differing:
-        told = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differing.items())
-        raise ValueError(f"{run.path} holds another run: {told}. Choose another --out")
+        differences["training.steps"] = config.training.steps, num_updates(job)
+    if differences:
+        details = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differences.items())
+        raise ValueError(f"{run.path} holds another run: {details}. Choose another out=…")
 
 
-def other_data(data: DataConfig, run: Run) -> str | None:
-    """How data differ from those that a run was trained on, where a plan cannot tell: files that have changed since."""
-    held = run.config.data
-    if data.source_names != held.source_names:
-        return f"has the sources {', '.join(data.source_names)}, {run.path} has {', '.join(held.source_names)}"
-    if data.num_images != held.num_images:
-        return f"is on {data.num_images:,} images, {run.path} on {held.num_images:,}"
-    if data.checksum and held.checksum and data.checksum != held.checksum:
+def data_difference(data: DataConfig, run: Run) -> str | None:
+    """Return in words how data differ from those that a run was trained on; None if they are the same.
+
+    A plan does not show this difference: it comes from files that have changed in between.
+    """
+    trained_on = run.config.data
+    if data.source_names != trained_on.source_names:
+        return f"has the sources {', '.join(data.source_names)}, {run.path} has {', '.join(trained_on.source_names)}"
+    if data.num_images != trained_on.num_images:
+        return f"is on {data.num_images:,} images, {run.path} on {trained_on.num_images:,}"
+    if data.checksum and trained_on.checksum and data.checksum != trained_on.checksum:
         return f"is on other images than {run.path}"
     return None

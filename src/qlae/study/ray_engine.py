@@ -1,10 +1,11 @@
-"""The Ray engine: the jobs of a study as tasks of a Ray cluster. The one file that knows Ray, and loads it when asked.
+"""The Ray engine: the jobs of a study as tasks on a Ray cluster. Only this file knows Ray, and it loads Ray on demand.
 
-Ray places the tasks, counts their CPUs and GPUs, and runs those of a lost node again on another. Where the nodes see
-the study's folder (a shared file system) a task works in it, and goes on from the last checkpoint of the lost one.
-Where they do not, it works in a folder of the node and sends the run directory back. Nodes need qlae installed.
+Ray places the tasks, counts their CPUs and GPUs, and repeats those of a lost node on another one. If the nodes see the
+study's folder (a shared file system), a task works in it and resumes from the last checkpoint of a lost task. Otherwise
+it works in a temporary folder of the node and sends the run directory back. qlae must be installed on the nodes.
 """
 
+import os
 import secrets
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -13,20 +14,23 @@ from .._files import write_bytes
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job
-from .worker import carry_out_anywhere
+from .worker import run_job_on_node
 
-MAX_RETRIES = 3  # of a task whose node or worker was lost
+MAX_RETRIES = 3  # for a task whose node or worker was lost
 
 
 class RayEngine:
-    """Tasks on a Ray cluster.
+    """Run jobs as tasks on a Ray cluster.
 
     Args:
-        address: of the cluster, ``"auto"`` for one on this machine; None takes ``RAY_ADDRESS`` or starts one here.
-        num_cpus, num_gpus: that a run takes, for Ray's scheduling; a fraction lets runs share a GPU.
+        address: the cluster, ``"auto"`` for one on this machine; None takes ``RAY_ADDRESS`` or starts a cluster here.
+        num_cpus: CPUs per run, for Ray's scheduling.
+        num_gpus: GPUs per run, for Ray's scheduling; with a fraction, runs share a GPU.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        threads: of torch in each task.
-        in_place: False to send run directories back even where the nodes see the study's folder.
+        threads: number of torch threads in each task.
+        imports: modules that each task imports before it reads its job (names, or paths of .py files). They must be
+            installed on the nodes, or lie in a current directory that the nodes see.
+        in_place: False to send run directories back even if the nodes see the study's folder.
     """
 
     def __init__(
@@ -37,60 +41,69 @@ class RayEngine:
         num_gpus: float = 0.0,
         device: str = "auto",
         threads: int = 1,
+        imports: Sequence[str] = (),
         in_place: bool = True,
     ):
-        for name, value in (("cpus per run", num_cpus), ("gpus per run", num_gpus)):
+        for name, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
             if not 0 <= value < 1e6:
                 raise ValueError(f"{name} must not be negative, got {value}")
         self.ray = _load_ray()
         self.address, self.num_cpus, self.num_gpus = address, num_cpus, num_gpus
         self.device, self.threads, self.in_place = device, threads, in_place
+        self._imports = tuple(imports)
 
     @property
     def num_workers(self) -> int:
-        """How many runs the cluster has room for, now that it is known."""
+        """The number of runs that the cluster has room for; 1 before it is connected."""
         if not self.ray.is_initialized():
             return 1
-        there = self.ray.cluster_resources()
-        rooms = [there.get("CPU", 0) / self.num_cpus] if self.num_cpus else []
-        rooms += [there.get("GPU", 0) / self.num_gpus] if self.num_gpus else []
-        return max(1, int(min(rooms, default=1)))
+        resources = self.ray.cluster_resources()
+        limits = [resources.get("CPU", 0) / self.num_cpus] if self.num_cpus else []
+        limits += [resources.get("GPU", 0) / self.num_gpus] if self.num_gpus else []
+        return max(1, int(min(limits, default=1)))
 
     @property
-    def kind(self) -> str:
+    def device_type(self) -> str:
         return "cuda" if self.num_gpus or self.device == "cuda" else "cpu"
 
-    def told(self) -> str:
-        return f"room for {self.num_workers} at a time on Ray" if self.ray.is_initialized() else "one at a time on Ray"
+    @property
+    def imports(self) -> tuple[str, ...]:
+        return self._imports
+
+    def describe(self) -> str:
+        """Return the engine in words."""
+        return f"{self.num_workers} runs at a time on Ray" if self.ray.is_initialized() else "one run at a time on Ray"
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
+        """Yield events until each job is done or failed, and None if nothing happens for a while."""
         ray = self.ray
         if not ray.is_initialized():
             ray.init(address=self.address, log_to_driver=False, include_dashboard=None if self.address else False)
         task = ray.remote(
             num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=MAX_RETRIES, retry_exceptions=False
-        )(carry_out_anywhere)
+        )(run_job_on_node)
         token = _token(folder) if self.in_place else secrets.token_hex(8)
-        study = str(folder.path.resolve())
-        asked = {task.remote(job.to_dict(), study, token, self.device, self.threads): job for job in jobs}
-        begun: set[str] = set()
+        shared = (str(folder.path.resolve()), token, self.device, self.threads, self.imports, os.getcwd())
+        pending = {task.remote(job.to_dict(), *shared): job for job in jobs}
+        started: set[str] = set()
         try:
-            while asked:
-                ended, _ = ray.wait(list(asked), num_returns=1, timeout=TICK_SECONDS)
+            while pending:
+                ended, _ = ray.wait(list(pending), num_returns=1, timeout=TICK_SECONDS)
                 for reference in ended:
-                    yield self._outcome(asked.pop(reference), reference, folder)
-                # Ray keeps to itself which tasks it has begun; in a shared folder their run directories tell.
-                seen = [job for job in asked.values() if job.name not in begun and _has_begun(job, folder)]
-                for job in seen:
-                    begun.add(job.name)
+                    yield self._outcome(pending.pop(reference), reference, folder)
+                # Ray does not say which tasks have started; in a shared folder their run directories show it.
+                new = [job for job in pending.values() if job.name not in started and _has_started(job, folder)]
+                for job in new:
+                    started.add(job.name)
                     yield Event(job, "running")
-                if not ended and not seen:
+                if not ended and not new:
                     yield None
         finally:
-            for reference in asked:
+            for reference in pending:
                 ray.cancel(reference, force=True)
 
     def _outcome(self, job: Job, reference: Any, folder: StudyFolder) -> Event:
+        """Return the last event of a task, after writing the files that it sent back."""
         try:
             outcome: dict[str, Any] = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
@@ -98,17 +111,18 @@ class RayEngine:
         run = folder.run(job.name)
         files = outcome.pop("files", {})
         run.path.mkdir(parents=True, exist_ok=True)
-        for name, content in sorted(files.items(), key=lambda item: item[0] == "results.json"):  # which says: finished
+        # results.json comes last, because it marks the run as finished.
+        for name, content in sorted(files.items(), key=lambda item: item[0] == "results.json"):
             write_bytes(run.path / name, content)
         return Event(job, **outcome)
 
 
-def _has_begun(job: Job, folder: StudyFolder) -> bool:
+def _has_started(job: Job, folder: StudyFolder) -> bool:
     return folder.run(job.name).config_path.is_file()
 
 
 def _token(folder: StudyFolder) -> str:
-    """A file by which a node knows that it sees the study's own folder."""
+    """Return the content of a file by which a node recognises the study's folder; write the file if it is missing."""
     path = folder.path / ".token"
     if not path.is_file():
         write_bytes(path, secrets.token_hex(8).encode())
@@ -120,6 +134,6 @@ def _load_ray() -> Any:
         import ray
     except ImportError:
         raise ValueError(
-            "the engine 'ray' needs Ray, which is not installed: pip install 'qlae[ray]', or use --engine local"
+            "RayEngine needs Ray, which is not installed: pip install 'qlae[ray]', or use the local engine"
         ) from None
     return ray

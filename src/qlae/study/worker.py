@@ -1,8 +1,8 @@
-"""One job at a time: train, evaluate, answer. A worker process of the local engine, or a task of Ray's.
+"""Run one job at a time: train, evaluate, answer. Both engines use it, in worker processes or in Ray tasks.
 
-As a process, ``python -m qlae.study.worker STUDY`` reads jobs from standard input, a line of JSON each, and answers
-each with a line of JSON. It ends when its input does, when a job has failed (the device may be broken), and, with its
-run saved, when it is asked to (SIGTERM) or its parent is gone.
+As a process, ``python -m qlae.study.worker STUDY`` reads jobs from standard input, one line of JSON per job, and
+answers each with one line of JSON. It ends when its input ends and when a job has failed (the device may be broken). On
+SIGTERM, or when its parent process is gone, it saves its run and ends.
 """
 
 import argparse
@@ -17,156 +17,194 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._imports import import_modules
 from ..runs.directory import Run
-from .jobs import Job, lacks_scores_only, other_data
+from .jobs import Job, data_difference, needs_scores_only
 
 if TYPE_CHECKING:
     from ..config import DataConfig
     from ..data import SourceDataset
 
-IN_MEMORY = 2**28  # bytes of images up to which a worker renders a data set once and keeps it
-LOCK_SECONDS = 60.0  # to wait for a run whose last worker has not quite gone
-PARENT_SECONDS = 1.0  # between looks at the parent
-COLLECTED = (
+MAX_CACHE_BYTES = 2**28  # a worker renders data sets of up to this size once and keeps their images
+LOCK_SECONDS = 60.0  # time to wait for a run whose last worker is still ending
+PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
+RETURNED_FILES = (
     *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz"),
     *("checkpoint.safetensors", "checkpoint.json"),
 )
-SPARE = ("previous.safetensors", "previous.json")  # of no use to a finished run, and half of its size
+BACKUP_FILES = ("previous.safetensors", "previous.json")  # useless in a finished run, and half of its size
 
-_kept: dict[str, "SourceDataset"] = {}  # the data of the last job
+_data_cache: dict[str, "SourceDataset"] = {}  # the data of the last job
 
 
-def carry_out(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> dict[str, Any]:
-    """Train and evaluate a job in a run directory, from its last checkpoint if it has one; what came of it.
+def run_job(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> dict[str, Any]:
+    """Train and evaluate a job in a run directory, resuming from its last checkpoint if it has one.
 
-    Of a run that is trained and lacks scores, its sample is scored again.
+    If a run is trained and only scores are missing, its sample is scored again.
+
+    Returns:
+        ``state`` (``"done"`` or ``"failed"``) and ``seconds``; for failures also ``error`` and ``trace``.
     """
     started = time.monotonic()
     try:
         _wait_until_free(run)
-        how: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
-        if lacks_scores_only(job, run):
+        scoring: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
+        if needs_scores_only(job, run):
             from ..scoring.sample import rescore_run
 
             try:
-                rescore_run(run, **how)
-            except ValueError:  # of a damaged sample; the checkpoint may be whole
-                _train_and_evaluate(job, run, how, device=device, threads=threads)
+                rescore_run(run, **scoring)
+            except ValueError:  # the sample is damaged; the checkpoint may be intact
+                _train_and_evaluate(job, run, scoring, device=device, threads=threads)
         else:
-            _train_and_evaluate(job, run, how, device=device, threads=threads)
-        for name in SPARE:
+            _train_and_evaluate(job, run, scoring, device=device, threads=threads)
+        for name in BACKUP_FILES:
             (run.path / name).unlink(missing_ok=True)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        return {
-            "state": "failed",
-            "error": told,
-            "trace": traceback.format_exc(),
-            "seconds": time.monotonic() - started,
-        }
+        return _failure(error, time.monotonic() - started)
     return {"state": "done", "seconds": time.monotonic() - started}
 
 
-def _train_and_evaluate(job: Job, run: Run, how: dict[str, Any], *, device: str, threads: int) -> None:
+def _failure(error: Exception, seconds: float) -> dict[str, Any]:
+    """Return the outcome of a job that raised an exception."""
+    return {
+        "state": "failed",
+        "error": f"{type(error).__name__}: {error}",
+        "trace": "".join(traceback.format_exception(error)),
+        "seconds": seconds,
+    }
+
+
+def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
     from ..data import data_config
     from ..pipeline import train
     from ..scoring.evaluation import evaluate_run
     from ..scoring.sample import require_scorable
 
-    data = _data(job)
+    data = _load_data(job)
     if not data.source_names:
-        raise ValueError(f"{job.data} has no sources, so a study has nothing to score; give them: source_file = …")
+        raise ValueError(
+            f"{job.data} has no sources, so its runs cannot be scored; add them to the plan with source_file = …"
+        )
     require_scorable(data, job.metrics)
-    _require_unchanged(job, data_config(data), run)
+    _require_same_images(job, data_config(data), run)
     train(job.model_name, data, out=run.path, evaluate=False, show=False, device=device, threads=threads, **job.options)
-    evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **how)
+    evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)
 
 
-def _require_unchanged(job: Job, data: "DataConfig", run: Run) -> None:
-    """An error if images are not those of the finished runs on the same data set beside this one."""
+def _require_same_images(job: Job, data: "DataConfig", run: Run) -> None:
+    """Raise ``ValueError`` if finished runs on the same data set saw other images."""
     for path in sorted(run.path.parents[1].glob("*/*/results.json")):
         sibling = Run(path.parent)
         if sibling.path == run.path:
             continue
         try:
-            told = other_data(data, sibling)
-        except (ValueError, OSError):  # of a damaged or missing config, which is that run's own matter
+            difference = data_difference(data, sibling)
+        except (ValueError, OSError):  # a damaged or missing config concerns that run only
             continue
-        if told:
-            raise ValueError(f"{job.data} {told}: its files have changed since")
-        return  # the others agree with it, as the driver has seen
+        if difference:
+            raise ValueError(f"{job.data} {difference}: its files have changed since")
+        return  # the driver has checked that the other runs agree with this one
 
 
-def carry_out_anywhere(job: dict[str, Any], study: str, token: str, device: str, threads: int) -> dict[str, Any]:
-    """`carry_out` on any node: in the study's folder where the node sees it, else in a folder of the node's own.
+def run_job_on_node(
+    content: dict[str, Any],
+    study: str,
+    token: str,
+    device: str,
+    threads: int,
+    imports: tuple[str, ...] = (),
+    directory: str | None = None,
+) -> dict[str, Any]:
+    """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
 
     Args:
-        job: as `Job.to_dict` gives it.
+        content: the job, as `Job.to_dict` returns it.
         study: the study's folder.
-        token: the content of the study's ``.token`` file, by which a node knows that it sees the same folder.
+        token: the content of the study's ``.token`` file, by which a node recognises the folder.
+        device: the device to train on.
+        threads: number of torch threads.
+        imports: modules to import first.
+        directory: the driver's current directory, where modules are looked for if the node sees it.
 
     Returns:
-        What `carry_out` does; from a folder of the node's own also ``files``, the bytes of the run directory.
+        The outcome of `run_job`; from a temporary folder also ``files``, the content of the run directory.
     """
-    todo = Job.from_dict(job)
-    seen = Path(study, ".token")
-    if seen.is_file() and seen.read_text() == token:
-        return carry_out(todo, Run(Path(study, "runs", todo.name)), device=device, threads=threads)
-    run = Run(Path(tempfile.gettempdir(), f"qlae-study-{token}", todo.name))
-    outcome = carry_out(todo, run, device=device, threads=threads)
-    files = {path.name: path.read_bytes() for path in map(run.path.joinpath, COLLECTED) if path.is_file()}
+    try:
+        import_modules(imports, directory=directory)
+    except ValueError as error:
+        return _failure(error, 0.0)
+    job = Job.from_dict(content)
+    token_path = Path(study, ".token")
+    if token_path.is_file() and token_path.read_text() == token:
+        return run_job(job, Run(Path(study, "runs", job.name)), device=device, threads=threads)
+    run = Run(Path(tempfile.gettempdir(), f"qlae-study-{token}", job.name))
+    outcome = run_job(job, run, device=device, threads=threads)
+    files = {path.name: path.read_bytes() for path in map(run.path.joinpath, RETURNED_FILES) if path.is_file()}
     return outcome | {"files": files}
 
 
-def _data(job: Job) -> "SourceDataset":
+def _load_data(job: Job) -> "SourceDataset":
+    """Return the data of a job; those of the last job are kept."""
     from ..data import RenderedImages, load_again
 
     key = json.dumps([job.data_name, job.resolution, job.recipe], sort_keys=True)
-    if key not in _kept:
-        _kept.clear()
+    if key not in _data_cache:
+        _data_cache.clear()
         data = load_again(job.data_name, job.resolution, job.recipe)
         num_bytes = len(data) * job.resolution**2 * 3
         if isinstance(data.images, RenderedImages):
-            data.images.keeps = True  # on a GPU that has rendered them
-        _kept[key] = data.in_memory() if num_bytes <= IN_MEMORY else data
-    return _kept[key]
+            data.images.keeps = True  # the images stay on a GPU that has rendered them
+        _data_cache[key] = data.in_memory() if num_bytes <= MAX_CACHE_BYTES else data
+    return _data_cache[key]
 
 
 def _wait_until_free(run: Run) -> None:
-    """Wait for a run's lock: a worker that lost its parent holds it until it has saved."""
-    until = time.monotonic() + LOCK_SECONDS
+    """Wait for a run's lock, which a worker that lost its parent holds until it has saved."""
+    deadline = time.monotonic() + LOCK_SECONDS
     while run.path.is_dir():
         try:
             with run.locked():
                 return
         except ValueError:
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 raise
             time.sleep(0.5)
 
 
 def _watch_parent(parent: int) -> None:
-    """End with the parent: SIGTERM lets a training save itself first."""
+    """Send this process SIGTERM when its parent is gone; a training then saves itself first."""
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _answer(line: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the outcome of the job that a line of JSON describes."""
+    try:
+        import_modules(arguments.imports)  # first, because a job's model may be one of these modules' presets
+    except ValueError as error:
+        return _failure(error, 0.0)
+    job = Job.from_dict(json.loads(line))
+    run = Run(arguments.study / "runs" / job.name)
+    return run_job(job, run, device=arguments.device, threads=arguments.threads)
+
+
 def main() -> int:
+    """Answer jobs from standard input; return the exit code."""
     parser = argparse.ArgumentParser(description="A worker of a study; `qlae study` starts it.")
     parser.add_argument("study", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--parent", type=int, default=os.getppid())
+    parser.add_argument("--import", dest="imports", action="append", default=[])
     arguments = parser.parse_args()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever prints goes to the log, not between the answers
+    os.dup2(2, 1)  # anything that prints goes to the log instead of between the answers
     threading.Thread(target=_watch_parent, args=(arguments.parent,), daemon=True).start()
     try:
         for line in sys.stdin:
-            job = Job.from_dict(json.loads(line))
-            run = Run(arguments.study / "runs" / job.name)
-            outcome = carry_out(job, run, device=arguments.device, threads=arguments.threads)
+            outcome = _answer(line, arguments)
             print(json.dumps(outcome), file=answers, flush=True)
             if outcome["state"] == "failed":
                 return 1

@@ -1,7 +1,7 @@
-"""Aggregate: the runs of a study → a cell for every data set, model and score, with its 95% t-interval.
+"""Aggregate the runs of a study: the mean of each score per data set and model, with its 95% t-interval.
 
-Counted are the reruns of the selected value; where the plan reruns nothing, the tuning runs of that value. Scores are
-those of the averaged weights.
+The reruns of the selected value count; if the plan has no reruns, the tuning runs of that value count. Scores are those
+of the averaged weights.
 """
 
 import math
@@ -12,20 +12,20 @@ from typing import Any
 
 from scipy import stats
 
-from ..presets import MODELS
-from ..runs.directory import Run
-from ..study.driver import current
-from ..study.folder import Entry, Index, StudyFolder
-from ..study.plan import Plan
-from .published import METRICS, published
+from ...presets import MODELS
+from ...registry import OBJECTIVES
+from ...runs.directory import Run
+from ..driver import current_index
+from ..folder import Entry, Index, StudyFolder
+from ..plan import Plan
+from .published import published_results
 
-SCORES = (*METRICS, "informative")
-AGGREGATED = "aggregated"
+AGGREGATED = "aggregated"  # stands for the mean over data sets where the name of a data set is expected
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A score over seeds."""
+    """The values of a score over seeds."""
 
     values: tuple[float, ...]
 
@@ -35,7 +35,7 @@ class Cell:
 
     @property
     def half(self) -> float | None:
-        """Half of the 95% interval of the mean, assuming a t-distribution; None from a single seed.
+        """Half of the width of the mean's 95% t-interval; None for a single seed.
 
         >>> round(Cell((0.8, 0.9, 1.0)).half, 4)
         0.2484
@@ -48,7 +48,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Group:
-    """The runs of one model on one data set that count."""
+    """The runs of one model on one data set that count, with their results."""
 
     data: str
     model: str
@@ -60,19 +60,25 @@ class Group:
         return tuple(result["seed"] for result in self.results)
 
     def cell(self, score: str) -> Cell | None:
-        """The score over seeds; None where no run has it."""
-        found = [_score(result["averaged"], score) for result in self.results]
-        return Cell(tuple(found)) if found and None not in found else None  # type: ignore[arg-type]
+        """Return the score over seeds; None if a run does not have it."""
+        values = [_score(result["averaged"], score) for result in self.results]
+        return Cell(tuple(values)) if values and None not in values else None  # type: ignore[arg-type]
 
-    def middle(self) -> int:
-        """The run with the median InfoM, which stands for the others in pictures."""
+    def median_index(self) -> int:
+        """Return the index of the run with the median InfoM, which represents the group in pictures."""
         order = sorted(range(len(self.runs)), key=lambda n: (self.results[n]["averaged"]["infom"], n))
         return order[(len(order) - 1) // 2]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A study's results: its plan, its index and its groups by (data, model), in the order of the plan."""
+    """The results of a study.
+
+    Attributes:
+        plan: the plan of the study.
+        index: the state of its runs.
+        groups: the runs that count by (data, model), in the order of the plan.
+    """
 
     plan: Plan
     index: Index
@@ -80,48 +86,51 @@ class Summary:
 
     @property
     def data(self) -> list[str]:
+        """The labels of data sets that have finished runs."""
         return [data.label for data in self.plan.data if any(key[0] == data.label for key in self.groups)]
 
     @property
     def models(self) -> list[str]:
+        """The labels of models that have finished runs."""
         return [model.label for model in self.plan.models if any(key[1] == model.label for key in self.groups)]
 
     def cell(self, data: str, model: str, score: str) -> Cell | None:
-        """A cell; of ``"aggregated"``, the means over data sets, seed by seed."""
+        """Return a score over seeds; for ``"aggregated"``, each value is the mean over data sets of one seed."""
         if data == AGGREGATED:
             return self._aggregated(model, score)
         group = self.groups.get((data, model))
         return group.cell(score) if group else None
 
     def published_mean(self, data: str, model: str, score: str) -> float | None:
-        """The paper's number beside a cell; of ``"aggregated"``, its mean over this study's data sets.
+        """Return the paper's mean for a cell; for ``"aggregated"``, its mean over this study's data sets.
 
-        Something else under a label of the paper's has none.
+        Returns:
+            None if the paper has no such number, or the label stands for something else than in the paper.
         """
-        if any(one.name != one.label for one in self.plan.models if one.label == model):
+        if any(planned.name != planned.label for planned in self.plan.models if planned.label == model):
             return None
         names = self.data if data == AGGREGATED else [data]
-        if any(one.name != one.label for one in self.plan.data if one.label in names):
+        if any(planned.name != planned.label for planned in self.plan.data if planned.label in names):
             return None
-        found = [published().get((name, model, score)) for name in names]
-        return fmean(cell.mean for cell in found if cell) if found and all(found) else None
+        cells = [published_results().get((name, model, score)) for name in names]
+        return fmean(cell.mean for cell in cells if cell) if cells and all(cells) else None
 
     @property
     def num_seeds(self) -> int:
-        """Of the group that has most."""
+        """The number of seeds of the largest group."""
         return max(len(group.results) for group in self.groups.values())
 
-    def facts(self) -> dict[str, dict[str, Any]]:
-        """What results say of each data set, by label."""
+    def data_descriptions(self) -> dict[str, dict[str, Any]]:
+        """Return the description of each data set in the results, by label."""
         return {
             label: next(group.results[0]["data"] for key, group in self.groups.items() if key[0] == label)
             for label in self.data
         }
 
     def origins(self) -> dict[str, str]:
-        """Whether each data set is ``"rendered"`` or ``"real"``, by label; ``"aggregated"`` may be both."""
-        found = {label: str(facts["origin"]) for label, facts in self.facts().items()}
-        return found | {AGGREGATED: " and ".join(sorted(set(found.values())))}
+        """Return whether each data set is ``"rendered"`` or ``"real"``, by label; ``"aggregated"`` may be both."""
+        origins = {label: str(description["origin"]) for label, description in self.data_descriptions().items()}
+        return origins | {AGGREGATED: " and ".join(sorted(set(origins.values())))}
 
     def _aggregated(self, model: str, score: str) -> Cell | None:
         groups = [self.groups.get((data, model)) for data in self.data]
@@ -136,9 +145,9 @@ class Summary:
 
 
 def summarise(folder: StudyFolder) -> Summary:
-    """Read a study's run directories."""
+    """Return the results of a study from its run directories; raise ``ValueError`` if no run is finished."""
     plan = folder.plan
-    index = current(plan, folder, folder.index, strict=False)
+    index = current_index(plan, folder, folder.index, strict=False)
     groups = {}
     for data in plan.data:
         for model in plan.models:
@@ -148,14 +157,14 @@ def summarise(folder: StudyFolder) -> Summary:
                 results = tuple(run.results for run in runs)
                 groups[data.label, model.label] = Group(data.label, model.label, runs, results)
     if not groups:
-        raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` goes on")
+        raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` resumes it")
     return Summary(plan, index, groups)
 
 
-def bold(cells: Sequence[Cell | None]) -> list[bool]:
-    """Which intervals overlap the one with the highest end, the paper's rule for bold.
+def mark_bold(cells: Sequence[Cell | None]) -> list[bool]:
+    """Return which intervals overlap the one with the highest upper end, the paper's rule for bold numbers.
 
-    >>> bold([Cell((0.5, 0.5)), Cell((0.9, 0.9)), None])
+    >>> mark_bold([Cell((0.5, 0.5)), Cell((0.9, 0.9)), None])
     [False, True, False]
     """
     ends = [(cell.mean - (cell.half or 0.0), cell.mean + (cell.half or 0.0)) for cell in cells if cell]
@@ -166,28 +175,31 @@ def bold(cells: Sequence[Cell | None]) -> list[bool]:
 
 
 def is_adversarial(plan: Plan, label: str) -> bool:
+    """Return whether the model with this label is a GAN."""
     names = {model.label: model.name for model in plan.models}
-    return MODELS[names[label]].objective == "adversarial"
+    return not OBJECTIVES[MODELS[names[label]].objective].part.reconstructs
 
 
 def _counts(entry: Entry, data: str, model: str, plan: Plan, index: Index) -> bool:
+    """Return whether a run counts for a model on a data set."""
     if (entry.data, entry.model, entry.state) != (data, model, "done"):
         return False
     if plan.rerun_seeds:
         return entry.stage == "rerun"
-    return entry.value in index.chosen(data, model)
+    return entry.value in index.selected_values(data, model)
 
 
 def _score(scores: Mapping[str, Any], score: str) -> float | None:
+    """Return a score of a run; None if it was not computed."""
     if score != "informative":
-        found = scores.get(score)
-        return None if found is None else float(found)
+        value = scores.get(score)
+        return None if value is None else float(value)
     if "active_latents" not in scores:
         return None
-    return _share(scores["active_latents"], scores["informative_latents"])
+    return _informative_share(scores["active_latents"], scores["informative_latents"])
 
 
-def _share(active: Iterable[bool], informative: Iterable[bool]) -> float:
-    """Of the latents that InfoM counts, the share that tells more of some source than shuffled samples would."""
-    told = [tells for moves, tells in zip(active, informative, strict=True) if moves]
-    return sum(told) / len(told) if told else 0.0
+def _informative_share(active: Iterable[bool], informative: Iterable[bool]) -> float:
+    """Return the share of active latents that are informative about some source."""
+    flags = [is_informative for is_active, is_informative in zip(active, informative, strict=True) if is_active]
+    return sum(flags) / len(flags) if flags else 0.0

@@ -1,7 +1,7 @@
-"""The three vignettes of the paper's appendix "Disentanglement Metrics Vignettes", from the samples of real runs.
+"""The three vignettes of the paper's appendix "Disentanglement Metrics Vignettes", from the samples of a study's runs.
 
-How much a score depends on a choice that nobody can justify: InfoM and InfoC from histograms against the number of
-bins, the same from the KSG estimator against its k, and DCI against the depth of its trees. For models with continuous
+They show how much scores depend on settings of their estimators: InfoM and InfoC from histograms on the number of bins,
+the same from the KSG estimator on its k, and DCI on the depth of its trees. They are for models with continuous
 latents, since codes need neither bins nor neighbours.
 """
 
@@ -13,76 +13,85 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..metrics.binning import equal_width_columns
-from ..metrics.dci import specificity
-from ..metrics.forest import forest_by_depth
-from ..metrics.infomec import concentration
-from ..metrics.information import nmi
-from ..metrics.inputs import check_latents, check_sources
-from ..metrics.protocols import find_protocol
-from ..presets import MODELS
+from ...metrics.binning import equal_width_columns
+from ...metrics.dci import specificity
+from ...metrics.forest import forest_by_depth
+from ...metrics.infomec import concentration
+from ...metrics.information import nmi
+from ...metrics.inputs import check_latents, check_sources
+from ...metrics.protocols import find_protocol
+from ...presets import MODELS
+from ...registry import LATENTS
+from ...report.titles import TITLES
 from .aggregate import Group, Summary
-from .published import TITLES
 
 BINS = (2, 3, 5, 10, 20, 40, 80, 160)
 NEIGHBOURS = (1, 2, 3, 5, 7, 10, 15, 20)
 DEPTHS = tuple(range(1, 17))
 NUM_TREES = 100
 NUM_MODELS = 3
-CONTINUOUS = ("continuous", "gaussian", "uniform")
 
-Curves = dict[str, list[float]]  # score → its value at each point
+Curves = dict[str, list[float]]  # the value at each point by score
 
 
 @dataclass(frozen=True)
 class Vignette:
-    """A choice, its values, and what it does to the scores of some models."""
+    """The scores of some models as functions of one setting.
+
+    Attributes:
+        name: short name, for files.
+        axis: the setting in words.
+        method: how the scores are computed.
+        points: the values of the setting.
+        curves: the scores by model.
+    """
 
     name: str
     axis: str
-    says: str
+    method: str
     points: tuple[int, ...]
-    curves: Mapping[str, Curves]  # by model
+    curves: Mapping[str, Curves]
 
 
-def vignettes(summary: Summary) -> tuple[str, list[Vignette]]:
-    """The data set that they are about and the three vignettes; none where no model has continuous latents."""
-    data, groups = _choose(summary)
+def compute_vignettes(summary: Summary) -> tuple[str, list[Vignette]]:
+    """Return the data set that was used and the three vignettes; none if no model has continuous latents."""
+    data, groups = _choose_groups(summary)
     if not groups:
         return "", []
     samples = {group.model: _sample(group) for group in groups}
-    kinds: list[tuple[str, str, str, tuple[int, ...], Any]] = [
+    settings: list[tuple[str, str, str, tuple[int, ...], Any]] = [
         ("bins", "number of bins", "mutual information from histograms", BINS, by_bins),
         ("neighbours", "number of neighbours k", "mutual information by the KSG estimator", NEIGHBOURS, by_neighbours),
         ("depth", "largest depth of the trees", "random forests of 100 trees", DEPTHS, by_depth),
     ]
     return data, [
-        Vignette(name, axis, says, points, {m: curve(*sample, points) for m, sample in samples.items()})
-        for name, axis, says, points, curve in kinds
+        Vignette(name, axis, method, points, {m: compute(*sample, points) for m, sample in samples.items()})
+        for name, axis, method, points, compute in settings
     ]
 
 
 def by_bins(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
-    """InfoM and InfoC where continuous latents are cut into equal bins and taken for codes."""
+    """Return InfoM and InfoC with latents cut into bins of equal width, which are treated as codes."""
     return _by_nmi(
         sources, latents, (nmi(sources, equal_width_columns(latents.astype(np.float64), n)[0]) for n in points)
     )
 
 
 def by_neighbours(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
-    """InfoM and InfoC by the KSG estimator."""
+    """Return InfoM and InfoC with the KSG estimator, for each number of neighbours."""
     return _by_nmi(sources, latents, (nmi(sources, latents, k=k) for k in points))
 
 
 def _by_nmi(sources: NDArray[Any], latents: NDArray[Any], matrices: Iterable[NDArray[np.float64]]) -> Curves:
+    """Return InfoM and InfoC of NMI matrices (n_s, n_z), restricted to varying sources and active latents."""
     active = find_protocol("paper").active(check_latents(latents))
     varying = check_sources(sources).varying
-    kept = [matrix[np.ix_(varying, active)] for matrix in matrices]
-    return {"infom": [concentration(m.T) for m in kept], "infoc": [concentration(m) for m in kept]}
+    restricted = [matrix[np.ix_(varying, active)] for matrix in matrices]
+    return {"infom": [concentration(m.T) for m in restricted], "infoc": [concentration(m) for m in restricted]}
 
 
 def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
-    """D, I and C where all forests are cut off at one depth, split and seeded as `qlae.metrics.dci` does."""
+    """Return D, I and C with all trees cut off at one depth; split and seeds are those of `qlae.metrics.dci`."""
     checked = check_sources(sources)
     order = np.random.default_rng(0).permutation(len(sources))
     cut = min(int(np.ceil(0.9 * len(order))), len(order) - 1)
@@ -105,19 +114,19 @@ def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]
         forests.append(forest)
     importance = np.stack([forest.importances for forest in forests])  # (n_s, depths, n_z)
     accuracy = np.maximum([forest.scores for forest in forests], 0.0).mean(0)
-    at = range(len(points))
+    indices = range(len(points))
     return {
-        "d": [specificity(importance[:, n].T) for n in at],
+        "d": [specificity(importance[:, n].T) for n in indices],
         "i": accuracy.tolist(),
-        "c": [specificity(importance[:, n]) for n in at],
+        "c": [specificity(importance[:, n]) for n in indices],
     }
 
 
-def vignette_figure(vignette: Vignette, data: str) -> Figure:
-    """A panel a score, a line a model."""
+def draw_vignette(vignette: Vignette, data: str) -> Figure:
+    """Draw a vignette with one panel per score and one line per model."""
     scores = list(next(iter(vignette.curves.values())))
     figure = Figure(figsize=(3.4 * len(scores), 3.1), layout="constrained")
-    figure.suptitle(f"{data}: {vignette.says}", fontsize=11)
+    figure.suptitle(f"{data}: {vignette.method}", fontsize=11)
     for axes, score in zip(figure.subplots(1, len(scores), squeeze=False)[0], scores, strict=True):
         for model, curves in vignette.curves.items():
             axes.plot(vignette.points, curves[score], marker="o", markersize=3.5, linewidth=1.4, label=model)
@@ -134,19 +143,19 @@ def vignette_figure(vignette: Vignette, data: str) -> Figure:
     return figure
 
 
-def spread(vignette: Vignette) -> str:
-    """How far the choice moves each score, in words."""
+def describe_spread(vignette: Vignette) -> str:
+    """Return how much the setting changes each score, in words."""
     scores = list(next(iter(vignette.curves.values())))
-    moved = {s: max(max(curves[s]) - min(curves[s]) for curves in vignette.curves.values()) for s in scores}
-    return ", ".join(f"{TITLES[score]} by up to {size:.2f}" for score, size in moved.items())
+    spreads = {s: max(max(curves[s]) - min(curves[s]) for curves in vignette.curves.values()) for s in scores}
+    return ", ".join(f"{TITLES[score]} by up to {size:.2f}" for score, size in spreads.items())
 
 
-def to_csv(found: Sequence[Vignette]) -> str:
-    """One line a point."""
+def to_csv(vignettes: Sequence[Vignette]) -> str:
+    """Return the vignettes as CSV with one line per point."""
     lines = ["vignette,model,score,point,value"]
     lines += [
         f"{vignette.name},{model},{score},{point},{value:.6g}"
-        for vignette in found
+        for vignette in vignettes
         for model, curves in vignette.curves.items()
         for score, values in curves.items()
         for point, value in zip(vignette.points, values, strict=True)
@@ -154,14 +163,14 @@ def to_csv(found: Sequence[Vignette]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _choose(summary: Summary) -> tuple[str, list[Group]]:
-    """The data set with the most models of continuous latents, and the first few of them."""
+def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
+    """Return the data set with the most models that have continuous latents, and the first of these models."""
     names = {model.label: model.name for model in summary.plan.models}
     by_data = {
         data: [
             summary.groups[data, model]
             for model in summary.models
-            if (data, model) in summary.groups and MODELS[names[model]].latent in CONTINUOUS
+            if (data, model) in summary.groups and not LATENTS[MODELS[names[model]].latent].part.has_codes
         ]
         for data in summary.data
     }
@@ -170,6 +179,7 @@ def _choose(summary: Summary) -> tuple[str, list[Group]]:
 
 
 def _sample(group: Group) -> tuple[NDArray[Any], NDArray[Any]]:
-    run = group.runs[group.middle()]
+    """Return sources (n, n_s) and latents (n, n_z) of the run with the median InfoM."""
+    run = group.runs[group.median_index()]
     arrays = run.arrays(run.sample_path)
     return arrays["sources"], arrays["latents"]

@@ -1,4 +1,4 @@
-"""Rank correlations: between InfoMEC and DCI over all models and data sets, and between our table and the paper's."""
+"""Compute rank correlations between InfoMEC and DCI, and between a study's table and the paper's."""
 
 import itertools
 from collections.abc import Sequence
@@ -7,18 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from ...report.titles import TITLES
 from .aggregate import Summary
-from .published import METRICS, TITLES, published
+from .published import METRICS, published_results
 
 #: Columns that measure the same property: modularity, explicitness, compactness.
 PAIRS = (("infom", "d"), ("infoe", "i"), ("infoc", "c"))
-LEAST = 3  # points, below which a rank correlation says nothing
-MOST_EXACT = 8  # points up to which p comes from all orders
+MIN_POINTS = 3  # with fewer, a rank correlation means nothing
+MAX_EXACT_POINTS = 8  # up to which p is computed from all permutations
 
 
 @dataclass(frozen=True)
 class Correlation:
-    """Spearman's ρ and its p; both None where there are too few points, or one side is constant."""
+    """Spearman's ρ and its p-value; both are None if there are too few points, or one side is constant."""
 
     what: str
     where: str
@@ -28,17 +29,19 @@ class Correlation:
 
 
 def spearman(what: str, where: str, points: Sequence[tuple[float, float]]) -> Correlation:
-    """The rank correlation of pairs."""
+    """Return the rank correlation of pairs of numbers."""
     first, second = zip(*points, strict=True) if points else ((), ())
-    if len(points) < LEAST or len(set(first)) < 2 or len(set(second)) < 2:
+    if len(points) < MIN_POINTS or len(set(first)) < 2 or len(set(second)) < 2:
         return Correlation(what, where, None, None, len(points))
-    found = stats.spearmanr(first, second)
-    p = _exact_p(first, second) if len(points) <= MOST_EXACT else float(found.pvalue)
-    return Correlation(what, where, float(found.statistic), p, len(points))
+    result = stats.spearmanr(first, second)
+    p = _exact_p(first, second) if len(points) <= MAX_EXACT_POINTS else float(result.pvalue)
+    return Correlation(what, where, float(result.statistic), p, len(points))
 
 
 def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """The share of all orders whose rank correlation is at least as far from 0; the t-distribution is off for so few.
+    """Return the share of all permutations whose rank correlation is at least as far from 0.
+
+    For so few points, p-values from the t-distribution are wrong.
 
     >>> round(_exact_p([1, 2, 3, 4], [1, 2, 3, 4]), 4)  # 2 of 24
     0.0833
@@ -49,22 +52,22 @@ def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def between_metrics(summary: Summary) -> list[Correlation]:
-    """InfoMEC against DCI over all cells of the study."""
-    made = []
+    """Return the correlations of InfoMEC with DCI over all data sets and models of the study."""
+    correlations = []
     for one, other in PAIRS:
         cells = [(group.cell(one), group.cell(other)) for group in summary.groups.values()]
         points = [(a.mean, b.mean) for a, b in cells if a and b]
-        made.append(spearman(f"{TITLES[one]} and {TITLES[other]}", "this study", points))
-    return made
+        correlations.append(spearman(f"{TITLES[one]} and {TITLES[other]}", "this study", points))
+    return correlations
 
 
 def between_published_metrics() -> list[Correlation]:
-    """The same over the cells of the tables of the paper, which are rounded; the paper says 0.80, 0.77 and 0.59.
+    """Return the same correlations over the paper's tables, which are rounded; the paper says 0.80, 0.77 and 0.59.
 
-    >>> [round(found.rho, 2) for found in between_published_metrics()]
+    >>> [round(correlation.rho, 2) for correlation in between_published_metrics()]
     [0.79, 0.75, 0.59]
     """
-    table = published()
+    table = published_results()
     keys = sorted({(data, model) for data, model, _ in table})
     return [
         spearman(
@@ -77,8 +80,8 @@ def between_published_metrics() -> list[Correlation]:
 
 
 def with_published(summary: Summary) -> list[Correlation]:
-    """Our table against the published one, each column over all cells, then over the models of each data set."""
-    made = []
+    """Return the correlations of each column with the published one, over all cells and per data set."""
+    correlations = []
     for score in METRICS:
         for where in [*summary.data] if len(summary.data) < 2 else ["all data sets", *summary.data]:
             points = [
@@ -88,12 +91,12 @@ def with_published(summary: Summary) -> list[Correlation]:
                 and (cell := group.cell(score)) is not None
                 and (theirs := summary.published_mean(data, model, score)) is not None
             ]
-            made.append(spearman(f"{TITLES[score]}, ours and published", where, points))
-    return made
+            correlations.append(spearman(f"{TITLES[score]}, ours and published", where, points))
+    return correlations
 
 
-def to_rows(found: Sequence[Correlation]) -> list[tuple[str, str, str, str, str]]:
-    """Lines for a table: what, where, ρ, p, number of points."""
+def to_rows(correlations: Sequence[Correlation]) -> list[tuple[str, str, str, str, str]]:
+    """Return the rows of a table: what, where, ρ, p, number of points."""
     return [
         (
             c.what,
@@ -102,5 +105,5 @@ def to_rows(found: Sequence[Correlation]) -> list[tuple[str, str, str, str, str]
             "–" if c.p is None else f"{c.p:.2g}",
             str(c.num_points),
         )
-        for c in found
+        for c in correlations
     ]
