@@ -87,13 +87,13 @@ def convolutions() -> None:
 def others() -> None:
     from qlae.ops.kernels import adamw, average, cross_entropy, decomposed_kl, quantized, sums
 
-    scalar, flat = torch.zeros(()), torch.zeros(4096)
+    scalar, pair, flat = torch.zeros(()), torch.ones(2), torch.zeros(4096)
     images = numbers(2, 64, 64, 3, dtype=torch.float32)
     cross_entropy.forward(images, images)
     cross_entropy.backward(scalar, images, images)
     reduced = flat.to(torch.bfloat16)
     rates = {"learning_rate": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "epsilon": 1e-8, "clip": None}
-    adamw.step(flat, reduced, flat, flat, reduced, scalar, **rates)
+    adamw.step(flat, reduced, flat, flat, reduced, scalar, pair, **rates)
     average.update(flat, flat, scalar, 0.999)
     sums.sum_rows(torch.zeros(264, 288), torch.bfloat16)
     z = torch.zeros(128, 12)

@@ -70,7 +70,7 @@ def test_nothing_whole_is_an_error(tmp_path):
     saved(tmp_path, 1, 2)
     truncate(tmp_path / "checkpoint.safetensors")
     truncate(tmp_path / "previous.safetensors")
-    with pytest.raises(ValueError, match=r"no checkpoint is whole .* start again in another folder"):
+    with pytest.raises(ValueError, match=r"no checkpoint is intact .* start again in another folder"):
         checkpoint.load(tmp_path)
 
 

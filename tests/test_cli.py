@@ -251,7 +251,7 @@ def bad(capsys, *arguments: str) -> str:
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
         (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
         (["train", "qlae", "--resolution", "-64"], "got -64"),
-        (["train", "qlae", "--resolution", "20"], "8, 16, 32, 64, 128, … pixels a side (4·2^k), got 20"),
+        (["train", "qlae", "--resolution", "20"], "8, 16, 32, 64, 128, … pixels per side (4·2^k), got 20"),
         (["train", "qlae", *SMALL, "--steps", "1", "--device", "gpu"], "no such device: 'gpu'; this machine has cpu"),
         (["evaluate", "nowhere"], "nowhere is not a run directory: it does not exist"),
         (["report"], "name at least one run directory"),

@@ -107,7 +107,7 @@ def test_model_that_was_handed_on_encodes_too(run, folder, tmp_path):
     exported = qlae.load(run.path).save_pretrained(tmp_path / "model")
     rows = rows_of(encode_to_csv(exported, tmp_path / "codes.csv", data=folder, device="cpu", show=False))
     assert rows == rows_of(encode_to_csv(run.path, tmp_path / "same.csv", device="cpu", show=False))
-    with pytest.raises(ValueError, match=r"the images behind .* are not known; say which to encode"):
+    with pytest.raises(ValueError, match=r"the images that .* was trained on are not known; pass others"):
         encode_to_csv(exported, tmp_path / "x.csv", device="cpu", show=False)
 
 

@@ -107,7 +107,7 @@ def test_networks_of_ones_own(tmp_path, tiny_data):
     model.save_pretrained(tmp_path / "model")
     again = qlae.load(tmp_path / "model", networks=networks)
     np.testing.assert_array_equal(again.encode(tiny_data.images), model.encode(tiny_data.images))
-    with pytest.raises(ValueError, match=r"give them, in Python: networks=\(encoder, decoder\)"):
+    with pytest.raises(ValueError, match=r"pass them in Python: networks=\(encoder, decoder\)"):
         qlae.load(tmp_path / "model")
     assert "networks=(encoder, decoder)" in (tmp_path / "model" / "README.md").read_text()
 
@@ -115,7 +115,7 @@ def test_networks_of_ones_own(tmp_path, tiny_data):
 def test_only_trained_models_are_saved(run, tmp_path):
     model = qlae.load(run)
     model.origin = None
-    with pytest.raises(ValueError, match=r"only a model that qlae.load gave can be saved"):
+    with pytest.raises(ValueError, match=r"only a model that qlae.load returned can be saved"):
         model.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="is a run directory; choose a folder of its own"):
         qlae.load(run).save_pretrained(run)
@@ -157,7 +157,7 @@ def test_an_earlier_export_is_replaced(run, tmp_path):
     model.save_pretrained(tmp_path)
     assert not (tmp_path / "results.json").exists()
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(ValueError, match=r"README.md is not as it was exported; move it away"):
+    with pytest.raises(ValueError, match=r"README.md was edited after the export; move it away"):
         export_run(run, tmp_path)
     assert (tmp_path / "README.md").read_text() == "mine"
 

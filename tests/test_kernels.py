@@ -170,7 +170,7 @@ def test_convolution_over_pixels(side, biased, dtype):
 def test_one_map_for_all_images():
     x, weight = random(1, 16, 4, 4).requires_grad_(), random(16, 16, 3, 3, seed=1).requires_grad_()
     bias, style = random(16, seed=2).requires_grad_(), random(5, 32, seed=3).requires_grad_()
-    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), True), 0.3)
+    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), True), 0.3, one_stream())
     exact = exactly(x, weight, bias, style)
     maps = F.conv_transpose2d(exact[0], exact[1], exact[2], padding=1).expand(5, -1, -1, -1)
     expected = plain_leaky_norm(maps, 0.3, exact[3])

@@ -312,7 +312,7 @@ def test_finite_scalar_codes_go_both_ways():
     values = latent.to_values(codes)
     inside = torch.atanh((2 * values).clamp(-0.999999, 0.999999))
     assert torch.equal(latent.to_codes(inside), codes)
-    with pytest.raises(ValueError, match="at least 2 values a dimension"):
+    with pytest.raises(ValueError, match="at least 2 values per dimension"):
         FiniteScalarLatent(2, 1)
 
 

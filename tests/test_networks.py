@@ -22,9 +22,9 @@ def test_shapes(resolution, size, form):
 
 @pytest.mark.parametrize("resolution", [0, -4, 4, 12, 48, 63, 100])
 def test_other_resolutions_are_told(resolution):
-    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, … pixels a side .* got {resolution}"):
+    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, … pixels per side .* got {resolution}"):
         num_blocks(resolution)
-    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, … pixels a side .* got {resolution}"):
+    with pytest.raises(ValueError, match=rf"8, 16, 32, 64, 128, … pixels per side .* got {resolution}"):
         ConvEncoder(resolution, 4, size=SMALL)
 
 

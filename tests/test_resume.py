@@ -91,7 +91,7 @@ def test_ctrl_c_on_the_command_line_saves_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"saved in {out}. To go on, give the same command again" in errors
+    assert f"saved in {out}. To continue, run the same command again" in errors
     assert "Traceback" not in errors
     finish(out)
     assert checkpoint.load(out).state["step"] == STEPS
