@@ -63,12 +63,12 @@ def test_render_is_kept_listed_found_and_cleared(cache, tmp_path, capsys):
     assert run("data", "render", "shapes3d", "--resolution", "8", "--sources", "shape") == 0
     assert run("data", "list") == 0
     listed = capsys.readouterr().out
-    assert f"Kept in {cache}" in listed
+    assert f"Cached in {cache}" in listed
     assert "shapes3d-rendered-8-" in listed
     assert run("data", "clear", "shapes3d") == 0
     assert "MB freed" in capsys.readouterr().out
     assert run("data", "clear", "shapes3d") == 0
-    assert "nothing of shapes3d was kept" in capsys.readouterr().out
+    assert "nothing of shapes3d was cached" in capsys.readouterr().out
 
 
 def test_a_folder_of_one_s_own_from_images_to_pictures(cache, tmp_path, rng):
