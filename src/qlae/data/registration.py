@@ -45,16 +45,15 @@ def register_dataset(name: str, loader: Loader) -> None:
     Raises:
         ValueError: the name is taken, or has other characters.
 
-    Example:
-        >>> import numpy as np
-        >>> def load_greys(resolution, num_greys=4):
-        ...     greys = np.linspace(0, 255, num_greys).astype(np.uint8)
-        ...     images = np.tile(greys[:, None, None, None], (1, resolution, resolution, 3))
-        ...     return SourceDataset(images, np.arange(num_greys), name="greys", origin="rendered")
-        >>> register_dataset("greys", load_greys)
-        >>> from qlae.data import load_data
-        >>> load_data("greys", resolution=16, num_greys=8)
-        SourceDataset(greys, rendered: 8 images of 16×16; sources: source 1 8)
+    Example::
+
+        def load_greys(resolution, num_greys=4):
+            greys = np.linspace(0, 255, num_greys).astype(np.uint8)
+            images = np.tile(greys[:, None, None, None], (1, resolution, resolution, 3))
+            return SourceDataset(images, np.arange(num_greys), name="greys", origin="rendered")
+
+        register_dataset("greys", load_greys)
+        data = qlae.load_data("greys", resolution=16, num_greys=8)
     """
     if not isinstance(name, str) or not name or safe_name(name) != name:
         raise ValueError(f"the name of a data set must consist of letters, digits and . _ -, got {name!r}")
