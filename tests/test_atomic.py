@@ -1,4 +1,4 @@
-"""Files written whole, also by two at once and on a full disk."""
+"""Files appear complete or not at all, also with two writers and on a full disk."""
 
 import errno
 import multiprocessing
@@ -14,7 +14,7 @@ def write_often(path, number, times):
         write_npz(path, numbers=np.full(2_000, number))
 
 
-def test_two_writers_of_one_file_leave_one_or_the_other(tmp_path):
+def test_two_writers_leave_one_complete_file(tmp_path):
     path = tmp_path / "sample.npz"
     write_often(path, 0, 1)
     context = multiprocessing.get_context("spawn")
@@ -33,7 +33,7 @@ def test_two_writers_of_one_file_leave_one_or_the_other(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["sample.npz"]
 
 
-def test_what_fails_leaves_the_old_file_and_names_it(tmp_path):
+def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path):
     path = tmp_path / "old.txt"
     write_bytes(path, b"old")
 
@@ -47,7 +47,7 @@ def test_what_fails_leaves_the_old_file_and_names_it(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_writer_left_is_overwritten(tmp_path):
+def test_the_remains_of_a_killed_writer_are_overwritten(tmp_path):
     (tmp_path / "x.txt.tmp").write_bytes(b"a long beginning of something")
     write_bytes(tmp_path / "x.txt", b"new")
     assert (tmp_path / "x.txt").read_bytes() == b"new"

@@ -63,12 +63,12 @@ def test_render_is_kept_listed_found_and_cleared(cache, tmp_path, capsys):
     assert run("data", "render", "shapes3d", "--resolution", "8", "--sources", "shape") == 0
     assert run("data", "list") == 0
     listed = capsys.readouterr().out
-    assert f"Kept in {cache}" in listed
+    assert f"Cached in {cache}" in listed
     assert "shapes3d-rendered-8-" in listed
     assert run("data", "clear", "shapes3d") == 0
     assert "MB freed" in capsys.readouterr().out
     assert run("data", "clear", "shapes3d") == 0
-    assert "nothing of shapes3d was kept" in capsys.readouterr().out
+    assert "nothing of shapes3d was cached" in capsys.readouterr().out
 
 
 def test_a_folder_of_one_s_own_from_images_to_pictures(cache, tmp_path, rng):
@@ -246,7 +246,7 @@ def bad(capsys, *arguments: str) -> str:
     [
         (["train", "qlea"], "unknown model 'qlea': did you mean \"qlae\"?"),
         (["train", "qlae", "--data", "shapes3"], 'did you mean "shapes3d"?'),
-        (["train", "qlae", "--data", "H2"], "dsprites; and there is no folder or file 'H2'"),
+        (["train", "qlae", "--data", "H2"], "dsprites; there is no folder or file 'H2' either"),
         (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
         (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),

@@ -178,7 +178,7 @@ def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     assert "infom" not in run.results["averaged"]
     assert run.results["averaged"]["psnr"] > 0
     assert [path.stem for path in draw_pictures(run)] == [*("reconstructions", "interventions", "generated", "curves")]
-    with pytest.raises(ValueError, match="mine came from arrays that only its maker has"):
+    with pytest.raises(ValueError, match="mine was given as arrays, which a run does not store"):
         evaluate_run(run.path, show=False)
     with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):
         evaluate_run(run.path, data=data, metrics=["dci"], show=False)

@@ -1,33 +1,65 @@
-"""Files written whole: under a temporary name, flushed to disk, then renamed into place.
+"""Read and write small files: whole when written, with one clear error when damaged.
 
-Whoever opens a file of a run directory sees the old content or the new, never a part.
+Writing goes to a temporary name, is flushed to disk and then renamed, so a reader sees the old content or the new
+content, never a part of it. Reading never unpickles.
 """
 
 import contextlib
+import errno
 import itertools
 import json
+import lzma
 import os
+import struct
+import tokenize
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._locks import wait_for_lock
 
-TURNS = 1000  # to wait for; more are no sign of other writers, but of a disk that does not know a file again
+#: Attempts to become the only writer of a file. A file system that fails this often cannot identify an open file.
+MAX_ATTEMPTS = 1000
+
+#: What Python's readers of archives and arrays raise for damaged content, other than ``ValueError``.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    OverflowError,
+    UnicodeDecodeError,
+)
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Let ``write`` fill a file that appears at ``path`` only when it is complete; nothing is left on failure."""
+    """Write a file that appears at ``path`` only once it is complete.
+
+    Args:
+        path: the file. It is replaced if it exists, and left as it was if writing fails.
+        write: called with an open, empty file, which it fills.
+
+    Raises:
+        OSError: the file cannot be written; the error always has a file name.
+    """
     temporary = path.with_name(path.name + ".tmp")
     try:
-        with _alone(temporary) as file:
+        with _open_exclusively(temporary) as file:
             try:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-                if os.name == "nt":  # which renames no open file
+                if os.name == "nt":  # Windows cannot rename an open file
                     file.close()
                 os.replace(temporary, path)
             except BaseException:
@@ -35,25 +67,25 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
                     temporary.unlink(missing_ok=True)
                 raise
     except OSError as error:
-        if error.filename is None:  # which a full disk does not name
+        if error.filename is None:  # as for a full disk
             error.filename = str(path)
         raise
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[BinaryIO]:
-    """A file, empty, for one writer: another process that wants to write it waits until it is gone or renamed."""
-    for turn in itertools.count(1):
+def _open_exclusively(path: Path) -> Iterator[BinaryIO]:
+    """Open an empty file for writing; other processes that open it this way wait until it is removed or renamed."""
+    for attempt in itertools.count(1):
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
             wait_for_lock(file)
-            if _is_at(file, path) or turn == TURNS:
+            if _is_at(file, path) or attempt == MAX_ATTEMPTS:
                 file.truncate()
                 yield file
                 return
 
 
 def _is_at(file: BinaryIO, path: Path) -> bool:
-    """Whether an open file still lies where it was opened, and was not renamed by who had the lock before."""
+    """Return whether an open file is still at ``path``; the previous holder of its lock may have renamed it."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except FileNotFoundError:
@@ -61,23 +93,112 @@ def _is_at(file: BinaryIO, path: Path) -> bool:
 
 
 def require_new(path: Path) -> None:
-    """An error unless a file can be written there without overwriting anything."""
+    """Raise a ``ValueError`` unless a file can be created at ``path`` without overwriting anything."""
     if path.exists():
-        raise ValueError(f"{path} exists already; choose another --out or remove it")
+        raise ValueError(f"{path} exists already; choose another path or remove it")
     if not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist; make it first")
+        raise ValueError(f"the folder {path.parent} does not exist; create it first")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write ``content`` whole."""
+    """Write bytes with `write_whole`."""
     write_whole(path, lambda file: file.write(content))
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON that a person can read; NaN and infinity are refused, since JSON has neither."""
+    """Write indented JSON with `write_whole`; NaN and infinity raise a ``ValueError``, since JSON has neither."""
     write_bytes(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:
-    """Write a compressed ``.npz`` whole."""
+    """Write a compressed ``.npz`` with `write_whole`."""
     write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+
+
+def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
+    """Read all arrays of an ``.npz`` into memory.
+
+    Args:
+        path: the file; its name may have any suffix.
+        remedy: what the user can do about a damaged file. It ends the error message.
+
+    Returns:
+        The arrays by name, in the order of the file.
+
+    Raises:
+        ValueError: the content is not an ``.npz`` of plain arrays. It may be damaged, cut short, of another format (an
+            ``.npy`` too), or hold pickled objects. The message is ``PATH cannot be read (REASON); REMEDY``.
+        OSError: the file is missing or the system cannot read it; the error names it.
+    """
+    with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
+        content = np.load(path, allow_pickle=False)
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with content:
+            arrays = {name: content[name] for name in content.files}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("a member that is not an array")
+        return arrays
+
+
+def read_npy(path: Path, *, remedy: str = "") -> NDArray[Any]:
+    """Read the array of an ``.npy`` into memory. See `read_npz` for the arguments and the errors."""
+    with open(path, "rb") as file:
+        return load_npy(file, path, remedy=remedy)
+
+
+def load_npy(file: BinaryIO, name: object, *, remedy: str = "") -> NDArray[Any]:
+    """Read an array from an open file, such as a member of an archive; errors call the file ``name``."""
+    with explain_damage(name, remedy, "it is not an .npy file of a plain array"):
+        array = np.load(file, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive")
+        return array
+
+
+def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        path: the file, in UTF-8.
+        remedy: as for `read_npz`.
+
+    Raises:
+        ValueError: the content is not UTF-8, not JSON, or JSON of another kind than an object. The message is
+            ``PATH cannot be read (REASON); REMEDY``.
+        OSError: the file is missing or the system cannot read it; the error names it.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(path, f"it is not JSON: {error}", remedy) from error
+    if not isinstance(content, dict):
+        raise _unreadable(path, f"it must hold a JSON object, got {type(content).__name__}", remedy)
+    return content
+
+
+@contextlib.contextmanager
+def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iterator[None]:
+    """Turn what readers of archives and arrays raise for damaged content into one clear ``ValueError``.
+
+    Args:
+        name: what the error calls the file, usually its path.
+        remedy: what the user can do about it; it ends the message.
+        reason: how a ``ValueError`` of the reader is explained; ``None`` lets it pass unchanged.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a damaged index points outside its archive; all else concerns the system
+            raise
+        raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
+    except DAMAGE as error:
+        raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
+    except (ValueError, TypeError, SyntaxError, MemoryError) as error:
+        if reason is None:
+            raise
+        raise _unreadable(name, reason, remedy) from error
+
+
+def _unreadable(name: object, reason: str, remedy: str) -> ValueError:
+    return ValueError(f"{name} cannot be read ({reason})" + (f"; {remedy}" if remedy else ""))

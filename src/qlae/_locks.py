@@ -1,13 +1,21 @@
-"""Locks on open files, which the system lets go of however a process ends.
+"""Advisory locks on open files. The system releases them however a process ends.
 
-Where it has none of this kind (Windows), nothing is guarded.
+Systems without such locks (Windows) have no protection: every lock is granted at once.
 """
 
 from typing import IO, Any
 
 
 def try_lock(file: IO[Any], *, shared: bool = False) -> bool:
-    """Lock a file until it is closed; whether nobody else holds it, or, if ``shared``, nobody but others who share."""
+    """Try to lock a file until it is closed.
+
+    Args:
+        file: an open file.
+        shared: let other processes hold a shared lock at the same time.
+
+    Returns:
+        Whether the lock was acquired; ``False`` if another process holds a lock that excludes it.
+    """
     try:
         import fcntl
     except ImportError:
@@ -20,7 +28,10 @@ def try_lock(file: IO[Any], *, shared: bool = False) -> bool:
 
 
 def wait_for_lock(file: IO[Any]) -> None:
-    """Lock a file until it is closed, after everyone who holds it; not at all on a disk that knows no locks."""
+    """Wait for the exclusive lock on a file and hold it until the file is closed.
+
+    Does nothing on a file system without locks.
+    """
     try:
         import fcntl
 

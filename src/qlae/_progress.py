@@ -1,4 +1,4 @@
-"""Progress on long work: a bar on a terminal, a line now and then elsewhere; nothing where it is not wanted."""
+"""Progress of long work: a bar on a terminal, an occasional line elsewhere."""
 
 import contextlib
 import sys
@@ -8,20 +8,25 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-LINE_SECONDS = 30.0  # between lines where there is no terminal
+LINE_SECONDS = 30.0  # between two lines where there is no terminal
 
+#: Called as ``report(done, note="")``.
 Report = Callable[..., None]
 
 
 @contextlib.contextmanager
 def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) -> Iterator[Report]:
-    """Yield ``report(done, note="")`` to call as work goes on; further numbers, such as a total, are passed over.
+    """Show the progress of work whose number of steps is known.
 
     Args:
         task: what is being done, such as ``"rendering"``.
-        total: how many steps there are in all.
-        start: how many are done already.
-        show: ``False`` to say nothing.
+        total: the number of steps.
+        start: the number of steps that are done already.
+        show: ``False`` to print nothing.
+
+    Yields:
+        ``report(done, note="")``, to be called after each step. Further positional arguments, such as a total, are
+        ignored, so that it also serves as a ``progress(done, total)`` callback.
     """
     if not show:
         yield lambda done, *_, note="": None
@@ -35,14 +40,18 @@ def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) ->
 
 @contextlib.contextmanager
 def growing_bar(task: str, *, show: bool = True) -> Iterator[Report]:
-    """Yield ``report(done, total)`` for work whose size is known only once it has begun; no bar if it never does."""
+    """Show the progress of work whose number of steps is known only once it has begun.
+
+    Yields:
+        ``report(done, total)``. The bar appears at its first call.
+    """
     with contextlib.ExitStack() as stack:
-        inner: list[Report] = []
+        bars: list[Report] = []
 
         def report(done: int, total: int) -> None:
-            if not inner:
-                inner.append(stack.enter_context(progress_bar(task, total, show=show)))
-            inner[0](done)
+            if not bars:
+                bars.append(stack.enter_context(progress_bar(task, total, show=show)))
+            bars[0](done)
 
         yield report
 

@@ -1,4 +1,4 @@
-"""Every test of data has a cache folder of its own."""
+"""Every test of data has its own cache folder and its own registrations."""
 
 import pytest
 
@@ -8,3 +8,8 @@ def cache_folder(tmp_path, monkeypatch):
     folder = tmp_path / "cache"
     monkeypatch.setenv("QLAE_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def _no_registrations(monkeypatch):
+    monkeypatch.setattr("qlae.data.registration._REGISTRATIONS", {})

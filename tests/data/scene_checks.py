@@ -1,16 +1,16 @@
-"""What every rendered scene must hold, as functions over a scene."""
+"""Functions that check properties of a rendered scene."""
 
 import numpy as np
 
 
 def random_levels(scene, num, seed=0):
-    """(num, n_s) random grid levels."""
+    """Return random grid levels (num, n_s)."""
     rng = np.random.default_rng(seed)
     return np.stack([rng.integers(0, size, num) for size in scene.source_sizes], axis=1)
 
 
 def neighbours(scene, levels, seed=0):
-    """(k, n_s) levels → (k, n_s, n_s): for each configuration and each source, the one a step of that source away."""
+    """Return for levels (k, n_s) and each source the levels one step of that source away: (k, n_s, n_s)."""
     rng = np.random.default_rng(seed)
     last = np.array(scene.source_sizes) - 1
     step = np.where(levels == last, -1, np.where(levels == 0, 1, rng.choice([-1, 1], levels.shape)))
@@ -18,7 +18,7 @@ def neighbours(scene, levels, seed=0):
 
 
 def step_changes(scene, levels, seed=0, batch=100):
-    """(k, n_s) levels → (k, n_s): the largest pixel change that a step of each source makes."""
+    """Return for levels (k, n_s) the largest pixel change that a step of each source causes: (k, n_s)."""
     changes = []
     for at in range(0, len(levels), batch):
         some = levels[at : at + batch]
@@ -31,5 +31,5 @@ def step_changes(scene, levels, seed=0, batch=100):
 
 
 def num_distinct(images):
-    """The number of different images, by their bytes."""
+    """Return the number of distinct images."""
     return len({image.tobytes() for image in images})

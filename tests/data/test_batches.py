@@ -43,10 +43,10 @@ def test_the_generator_is_all_the_state(images):
     assert torch.equal(batches.draw(), expected)
 
 
-def test_bad_images_are_told(images):
+def test_bad_images_are_errors(images):
     with pytest.raises(ValueError, match=r"must be uint8 \(n, r, r, 3\), got torch.float32"):
         DeviceBatches(torch.zeros(2, 4, 4, 3), 8, generator())
 
 
-def test_a_cpu_holds_what_its_system_lets_it():
+def test_everything_fits_on_a_cpu():
     assert fits(10**15, CPU)

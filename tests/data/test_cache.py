@@ -1,4 +1,4 @@
-"""The disk cache: whole or not at all, resumable, visible, clearable."""
+"""The disk cache: complete or absent, resumable, visible, clearable."""
 
 import errno
 import json
@@ -15,7 +15,7 @@ from qlae.data import RenderedImages, cache, images_of, keep_on_disk, load_data
 SMALL = {"resolution": 16, "sources": ["wall hue", "shape", "orientation"]}
 
 
-def test_kept_images_are_found_again(cache_folder):
+def test_cached_images_are_found_again(cache_folder):
     data = load_data("shapes3d", **SMALL)
     assert not isinstance(data.images, np.memmap)
     seen = []
@@ -32,21 +32,21 @@ def test_kept_images_are_found_again(cache_folder):
         again.images[0] = 0
 
 
-def test_some_images_come_from_where_they_are_quickest(cache_folder, monkeypatch):
+def test_images_of_uses_the_fastest_way(cache_folder, monkeypatch):
     data = load_data("shapes3d", **SMALL)
     rows = np.array([3, 599, 200])
     rendered = data.images[rows]
     assert np.array_equal(images_of(data, rows), rendered)
     asked = []
-    monkeypatch.setattr(RenderedImages, "some_on", lambda self, device, rows: asked.append(device) or rendered)
+    monkeypatch.setattr(RenderedImages, "rows_on", lambda self, device, rows: asked.append(device) or rendered)
     assert np.array_equal(images_of(data, rows, "cuda:1"), rendered)
     assert asked == ["cuda:1"]
     keep_on_disk(data)
-    monkeypatch.setattr(RenderedImages, "__getitem__", lambda self, rows: pytest.fail("rendered once more"))
+    monkeypatch.setattr(RenderedImages, "__getitem__", lambda self, rows: pytest.fail("rendered a second time"))
     assert np.array_equal(images_of(data, rows), rendered)
 
 
-def test_what_was_rendered_on_a_device_is_kept_there_if_asked_for(monkeypatch):
+def test_images_rendered_on_a_device_stay_there_on_request(monkeypatch):
     images = load_data("shapes3d", **SMALL).images
     first = images.render_on("cpu")
     assert images.render_on("cpu") is not first
@@ -56,14 +56,14 @@ def test_what_was_rendered_on_a_device_is_kept_there_if_asked_for(monkeypatch):
     assert images.is_kept_on("cpu")
     rows = np.array([3, 599, 200])
     expected = images[rows]
-    assert np.array_equal(images.some_on("cpu", rows), expected)
-    monkeypatch.setattr(RenderedImages, "fill", lambda *_, **__: pytest.fail("rendered once more"))
-    monkeypatch.setattr(RenderedImages, "on", lambda *_: pytest.fail("rendered once more"))
+    assert np.array_equal(images.rows_on("cpu", rows), expected)
+    monkeypatch.setattr(RenderedImages, "fill", lambda *_, **__: pytest.fail("rendered a second time"))
+    monkeypatch.setattr(RenderedImages, "on", lambda *_: pytest.fail("rendered a second time"))
     assert images.render_on("cpu") is kept
-    assert np.array_equal(images.some_on("cpu", rows), expected)
+    assert np.array_equal(images.rows_on("cpu", rows), expected)
 
 
-def test_drawn_images_are_kept_with_their_sources():
+def test_a_random_sample_is_cached_with_its_sources():
     data = load_data("shapes3d", resolution=8, num_images=1500, continuous=True, correlated={("scale", "shape"): 0.5})
     kept = keep_on_disk(data)
     assert np.array_equal(kept.images, np.asarray(data.images))
@@ -73,11 +73,11 @@ def test_drawn_images_are_kept_with_their_sources():
         ).sources,
         data.sources,
     )
-    with pytest.raises(ValueError, match="only rendered images without noise are kept on disk, these are NoisyImages"):
+    with pytest.raises(ValueError, match="only rendered images without noise can be cached on disk, got NoisyImages"):
         keep_on_disk(load_data("shapes3d", noise=0.1))
 
 
-def test_a_stopped_build_goes_on(monkeypatch):
+def test_an_interrupted_build_resumes(monkeypatch):
     data = load_data(
         "isaac3d", resolution=16, sources=["robot x", "robot y", "object scale", "lighting direction", "camera height"]
     )
@@ -94,17 +94,17 @@ def test_a_stopped_build_goes_on(monkeypatch):
     with pytest.raises(Stop):
         keep_on_disk(data, progress=stop)
     (entry,) = cache.entries()
-    assert not entry.whole
+    assert not entry.is_complete
     assert cache.find(data.describe()) is None
     rest = []
     kept = keep_on_disk(data, progress=lambda done, total: rest.append(done))
     assert rest[0] > len(data) // 4  # the first jobs were not done again
     assert np.array_equal(kept.images, np.asarray(data.images))
     (entry,) = cache.entries()
-    assert entry.whole
+    assert entry.is_complete
 
 
-def test_a_build_begun_by_another_renderer_is_begun_anew(monkeypatch):
+def test_a_build_by_another_renderer_starts_over(monkeypatch):
     data = load_data("shapes3d", **SMALL)
     fill = data.images.fill
 
@@ -121,7 +121,7 @@ def test_a_build_begun_by_another_renderer_is_begun_anew(monkeypatch):
     assert starts == [0]
 
 
-def test_killed_while_building_leaves_nothing_that_passes_for_whole(cache_folder):
+def test_a_killed_build_leaves_no_complete_entry(cache_folder):
     code = (
         "from qlae.data import load_data, keep_on_disk\n"
         "data = load_data('mpi3d', resolution=32, fixed={'camera height': 0, 'background color': 0})\n"
@@ -133,25 +133,25 @@ def test_killed_while_building_leaves_nothing_that_passes_for_whole(cache_folder
     process.send_signal(signal.SIGKILL)
     process.wait()
     (entry,) = cache.entries()
-    assert not entry.whole
+    assert not entry.is_complete
     data = load_data("mpi3d", resolution=32, fixed={"camera height": 0, "background color": 0})
     assert not isinstance(data.images, np.memmap)
     assert cache.clear("mpi3d") > 0  # the lock died with the process
     assert cache.entries() == []
 
 
-def test_a_second_builder_is_refused(cache_folder):
+def test_a_second_process_cannot_build_the_same_entry(cache_folder):
     data = load_data("shapes3d", **SMALL)
 
     def meanwhile(done, total):
-        with pytest.raises(ValueError, match="another process is at work on"):
+        with pytest.raises(ValueError, match="another process is working on"):
             keep_on_disk(load_data("shapes3d", **SMALL))
 
     keep_on_disk(data, progress=meanwhile)
 
 
 @pytest.mark.parametrize("damage", ["shorter", "longer", "no images", "other json", "no json fields", "no sources"])
-def test_damaged_entries_say_so(damage):
+def test_damaged_entries_are_errors(damage):
     keep_on_disk(load_data("shapes3d", resolution=8, num_images=5))
     (entry,) = cache.entries()
     images, info = entry.path / "images.u8", entry.path / "info.json"
@@ -171,7 +171,7 @@ def test_damaged_entries_say_so(damage):
         load_data("shapes3d", resolution=8, num_images=5)
 
 
-def test_a_flipped_byte_is_found_by_the_checksum():
+def test_the_checksum_detects_a_flipped_byte():
     keep_on_disk(load_data("shapes3d", **SMALL))
     (entry,) = cache.entries()
     cache.open_entry(entry.path, verify=True)
@@ -217,7 +217,7 @@ def test_sizes_and_clearing(cache_folder):
     assert (cache_folder / "mine.txt").exists()
 
 
-def test_the_json_says_what_made_it():
+def test_info_json_describes_the_images():
     keep_on_disk(load_data("shapes3d", **SMALL))
     (entry,) = cache.entries()
     info = json.loads((entry.path / "info.json").read_text())
@@ -227,7 +227,7 @@ def test_the_json_says_what_made_it():
     assert sorted(p.name for p in entry.path.iterdir()) == ["images.u8", "info.json"]
 
 
-def test_what_else_lies_in_the_folder_stays(cache_folder):
+def test_other_folders_are_not_cleared(cache_folder):
     keep_on_disk(load_data("shapes3d", **SMALL))
     others = ["thesis", "shapes3d-qlae-small-s0", "a-real-16", "b-real-16-0123456789ab.tar"]
     for name in others:

@@ -1,4 +1,4 @@
-"""The contact sheet."""
+"""The contact sheet of a data set."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_a_sweep_moves_one_source_and_no_other():
         assert (np.delete(levels, source, axis=1) == np.delete(levels[0], source)).all()
 
 
-def test_a_sweep_of_drawn_sources_is_in_order():
+def test_a_sweep_of_a_random_sample_is_in_order():
     data = load_data("shapes3d", resolution=16, num_images=500, continuous=True)
     rows, exact = sweep_rows(data, 3, np.random.default_rng(0))
     assert not exact

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from qlae.data import SourceDataset, data_names, load_data
-from qlae.data.rendered import RENDERER_VERSION
-from qlae.data.sources import SOURCES, grid_rows
+from qlae.data.rendering import RENDERER_VERSION
+from qlae.data.sources import SOURCES, grid_levels
 
 
 def small(**overrides):
@@ -44,7 +44,7 @@ def test_every_data_set_has_the_published_number_of_images(name, count):
 
 def test_some_rows_of_the_grid():
     rows = np.array([0, 7, 59])
-    assert np.array_equal(grid_rows([3, 4, 5], rows), grid_rows([3, 4, 5])[rows])
+    assert np.array_equal(grid_levels([3, 4, 5], rows), grid_levels([3, 4, 5])[rows])
 
 
 def test_repr_and_description():
@@ -133,7 +133,7 @@ def test_images_rendered_on_a_device_are_the_same(arguments):
     assert seen[-1] == (len(data), len(data))
 
 
-def test_no_sources_are_fine():
+def test_data_without_sources():
     data = SourceDataset(np.zeros((5, 8, 8, 3), np.uint8), np.zeros((5, 0)), name="mine", origin="real")
     assert data.sources.shape == (5, 0)
     assert "sources: none" in repr(data)
@@ -148,7 +148,7 @@ def test_no_sources_are_fine():
         ({"sources": np.zeros((6, 3), int)}, r"sources of shape \(6, 3\) do not fit 6 images and 2 source names"),
     ],
 )
-def test_parts_that_do_not_fit(overrides, message):
+def test_sources_that_do_not_fit(overrides, message):
     with pytest.raises(ValueError, match=message):
         small(**overrides)
 
@@ -156,7 +156,7 @@ def test_parts_that_do_not_fit(overrides, message):
 @pytest.mark.parametrize(
     "images", [np.zeros((6, 8, 8, 3)), np.zeros((6, 8, 9, 3), np.uint8), np.zeros((6, 8, 8), np.uint8)]
 )
-def test_images_of_another_kind(images):
+def test_images_of_a_wrong_shape_or_dtype(images):
     with pytest.raises(ValueError, match=r"images must be uint8 of shape \(n, size, size, 3\), got"):
         SourceDataset(images, name="toy", origin="real", source_names=["a"], source_sizes=[6])
 
@@ -172,24 +172,24 @@ def test_images_of_another_kind(images):
         ({"resolution": True}, "got True"),
         ({"resolution": -64}, "got -64"),
         ({"sources": "shape"}, "sources must be a list of names, got the string 'shape'"),
-        ({"fixed": ["shape"]}, "fixed maps names of sources to levels"),
+        ({"fixed": ["shape"]}, "fixed must map source names to levels"),
         ({"seed": None, "num_images": 5}, "seed must be a whole number of at least 0, got None"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"noise": "a"}, "noise must be a standard deviation of 0 or more, got 'a'"),
         ({"continuous": "scale"}, r"write continuous=\['scale'\]"),
-        ({"correlated": [("scale", "shape", 0.5)]}, "correlated maps pairs of sources to numbers"),
+        ({"correlated": [("scale", "shape", 0.5)]}, "correlated must map pairs of sources to numbers"),
         ({"correlated": {("scale", "shape"): "0.5"}}, "must be from -1 to 1, got '0.5'"),
         ({"correlated": {("scale", "shape"): 0.5, ("shape", "scale"): -0.5}}, "give each pair once"),
         ({"sources": ["shapes"]}, "unknown source 'shapes': did you mean \"shape\""),
         ({"sources": []}, "no source is left to vary"),
-        ({"sources": ["shape", "shape"]}, "'shape' is chosen twice"),
-        ({"sources": ["shape"], "fixed": {"shape": 1}}, "'shape' is both chosen and fixed"),
+        ({"sources": ["shape", "shape"]}, "'shape' is in sources twice"),
+        ({"sources": ["shape"], "fixed": {"shape": 1}}, "'shape' is in both sources and fixed"),
         ({"fixed": {"shape": 4}}, "fixed level of 'shape' must be an integer from 0 to 3, got 4"),
         ({"fixed": {"shape": 1.0}}, "from 0 to 3, got 1.0"),
         ({"fixed": {"shap": 1}}, "unknown source 'shap': did you mean \"shape\""),
     ],
 )
-def test_bad_input_says_what_is_allowed(arguments, message):
+def test_errors_say_what_is_allowed(arguments, message):
     with pytest.raises(ValueError, match=message):
         load_data(**({"name": "shapes3d"} | arguments))
 
@@ -199,7 +199,7 @@ def test_every_name_loads():
         assert load_data(name).name == name
 
 
-def test_what_is_not_said_of_arrays_follows_from_them():
+def test_names_and_sizes_have_defaults():
     images = np.zeros((6, 8, 8, 3), dtype=np.uint8)
     data = SourceDataset(images, [[0, 1], [0, 2], [1, 3]] * 2, name="mine", origin="real")
     assert (data.source_names, data.source_sizes) == (("source 1", "source 2"), (2, 3))
@@ -213,7 +213,7 @@ def test_what_is_not_said_of_arrays_follows_from_them():
         SourceDataset(images, np.arange(3), name="mine", origin="real")
 
 
-def test_numbers_of_numpy_and_copies():
+def test_numpy_integers_and_copies():
     data = load_data("shapes3d", resolution=np.int64(16), num_images=np.int32(5), seed=np.int64(3))
     assert json.loads(json.dumps(data.recipe)) == {"num_images": 5, "seed": 3}
     other = copy.deepcopy(data)
@@ -221,6 +221,6 @@ def test_numbers_of_numpy_and_copies():
     assert np.array_equal(other.sources, data.sources)
 
 
-def test_sources_have_names_of_their_own():
-    with pytest.raises(ValueError, match="sources need different names, got a, a"):
+def test_source_names_must_be_distinct():
+    with pytest.raises(ValueError, match="source_names must be distinct, got a, a"):
         SourceDataset(np.zeros((2, 8, 8, 3), np.uint8), np.eye(2), name="x", origin="real", source_names=["a", "a"])

@@ -1,4 +1,4 @@
-"""Downloads, against a server on this machine that breaks off on request."""
+"""Downloads from a local server that interrupts them on request."""
 
 import hashlib
 import http.server
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from qlae.data.download import PUBLISHED, Published, download
+from qlae.data.download import PUBLISHED_FILES, PublishedFile, download
 
 CONTENT = bytes(range(256)) * 20_000
 
@@ -31,16 +31,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(server.content) - start))
         self.send_header("ETag", server.etag)
         self.end_headers()
-        end = len(server.content) if server.breaks_at is None else server.breaks_at
+        end = len(server.content) if server.interrupt_at is None else server.interrupt_at
         self.wfile.write(server.content[start:end])
 
 
 @pytest.fixture
 def server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.content, server.etag, server.ranges, server.breaks_at, server.requests = CONTENT, '"one"', True, None, []
+    server.content, server.etag, server.ranges, server.interrupt_at, server.requests = CONTENT, '"one"', True, None, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.published = Published(
+    server.published = PublishedFile(
         f"http://127.0.0.1:{server.server_port}/set.npz", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
     )
     yield server
@@ -48,7 +48,7 @@ def server():
     server.server_close()
 
 
-def test_a_whole_download(server, tmp_path):
+def test_a_complete_download(server, tmp_path):
     seen = []
     path = download("x", tmp_path / "new", published=server.published, progress=lambda *step: seen.append(step))
     assert path.read_bytes() == CONTENT
@@ -58,22 +58,22 @@ def test_a_whole_download(server, tmp_path):
     assert len(server.requests) == 1
 
 
-def test_it_goes_on_where_it_broke_off(server, tmp_path):
-    server.breaks_at = 1_000_000
-    with pytest.raises(ValueError, match=r"broke off .*: the same command goes on where it stopped"):
+def test_an_interrupted_download_resumes(server, tmp_path):
+    server.interrupt_at = 1_000_000
+    with pytest.raises(ValueError, match=r"was interrupted .*: run the same command again to resume it"):
         download("x", tmp_path, published=server.published)
     assert not (tmp_path / "set.npz").exists()
-    server.breaks_at = None
+    server.interrupt_at = None
     assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
     assert server.requests == [None, "bytes=1000000-"]
 
 
 @pytest.mark.parametrize("change", ["another version", "no ranges"])
-def test_it_begins_anew_where_it_must(server, tmp_path, change):
-    server.breaks_at = 500_000
-    with pytest.raises(ValueError, match="broke off"):
+def test_a_download_starts_over_where_it_must(server, tmp_path, change):
+    server.interrupt_at = 500_000
+    with pytest.raises(ValueError, match="was interrupted"):
         download("x", tmp_path, published=server.published)
-    server.breaks_at = None
+    server.interrupt_at = None
     if change == "no ranges":
         server.ranges = False
     else:
@@ -81,7 +81,7 @@ def test_it_begins_anew_where_it_must(server, tmp_path, change):
     assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
 
 
-def test_all_bytes_were_there_but_not_the_name(server, tmp_path):
+def test_a_complete_part_is_renamed(server, tmp_path):
     (tmp_path / "set.npz.part").write_bytes(CONTENT)
     (tmp_path / "set.npz.part.json").write_text('{"version": "\\"one\\""}')
     assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
@@ -89,21 +89,21 @@ def test_all_bytes_were_there_but_not_the_name(server, tmp_path):
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     server.content = CONTENT[:-1] + b"x"
-    with pytest.raises(ValueError, match="does not have its checksum, and was removed"):
+    with pytest.raises(ValueError, match="has a wrong checksum and was removed"):
         download("x", tmp_path, published=server.published)
     assert not list(tmp_path.glob("*.npz*")) or [p.name for p in tmp_path.iterdir()] == ["set.npz.part.json"]
 
 
 def test_no_server(tmp_path):
-    with pytest.raises(ValueError, match="broke off"):
-        download("x", tmp_path, published=Published("http://127.0.0.1:9/set.npz"))
+    with pytest.raises(ValueError, match="was interrupted"):
+        download("x", tmp_path, published=PublishedFile("http://127.0.0.1:9/set.npz"))
 
 
 def test_names(tmp_path):
     with pytest.raises(ValueError, match="unknown download 'shapes3': did you mean \"shapes3d\""):
         download("shapes3", tmp_path)
-    with pytest.raises(ValueError, match="no lasting public address of falcor3d is known; it can be rendered"):
+    with pytest.raises(ValueError, match="no permanent public address of falcor3d is known; it can be rendered"):
         download("falcor3d", tmp_path)
     with pytest.raises(ValueError, match="choose one of mpi3d-toy"):
         download("mpi3d", tmp_path)
-    assert all(p.url.startswith("https://") for p in PUBLISHED.values())
+    assert all(p.url.startswith("https://") for p in PUBLISHED_FILES.values())

@@ -1,4 +1,4 @@
-"""Readers of the published files, on small files in exactly their formats, and on broken ones."""
+"""Readers of the published files, tested on small files in the same formats and on damaged ones."""
 
 import io
 import math
@@ -99,7 +99,7 @@ def test_shapes3d(tmp_path):
 @pytest.mark.parametrize(("num", "kinds"), MPI3D_COLORS_AND_SHAPES.items())
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_mpi3d(tmp_path, num, kinds, save):
-    # As many images as the real set has, but tiny.
+    # As many images as the real set has, but of one pixel.
     images = (np.arange(num)[:, None, None, None] % 251 * np.ones((1, 1, 1, 3), int)).astype(np.uint8)
     save(tmp_path / "mpi3d.npz", images=images)
     known = read_files("mpi3d", tmp_path / "mpi3d.npz")
@@ -143,18 +143,18 @@ def test_png_sets(tmp_path, name, kind):
     assert [p for p in sorted(tmp_path.rglob("*")) if "cache" not in p.parts[len(tmp_path.parts) :][0]] == before
 
 
-def test_a_second_call_finds_the_first(tmp_path, monkeypatch):
+def test_a_second_call_uses_the_cache(tmp_path, monkeypatch):
     write_shapes3d(tmp_path / "3dshapes.h5")
     first = prepare_data("shapes3d", tmp_path)
     calls = []
     second = prepare_data("shapes3d", tmp_path, progress=lambda *_: calls.append(1))
     assert np.array_equal(first.images, second.images)
     assert calls == []
-    write_shapes3d(tmp_path / "3dshapes.h5", num=7)  # other files are prepared anew
+    write_shapes3d(tmp_path / "3dshapes.h5", num=7)  # changed files are prepared again
     assert len(prepare_data("shapes3d", tmp_path)) == 7
 
 
-def test_labels_in_whatever_unit_become_levels(tmp_path):
+def test_labels_in_any_unit_become_levels(tmp_path):
     files, _, levels = png_set("isaac3d")
     for i, change in enumerate(
         [lambda x: x, lambda x: x.astype(np.float32), lambda x: x / (np.array([3, 8, 5, 4, 4, 4, 6, 4, 4]) - 1)]
@@ -210,12 +210,12 @@ def test_wrong_mpi3d(tmp_path, images, message):
         prepare_data("mpi3d", tmp_path / "mpi3d.npz")
 
 
-def test_an_npz_that_lies_about_its_size(tmp_path):
+def test_an_npz_with_a_wrong_header(tmp_path):
     head = io.BytesIO()
     np.lib.format.write_array_header_1_0(head, {"descr": "|u1", "fortran_order": False, "shape": (460_800, 64, 64, 3)})
     with zipfile.ZipFile(tmp_path / "mpi3d.npz", "w") as archive:
         archive.writestr("images.npy", head.getvalue() + b"too little")
-    with pytest.raises(ValueError, match="bytes for 'images' where its header speaks of"):
+    with pytest.raises(ValueError, match="bytes for 'images', but its header announces"):
         prepare_data("mpi3d", tmp_path / "mpi3d.npz")
     np.savez(tmp_path / "other.npz", other=np.zeros(3))
     with pytest.raises(ValueError, match="has no array 'images': it has other"):
@@ -228,7 +228,7 @@ def test_an_npz_that_lies_about_its_size(tmp_path):
     [
         (lambda f: f.pop("Isaac3D_down128/images/000003.png"), "has 11 pictures .* but 12 labels"),
         (lambda f: f.pop("Isaac3D_down128/labels.npy"), "has 0 files called labels.npy"),
-        (lambda f: f.update({"Isaac3D_down128/labels.npy": b"nothing"}), "is not a plain NumPy array"),
+        (lambda f: f.update({"Isaac3D_down128/labels.npy": b"nothing"}), "is not an .npy file of a plain array"),
         (lambda f: f.update({"Isaac3D_down128/images/000003.png": b"\x89PNG"}), "000003.png in .* cannot be read"),
     ],
 )
@@ -237,13 +237,13 @@ def test_incomplete_png_sets(tmp_path, kind, change, message):
     change(files)
     with pytest.raises(ValueError, match=message):
         prepare_data("isaac3d", write_files(files, tmp_path, kind))
-    assert not [entry for entry in cache.entries() if entry.whole]
+    assert not [entry for entry in cache.entries() if entry.is_complete]
 
 
 def test_pickled_labels_are_refused(tmp_path):
     files, _, levels = png_set("isaac3d")
     files["Isaac3D_down128/labels.npy"] = object_array(levels.shape)
-    with pytest.raises(ValueError, match="is not a plain NumPy array"):
+    with pytest.raises(ValueError, match=r"is not an \.npy file of a plain array"):
         prepare_data("isaac3d", write_files(files, tmp_path, "zip"))
 
 
@@ -273,7 +273,7 @@ def test_missing_and_wrong_paths(tmp_path):
 @pytest.mark.parametrize("kind", ["h5", "npz", "zip", "tar", "tar.gz"])
 @given(data=st.data())
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_bytes_give_a_clear_error_or_an_honest_set(tmp_path_factory, kind, data):
+def test_damaged_bytes_are_a_clear_error_or_a_consistent_set(tmp_path_factory, kind, data):
     """Bytes flipped or cut off anywhere: a ValueError, or a set of the announced shape; never another exception."""
     folder = tmp_path_factory.mktemp("damaged")
     name = {"h5": "shapes3d", "npz": "dsprites"}.get(kind, "isaac3d")

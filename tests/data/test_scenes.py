@@ -1,4 +1,4 @@
-"""What every rendered scene must hold: visible sources, distinct images, the same bytes however they are made."""
+"""Properties of every rendered scene: visible sources, distinct images, reproducible bytes."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from scene_checks import num_distinct, random_levels, step_changes
 
-from qlae.data.rendered import RENDERER_VERSION
+from qlae.data.rendering import RENDERER_VERSION
 from qlae.data.scenes import make_scene
 from qlae.data.scenes.scene import RAYS_AT_ONCE
 from qlae.data.sources import CATEGORIES
@@ -94,7 +94,7 @@ def test_a_sample_of_images_is_distinct(scene):
     assert num_distinct(scene.render(levels).numpy()) == len(levels)
 
 
-def test_the_same_bytes_in_any_batch_order_and_number_of_threads(scene):
+def test_bytes_do_not_depend_on_batch_order_or_threads(scene):
     levels = random_levels(scene, 24, seed=4)
     together = scene.render(levels)
     fresh = make_scene(scene.name, 64)
@@ -119,8 +119,8 @@ def test_a_grid_has_the_bytes_of_single_images(scene, num_workers):
     assert np.array_equal(images, scene.render(levels).numpy())
 
 
-def test_a_grid_goes_on_where_it_stopped(scene, monkeypatch):
-    monkeypatch.setitem(RAYS_AT_ONCE, "cpu", 4 * 4 * 16**2)  # four geometries a job
+def test_a_grid_resumes_at_a_job(scene, monkeypatch):
+    monkeypatch.setitem(RAYS_AT_ONCE, "cpu", 4 * 4 * 16**2)  # four geometries per job
     scene = make_scene(scene.name, 16)
     sizes = zip(scene.source_names, scene.source_sizes, strict=True)
     grid = [range(2) if name in scene.geometry[-4:] else [size - 1] for name, size in sizes]
@@ -190,7 +190,7 @@ def test_wrong_out(scene):
 
 
 def test_pixels_change_only_with_the_version_of_the_renderer(scene):
-    """A change of pixels is fine, but images kept on disk must know: raise the version and store the new ones."""
+    """A change of pixels needs a new version, which invalidates cached images, and new known images."""
     with np.load(KNOWN, allow_pickle=False) as file:
         assert int(file["version"]) == RENDERER_VERSION
         levels, images = file[f"{scene.name}_levels"], file[f"{scene.name}_images"]
@@ -212,7 +212,7 @@ def test_all_images_are_distinct(name):
 
 
 def agree(images, others) -> bool:
-    """Equal to one level, but for the rare pixel where an edge passes a ray within rounding: one in 50,000 at most."""
+    """Return whether images differ by at most one level, except where rounding moves an edge (1 in 50,000 pixels)."""
     difference = np.abs(images.astype(int) - others).max(-1)
     return bool((difference > 1).mean() <= 1 / 50_000)
 

@@ -1,4 +1,4 @@
-"""Rendered Shapes3D against real frames, and what every scene must hold."""
+"""Rendered Shapes3D against frames of the real data set."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def scene():
 
 
 def errors(images, frames):
-    """Absolute differences in levels, without the two outermost pixels."""
+    """Return absolute differences in grey levels, without the two outermost pixels."""
     return np.abs(images.astype(np.float64) - frames)[:, 2:-2, 2:-2]
 
 

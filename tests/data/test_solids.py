@@ -1,4 +1,4 @@
-"""Each solid's exact intersection against a slow march along the ray; and that leaving out far rays changes nothing."""
+"""Each solid's exact intersection against a slow march along the ray, and that culling far rays changes nothing."""
 
 import math
 
@@ -59,7 +59,7 @@ SOLIDS = {
 
 
 def rays(num, seed=0):
-    """Rays from outside, towards somewhere near the solid; some along its axes."""
+    """Return rays from outside that point near the solid, some at its center."""
     rng = np.random.default_rng(seed)
     start = rng.normal(size=(num, 3))
     start *= 3 / np.linalg.norm(start, axis=1, keepdims=True)
@@ -122,7 +122,7 @@ def test_every_ray_in_a_room_ends_on_its_walls():
 
 
 @pytest.mark.parametrize("name", ["shapes3d", "mpi3d", "falcor3d", "isaac3d"])
-def test_leaving_out_far_rays_changes_nothing(name, monkeypatch):
+def test_culling_changes_nothing(name, monkeypatch):
     rng = np.random.default_rng(3)
     levels = np.stack([rng.integers(0, size, 6) for size in make_scene(name, 16).source_sizes], axis=1)
     culled = make_scene(name, 32).render(levels)

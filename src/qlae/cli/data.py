@@ -1,4 +1,4 @@
-"""The verb over data sets: list, render, prepare, get, inspect, clear."""
+"""``qlae data``: list, render, prepare, download, inspect and clear data sets."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,36 +11,39 @@ from .arguments import DataOptions, Name, OptionalPath, load
 
 @dataclass(frozen=True)
 class List:
-    """List the data sets that can be rendered, and what is kept on disk."""
+    """List the data sets that can be rendered, and the images cached on disk."""
 
     def __call__(self) -> None:
         from rich.console import Console
         from rich.table import Table
 
-        from ..data import cache, data_names, load_data
-        from ..data.sources import SOURCES
+        from ..data import cache, load_data
+        from ..data.registration import registered_names
+        from ..data.sources import RENDERED_SETS, SOURCES
 
         table = Table(title="Rendered", title_justify="left")
         table.add_column("data set", no_wrap=True)
         table.add_column("images", justify="right", no_wrap=True)
         table.add_column("sources and their values")
-        for name in data_names():
+        for name in RENDERED_SETS:
             data = load_data(name)
             sources = zip(data.source_names, data.source_sizes, strict=True)
             table.add_row(name, f"{len(data):,}", ", ".join(f"{source} {count}" for source, count in sources))
         Console().print(table)
-        others = ", ".join(sorted(SOURCES.keys() - set(data_names())))
+        others = ", ".join(sorted(SOURCES.keys() - set(RENDERED_SETS)))
         print(f"Only from published files: {others} (`qlae data get`, `qlae data prepare`)")
-        kept = cache.entries()
-        print(f"Kept in {cache.cache_folder()}: {'nothing' if not kept else ''}".rstrip())
-        for entry in kept:
-            state = "" if entry.whole else ", not yet whole"
-            print(f"  {entry.key}: {size(entry.num_bytes)}{state}")
+        if registered_names():
+            print(f"Registered: {', '.join(registered_names())}")
+        entries = cache.entries()
+        print(f"Cached in {cache.cache_folder()}: {'nothing' if not entries else ''}".rstrip())
+        for entry in entries:
+            state = "" if entry.is_complete else ", incomplete"
+            print(f"  {entry.key}: {format_size(entry.num_bytes)}{state}")
 
 
 @dataclass(frozen=True)
 class Render:
-    """Render a data set and keep it on disk, where training finds it; or write it to an .npz with --out.
+    """Render a data set into the cache on disk, which training reads; or into an .npz with --out.
 
     For example: qlae data render mpi3d --resolution 64
     """
@@ -49,7 +52,7 @@ class Render:
     """The data set."""
     images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
-    """An .npz to write (arrays images, sources, source_names, origin) instead; it must not exist."""
+    """An .npz to write instead, with arrays images, sources, source_names and origin; it must not exist."""
 
     def __call__(self) -> None:
         from .._progress import progress_bar
@@ -75,33 +78,33 @@ class Render:
                 "origin": np.array([data.origin]),
             }
             write_whole(self.out, lambda file: np.savez(file, allow_pickle=False, **arrays))
-        print(f"{self.out or 'kept on disk'}: {data}")
+        print(f"{self.out or 'cached on disk'}: {data}")
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """Read real files or images of your own once, resample them and keep them on disk.
+    """Read published files or your own images once, resample them and cache them on disk.
 
     For example: qlae data prepare shapes3d --from 3dshapes.h5
     """
 
     data: Positional[Name]
-    """A data set whose published files these are, or a name of your own, by which it is found from then on."""
+    """The data set to which published files belong, or a new name for your own images, for use as --data."""
     path: Annotated[Path, arg(name="from", metavar="PATH")]
     """The file, folder or archive."""
     resolution: int = 64
-    """Pixels a side."""
+    """Height and width of the images in pixels."""
     source_file: OptionalPath = None
-    """For images of your own, their sources: a CSV (a header, then a line an image, its file's name first) or .npy."""
+    """Sources of your own images: a CSV (a header, then one line per image that begins with its file name) or .npy."""
 
     def __call__(self) -> None:
         options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
-        print(f"kept on disk: {load(self.data, options)}")
+        print(f"cached on disk: {load(self.data, options)}")
 
 
 @dataclass(frozen=True)
 class Get:
-    """Download the published file of a data set, where a public address is known; an interrupted download goes on.
+    """Download the published file of a data set. An interrupted download resumes.
 
     For example: qlae data get shapes3d --to downloads
     """
@@ -109,7 +112,7 @@ class Get:
     name: Positional[Name]
     """shapes3d, mpi3d-toy, mpi3d-realistic, mpi3d-real or dsprites."""
     to: Path = Path()
-    """The folder for it."""
+    """The folder for the file."""
 
     def __call__(self) -> None:
         from .._progress import growing_bar
@@ -122,16 +125,16 @@ class Get:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Write a contact sheet: random images, and one row a source sweeping its values.
+    """Write a contact sheet: random images, and one row per source that sweeps its values.
 
     For example: qlae data inspect isaac3d
     """
 
     data: Positional[Name]
-    """A data set, or the path of images of your own."""
+    """A data set, or the path of your own images."""
     images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
-    """The .png to write, which must not exist; NAME.png by default."""
+    """The .png to write; it must not exist. NAME.png by default."""
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
@@ -147,7 +150,7 @@ class Inspect:
 
 @dataclass(frozen=True)
 class Clear:
-    """Remove what is kept on disk of a data set.
+    """Remove the cached images of a data set from disk.
 
     For example: qlae data clear mpi3d
     """
@@ -158,8 +161,8 @@ class Clear:
     def __call__(self) -> None:
         from ..data import cache
 
-        freed = cache.clear(None if self.name == "all" else self.name)
-        print(f"{size(freed)} freed" if freed else f"nothing of {self.name} was kept")
+        num_bytes = cache.clear(None if self.name == "all" else self.name)
+        print(f"{format_size(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
 
 
 @dataclass(frozen=True)
@@ -179,15 +182,17 @@ class Data:
         self.command()
 
 
-def size(num_bytes: int) -> str:
-    """Bytes as a person says them."""
+def format_size(num_bytes: int) -> str:
+    """Return a number of bytes in MB or GB."""
     return f"{num_bytes / 1e9:.2f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.2f} MB"
 
 
 def require_new_file(path: Path, suffix: str) -> None:
-    """An error unless a file of this kind can be written there without overwriting anything."""
+    """Raise a ``ValueError`` unless --out has this suffix and can be created without overwriting anything."""
     from .._files import require_new
 
     if path.suffix != suffix:
         raise ValueError(f"--out must end in {suffix}, got {path}")
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another --out or remove it")
     require_new(path)

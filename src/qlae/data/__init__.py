@@ -1,9 +1,10 @@
-"""Data: images with the sources that made them. Importing this does not load torch; rendering does."""
+"""Data: images with the sources that generated them. Importing this does not load torch; rendering does."""
 
 from .dataset import ImageArray, Progress, SourceDataset
-from .loading import data_config, data_names, data_of, load_again, load_data, prepare_data
-from .rendered import RenderedImages, images_of, keep_on_disk
-from .sampled import NoisyImages
+from .loading import data_config, data_names, data_of, load_again, load_data, load_from_config, prepare_data
+from .registration import register_dataset
+from .rendering import RenderedImages, images_of, keep_on_disk
+from .sampling import NoisyImages
 
 __all__ = [
     "ImageArray",
@@ -18,5 +19,7 @@ __all__ = [
     "keep_on_disk",
     "load_again",
     "load_data",
+    "load_from_config",
     "prepare_data",
+    "register_dataset",
 ]

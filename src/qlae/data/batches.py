@@ -1,7 +1,7 @@
-"""Batches of uint8 images, drawn where they are needed; the cast to float happens inside the update.
+"""Random batches of uint8 images on a device; the cast to float happens inside the update.
 
-Rows are independent draws with replacement, as in the paper's x ~ D. Where the images fit, all of them lie on the
-device (``DeviceBatches``); where they do not, or are memory-mapped, only what was drawn travels (``HostBatches``).
+Rows are drawn independently with replacement, as in the paper's x ~ D. If all images fit on the device, they stay there
+(``DeviceBatches``). Otherwise, or if they are memory-mapped, each batch is copied from the host (``HostBatches``).
 """
 
 from abc import ABC, abstractmethod
@@ -12,17 +12,17 @@ from torch import Tensor
 
 from .dataset import ImageArray
 
-SHARE = 0.6  # of a GPU's free memory that images may take; the rest is for training
+SHARE = 0.6  # the fraction of a GPU's free memory that images may take; the rest is for training
 
 
 class Batches(ABC):
-    """Draws batches (b, r, r, 3) of uint8 images to a device.
+    """Random batches of uint8 images (b, r, r, 3) on a device.
 
     Attributes:
-        images: (n, r, r, 3), what is drawn from.
+        images: (n, r, r, 3), the population.
         batch_size: b.
-        device: where batches arrive.
-        generator: its state is all there is to the sampler.
+        device: the device of the batches.
+        generator: the source of randomness. Its state is the whole state of the sampler.
     """
 
     images: Tensor | ImageArray
@@ -32,21 +32,21 @@ class Batches(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a batch."""
+        """The shape of a batch."""
         return self.batch_size, *self.images.shape[1:]
 
     @abstractmethod
     def draw(self) -> Tensor:
-        """The next batch."""
+        """Return the next batch."""
 
 
 class DeviceBatches(Batches):
-    """All images on the device once, rows drawn there.
+    """Batches of images that are all on the device.
 
     Args:
         images: (n, r, r, 3) uint8.
         batch_size: b.
-        generator: on the device of the images.
+        generator: a generator on the device of the images.
     """
 
     images: Tensor
@@ -65,13 +65,13 @@ class DeviceBatches(Batches):
 
 
 class HostBatches(Batches):
-    """Images stay on the host; the rows drawn are copied to the device, through pinned memory where it is a GPU.
+    """Batches of images that stay on the host. Each is copied to the device, for a GPU through pinned memory.
 
     Args:
-        images: (n, r, r, 3) uint8, perhaps memory-mapped.
+        images: (n, r, r, 3) uint8, possibly memory-mapped.
         batch_size: b.
-        generator: on the host.
-        device: where batches go.
+        generator: a generator on the host.
+        device: the device of the batches.
     """
 
     def __init__(self, images: ImageArray, batch_size: int, generator: torch.Generator, device: torch.device):
@@ -89,7 +89,7 @@ class HostBatches(Batches):
 
 
 def fits(num_bytes: int, device: torch.device) -> bool:
-    """Whether images of so many bytes leave room to train on a device; a CPU's memory is left to its system."""
+    """Return whether images of this size leave room for training on a device; always true for a CPU."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)

@@ -1,9 +1,9 @@
-"""Images kept on disk: one folder an entry, whole or not there at all.
+"""The image cache on disk: one folder per entry, complete or absent.
 
-An entry holds ``images.u8`` (n · h · w · 3 bytes, memory-mapped when read), ``sources.npy`` where the sources are not a
-full grid, ``files.json`` with the files' names where each image was one, and ``info.json`` with what made it and a
-checksum. It is built under a name ending in ``.partial``, beside a count of the jobs done, so that an interrupted build
-goes on where it stopped; when all is on disk, one rename makes it an entry.
+An entry holds ``images.u8`` (n · h · w · 3 bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
+full grid, ``files.json`` with the file names if each image was a file, and ``info.json`` with a description of the data
+and a checksum. An entry is built in a folder whose name ends in ``.partial``, next to a count of finished jobs, so that
+an interrupted build resumes where it stopped. Once everything is on disk, one rename makes it an entry.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import write_json, write_whole
+from .._files import read_json, read_npy, write_json, write_whole
 from .._locks import try_lock
 from .dataset import ORIGINS, SourceDataset
 
@@ -32,12 +32,13 @@ PARTIAL = ".partial"
 FILE_NAMES = "files.json"
 KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-[0-9]+-[0-9a-f]{{12}}")  # see `entry_key`
 
-#: Fill `images` from job `first_job` on, calling ``job_done(jobs done, jobs in all)`` after each, in order.
+#: ``fill(images, first_job, job_done)`` writes `images` from job `first_job` on, and calls
+#: ``job_done(jobs done, number of jobs)`` after each job, in order.
 Fill = Callable[[NDArray[np.uint8], int, Callable[[int, int], None]], None]
 
 
 def cache_folder() -> Path:
-    """Where entries are kept: ``$QLAE_CACHE``, else ``qlae`` in the user's cache folder."""
+    """Return the folder of all entries: ``$QLAE_CACHE``, else ``qlae`` in the user's cache folder."""
     if os.environ.get("QLAE_CACHE"):
         return Path(os.environ["QLAE_CACHE"])
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "qlae"
@@ -45,58 +46,72 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class Entry:
-    """A folder of the cache."""
+    """A folder of the cache.
+
+    Attributes:
+        key: name, origin, resolution and a digest of the description. See `entry_key`.
+        path: the folder.
+        is_complete: whether the entry can be read; otherwise its build was interrupted or is under way.
+        num_bytes: the size of its files.
+    """
 
     key: str
     path: Path
-    whole: bool
+    is_complete: bool
     num_bytes: int
 
     @property
     def name(self) -> str:
-        """Of the data set."""
+        """The name of the data set."""
         return self.key.rsplit("-", 3)[0]
 
     @property
     def resolution(self) -> int:
-        """Of its images."""
+        """Height and width of the images."""
         return int(self.key.rsplit("-", 3)[2])
 
 
 def entries() -> list[Entry]:
-    """All entries, also those not yet whole, by name. Whatever else lies in the folder is none of ours."""
+    """Return all entries, also incomplete ones, sorted by name. Other content of the folder is ignored."""
     folder = cache_folder()
-    found = []
+    listing = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if KEY.fullmatch(path.name.removesuffix(PARTIAL)) and path.is_dir() and not path.is_symlink():
-            whole = (path / "info.json").is_file() and not path.name.endswith(PARTIAL)
+            is_complete = (path / "info.json").is_file() and not path.name.endswith(PARTIAL)
             num_bytes = sum(f.stat().st_size for f in path.iterdir() if f.is_file())
-            found.append(Entry(path.name.removesuffix(PARTIAL), path, whole, num_bytes))
-    return found
+            listing.append(Entry(path.name.removesuffix(PARTIAL), path, is_complete, num_bytes))
+    return listing
 
 
 def clear(name: str | None = None) -> int:
-    """Remove the entries of a data set (of all by default); returns the bytes freed."""
-    freed = 0
+    """Remove entries.
+
+    Args:
+        name: a data set or the key of one entry; ``None`` for all entries.
+
+    Returns:
+        The number of bytes freed.
+    """
+    num_bytes = 0
     for entry in entries():
-        if name is None or name == entry.key or entry.name in (name, own_name(name)):
-            with _only_builder(entry.key):
-                freed += entry.num_bytes
+        if name is None or name == entry.key or entry.name in (name, safe_name(name)):
+            with _lock_entry(entry.key):
+                num_bytes += entry.num_bytes
                 shutil.rmtree(entry.path)
-    return freed
+    return num_bytes
 
 
-def own_name(text: str) -> str:
-    """What images of one's own are kept as when they are called so: a name that any disk takes.
+def safe_name(text: str) -> str:
+    """Return the name under which a user's images are cached: the text without what a file system may refuse.
 
-    >>> own_name("my cats & dogs"), own_name("été-2024")
+    >>> safe_name("my cats & dogs"), safe_name("été-2024")
     ('my_cats_dogs', 'été-2024')
     """
     return re.sub(r"[^\w.-]+", "_", text).strip("._-") or "images"
 
 
 def entry_key(description: Mapping[str, Any]) -> str:
-    """The name of the entry for a data set that describes itself so."""
+    """Return the key of the entry for a data set with this description."""
     text = json.dumps(description, sort_keys=True)
     return "-".join(
         [
@@ -109,70 +124,79 @@ def entry_key(description: Mapping[str, Any]) -> str:
 
 
 def find(description: Mapping[str, Any]) -> SourceDataset | None:
-    """The entry that was made from exactly this description, opened; ``None`` if there is none."""
+    """Open the entry with exactly this description; ``None`` if there is none."""
     path = cache_folder() / entry_key(description)
-    # Unlike `Path.is_file`, this takes a folder that may not be looked into for one without entries.
+    # Unlike `Path.is_file`, `os.path.isfile` is false, not an error, in a folder that may not be searched.
     return open_entry(path) if os.path.isfile(path / "info.json") else None
 
 
-def named(name: str, resolution: int) -> SourceDataset | None:
-    """Images of one's own that were kept under a name, opened; ``None`` if there are none.
+def find_by_name(name: str, resolution: int) -> SourceDataset | None:
+    """Open the user's images that were prepared under a name; ``None`` if there are none.
 
-    An error if there are several, or only at other resolutions.
+    Raises:
+        ValueError: several entries have this name, or it exists at other resolutions only.
     """
-    kept = [entry for entry in entries() if entry.whole and entry.name == own_name(name)]
-    found = [entry for entry in kept if entry.resolution == resolution]
-    if kept and not found:
-        sizes = sorted({entry.resolution for entry in kept})
+    candidates = [entry for entry in entries() if entry.is_complete and entry.name == safe_name(name)]
+    matches = [entry for entry in candidates if entry.resolution == resolution]
+    if candidates and not matches:
+        sizes = sorted({entry.resolution for entry in candidates})
         raise ValueError(
-            f"{name} is kept at {' and '.join(f'{size}×{size}' for size in sizes)} pixels, not at {resolution}×"
+            f"{name} was prepared at {' and '.join(f'{size}×{size}' for size in sizes)} pixels, not at {resolution}×"
             f"{resolution}: choose resolution {' or '.join(map(str, sizes))}, or prepare it again from its files"
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise ValueError(
-            f"{name} was prepared {len(found)} times from different files ({', '.join(e.key for e in found)}); "
-            "remove those that are not meant with `qlae data clear`"
+            f"{name} was prepared {len(matches)} times from different files ({', '.join(e.key for e in matches)}): "
+            "remove the wrong ones with `qlae data clear`"
         )
-    return open_entry(found[0].path) if found else None
+    return open_entry(matches[0].path) if matches else None
 
 
 def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
-    """Open an entry; images stay on disk and are mapped into memory.
+    """Open an entry. Images stay on disk and are mapped into memory.
 
     Args:
         path: its folder.
-        verify: read all images and compare their checksum. Lengths are compared in any case.
+        verify: read all images and compare their checksum. Lengths are always compared.
+
+    Raises:
+        ValueError: the entry is damaged.
     """
-    again = f"remove it with `qlae data clear` or by deleting {path}, and make it again"
     try:
-        info = json.loads((path / "info.json").read_text())
-        shape = (info["num_images"], info["resolution"], info["resolution"], 3)
-        expected, length = int(np.prod(shape, dtype=np.int64)), (path / "images.u8").stat().st_size
-        if info["format"] != FORMAT or expected != length:
-            raise ValueError(f"its images take {length:,} bytes where {expected:,} are expected")
-        if verify and checksum(path / "images.u8") != info["sha256"]:
-            raise ValueError("its images do not have the checksum they were written with")
-        sources = np.load(path / "sources.npy", allow_pickle=False) if info["has_sources"] else None
-        facts = info["data"]
-        known = ("name", "origin", "resolution", "num_images", "source_names", "source_sizes", "fixed")
-        data = SourceDataset(
-            np.memmap(path / "images.u8", dtype=np.uint8, mode="r", shape=shape),
-            sources,
-            name=facts["name"],
-            origin=facts["origin"],
-            source_names=facts["source_names"],
-            source_sizes=facts["source_sizes"],
-            fixed=facts.get("fixed"),
-            details={k: v for k, v in facts.items() if k not in known},
-        )
-        if (path / FILE_NAMES).is_file():
-            data.file_names = tuple(json.loads((path / FILE_NAMES).read_text()))
-            if len(data.file_names) != len(data):
-                raise ValueError(f"it names {len(data.file_names):,} files where {len(data):,} are expected")
-        data.checksum = info["sha256"] if data.origin == "real" else None  # rendered images follow from their recipe
-        return data
+        return _read_entry(path, verify=verify)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"the cache entry {path.name} is damaged ({error}): {again}") from error
+        raise ValueError(
+            f"the cache entry {path.name} is damaged ({error}): "
+            f"remove it with `qlae data clear` or by deleting {path}, then create it again"
+        ) from error
+
+
+def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
+    info = read_json(path / "info.json")
+    shape = (info["num_images"], info["resolution"], info["resolution"], 3)
+    expected, length = int(np.prod(shape, dtype=np.int64)), (path / "images.u8").stat().st_size
+    if info["format"] != FORMAT or expected != length:
+        raise ValueError(f"its images take {length:,} bytes, expected {expected:,}")
+    if verify and checksum(path / "images.u8") != info["sha256"]:
+        raise ValueError("its images do not have the checksum they were written with")
+    facts = info["data"]
+    standard = ("name", "origin", "resolution", "num_images", "source_names", "source_sizes", "fixed")
+    data = SourceDataset(
+        np.memmap(path / "images.u8", dtype=np.uint8, mode="r", shape=shape),
+        read_npy(path / "sources.npy") if info["has_sources"] else None,
+        name=facts["name"],
+        origin=facts["origin"],
+        source_names=facts["source_names"],
+        source_sizes=facts["source_sizes"],
+        fixed=facts.get("fixed"),
+        details={k: v for k, v in facts.items() if k not in standard},
+    )
+    if (path / FILE_NAMES).is_file():
+        data.file_names = tuple(json.loads((path / FILE_NAMES).read_text(encoding="utf-8")))
+        if len(data.file_names) != len(data):
+            raise ValueError(f"it names {len(data.file_names):,} files, expected {len(data):,}")
+    data.checksum = info["sha256"] if data.origin == "real" else None  # the recipe determines rendered images
+    return data
 
 
 def build(
@@ -183,38 +207,26 @@ def build(
     sources: NDArray[Any] | None = None,
     file_names: Sequence[str] | None = None,
 ) -> SourceDataset:
-    """Make an entry, or go on with one begun before, and open it.
+    """Build an entry, or resume an interrupted build, and open the entry.
 
     Args:
-        data: the description of the data set (``SourceDataset.describe``); it also names the entry.
+        data: the description of the data set (``SourceDataset.describe``), which determines the key of the entry.
         fill: writes the images.
-        made_with: what the images depend on beside `data`; an entry begun with anything else is begun anew.
-        sources: (n, n_s), where they are not the full grid.
-        file_names: of each image, where each is a file.
+        made_with: what else the images depend on. A build that began with anything else starts over.
+        sources: (n, n_s); ``None`` for the full grid.
+        file_names: the name of each image, if each is a file.
     """
     key = entry_key(data)
-    final, work = cache_folder() / key, cache_folder() / (key + PARTIAL)
-    with _only_builder(key):
+    final, partial = cache_folder() / key, cache_folder() / (key + PARTIAL)
+    with _lock_entry(key):
         if (final / "info.json").is_file():
             return open_entry(final)
-        work.mkdir(parents=True, exist_ok=True)
-        shape = (data["num_images"], data["resolution"], data["resolution"], 3)
-        begun = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
-        first_job = _jobs_done(work, begun, shape)
-        with open(work / "images.u8", "r+b") as file:
-            mapped = mmap.mmap(file.fileno(), 0)
-
-        def job_done(done: int, total: int) -> None:
-            if done == total or done % max(1, total // 100) == 0:
-                _to_disk(mapped)
-                write_json(work / "progress.json", {"begun": begun, "jobs_done": done})
-
-        fill(np.frombuffer(mapped, dtype=np.uint8).reshape(shape), first_job, job_done)
-        _to_disk(mapped)
+        partial.mkdir(parents=True, exist_ok=True)
+        _write_images(partial, data, fill, made_with)
         if sources is not None:
-            write_whole(work / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
+            write_whole(partial / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
         if file_names is not None:
-            write_json(work / FILE_NAMES, list(file_names))
+            write_json(partial / FILE_NAMES, list(file_names))
         info = {
             "format": FORMAT,
             "data": dict(data),
@@ -222,67 +234,88 @@ def build(
             "num_images": data["num_images"],
             "resolution": data["resolution"],
             "has_sources": sources is not None,
-            "sha256": checksum(work / "images.u8"),
+            "sha256": checksum(partial / "images.u8"),
         }
-        write_json(work / "info.json", info)
-        (work / "progress.json").unlink(missing_ok=True)
-        os.replace(work, final)
+        write_json(partial / "info.json", info)
+        (partial / "progress.json").unlink(missing_ok=True)
+        os.replace(partial, final)
     return open_entry(final)
 
 
-def _to_disk(mapped: mmap.mmap) -> None:
-    """Write what was changed to disk, and let go of the memory it took: a set may be larger than all there is."""
-    mapped.flush()
+def _write_images(partial: Path, data: Mapping[str, Any], fill: Fill, made_with: Mapping[str, Any]) -> None:
+    """Write ``images.u8`` of a partial entry, without the jobs that an earlier build finished."""
+    shape = (data["num_images"], data["resolution"], data["resolution"], 3)
+    identity = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
+    first_job = _first_job(partial, identity, shape)
+    with open(partial / "images.u8", "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+
+    def job_done(done: int, total: int) -> None:
+        if done == total or done % max(1, total // 100) == 0:
+            _flush(memory)
+            write_json(partial / "progress.json", {"begun": identity, "jobs_done": done})
+
+    fill(np.frombuffer(memory, dtype=np.uint8).reshape(shape), first_job, job_done)
+    _flush(memory)
+
+
+def _flush(memory: mmap.mmap) -> None:
+    """Write changes to disk and release the memory they took: a data set may be larger than the memory."""
+    memory.flush()
     if hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)
+        memory.madvise(mmap.MADV_DONTNEED)
 
 
-def _jobs_done(work: Path, begun: str, shape: tuple[int, ...]) -> int:
-    """How many jobs of this very build are on disk; 0 after making room for a new one."""
+def _first_job(partial: Path, identity: str, shape: tuple[int, ...]) -> int:
+    """Return the job at which a build resumes; a new build begins at 0, with its disk space allocated."""
     num_bytes = int(np.prod(shape, dtype=np.int64))
     try:
-        progress = json.loads((work / "progress.json").read_text())
-        if progress["begun"] == begun and (work / "images.u8").stat().st_size == num_bytes:
+        progress = read_json(partial / "progress.json")
+        if progress["begun"] == identity and (partial / "images.u8").stat().st_size == num_bytes:
             return int(progress["jobs_done"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # nothing begun, or nothing that can be trusted
+        pass  # there is no earlier build, or it cannot be trusted
     for name in ("progress.json", "images.u8"):
-        (work / name).unlink(missing_ok=True)
+        (partial / name).unlink(missing_ok=True)
     try:
-        with open(work / "images.u8", "wb") as file:
-            # Taking all room now turns a full disk into an error here, and not into a crash in the middle of a write.
+        with open(partial / "images.u8", "wb") as file:
+            # With all space allocated now, a full disk is an error here and not a crash in the middle of a write.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, num_bytes)
             else:
                 file.truncate(num_bytes)
     except OSError as error:
-        shutil.rmtree(work, ignore_errors=True)
-        free = shutil.disk_usage(work.parent).free
+        shutil.rmtree(partial, ignore_errors=True)
+        free = shutil.disk_usage(partial.parent).free
         raise OSError(
             error.errno,
-            f"{num_bytes:,} bytes do not fit on the disk of {work.parent} ({free:,} are free): "
+            f"{num_bytes:,} bytes do not fit on the disk of {partial.parent} ({free:,} are free): "
             f"make room, or set QLAE_CACHE to another folder",
         ) from error
     return 0
 
 
 def checksum(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def _only_builder(key: str) -> Iterator[None]:
-    """Hold the entry's lock; it is let go even if the process is killed. A second builder is refused."""
+def _lock_entry(key: str) -> Iterator[None]:
+    """Hold an entry's lock, which is released even if the process is killed.
+
+    Raises:
+        ValueError: another process holds it, or the cache folder is not writable.
+    """
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with open(folder / f".{key}.lock", "w") as file:
             if not try_lock(file):
-                raise ValueError(f"another process is at work on {folder / key}: wait for it to end")
+                raise ValueError(f"another process is working on {folder / key}: wait until it ends")
             yield
     except PermissionError as error:
         raise ValueError(
-            f"cannot write to the cache folder {folder}: set QLAE_CACHE to one you can write to"
+            f"cannot write to the cache folder {folder}: set QLAE_CACHE to a folder you can write to"
         ) from error

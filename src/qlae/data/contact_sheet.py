@@ -1,4 +1,4 @@
-"""A contact sheet of a data set: random images, then one row a source that sweeps its values."""
+"""A contact sheet of a data set: random images, then one row per source that sweeps its values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_r
 
     Args:
         data: any data set. Without sources, the sheet has random images only.
-        path: where to write it.
-        seed: of the random images.
-        num_random: how many random images.
+        path: the PNG to write. Missing folders are created.
+        seed: decides which random images are shown.
+        num_random: the number of random images.
+
+    Returns:
+        The path.
     """
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(data), min(num_random, len(data)), replace=False)
@@ -33,14 +36,17 @@ def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_r
         strips.append((f"{name} ({data.source_sizes[source]} values{note})", sweep))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn(data, strips).save(path, "PNG")
+    draw_strips(data, strips).save(path, "PNG")
     return path
 
 
 def sweep_rows(data: SourceDataset, source: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], bool]:
-    """Rows in which one source runs through up to ten of its values; and whether all other sources stay.
+    """Choose images in which one source runs through up to ten of its values.
 
-    In a full grid they do, at their middle. Elsewhere each value is shown by whichever image comes nearest.
+    In a full grid, all other sources stay at their middle. Elsewhere, the image nearest to each value shows it.
+
+    Returns:
+        The rows, and whether all other sources are constant.
     """
     sizes = data.source_sizes
     if len(data) == np.prod(sizes) and np.issubdtype(data.sources.dtype, np.integer) and _is_grid(data):
@@ -49,9 +55,9 @@ def sweep_rows(data: SourceDataset, source: int, rng: np.random.Generator) -> tu
         levels[:, source] = values
         return np.ravel_multi_index(tuple(levels.T), sizes), True
     column = data.sources[:, source]
-    wanted = np.unique(np.quantile(column, np.linspace(0, 1, COLUMNS), method="nearest"))
+    targets = np.unique(np.quantile(column, np.linspace(0, 1, COLUMNS), method="nearest"))
     shuffled = rng.permutation(len(column))
-    return shuffled[np.abs(column[shuffled][:, None] - wanted).argmin(axis=0)], False
+    return shuffled[np.abs(column[shuffled][:, None] - targets).argmin(axis=0)], False
 
 
 def _is_grid(data: SourceDataset) -> bool:
@@ -60,18 +66,18 @@ def _is_grid(data: SourceDataset) -> bool:
     return bool(np.array_equal(data.sources[probe], expected))
 
 
-def drawn(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
-    """Strips of images, each under its heading."""
+def draw_strips(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
+    """Draw strips of images, each given as a heading and rows of the data."""
     scale = max(1, 128 // data.resolution)  # small images are shown larger
     size = scale * data.resolution
     sheet = Image.new("RGB", (COLUMNS * (size + GAP) + GAP, len(strips) * (size + GAP + HEADING) + GAP), "white")
     pen = ImageDraw.Draw(sheet)
     images = np.asarray(data.images[np.concatenate([rows for _, rows in strips])])
-    at = iter(images)
+    remaining = iter(images)
     for i, (heading, rows) in enumerate(strips):
         top = GAP + i * (size + GAP + HEADING)
         pen.text((GAP, top), heading, fill="black")
-        for k, image in zip(range(len(rows)), at, strict=False):
+        for k, image in zip(range(len(rows)), remaining, strict=False):
             tile = Image.fromarray(image).resize((size, size), Image.Resampling.NEAREST)
             sheet.paste(tile, (GAP + k * (size + GAP), top + HEADING))
     return sheet

@@ -1,7 +1,7 @@
-"""``SourceDataset``: uint8 images beside the sources that made them.
+"""``SourceDataset``: uint8 images together with the sources that generated them.
 
-Images may be in memory, in a memory-mapped file, or rendered when they are asked for: whatever they are, they index
-like a NumPy array along the first axis. This is all that training, evaluation and pictures know of data.
+Images may be in memory, in a memory-mapped file, or rendered on demand. In each case they are indexed like a NumPy
+array along the first axis. Training, evaluation and pictures use data through this class only.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from .sources import grid_rows
+from .sources import grid_levels
 
 ORIGINS = ("rendered", "real")
-#: Called with (images done, images in all) as work goes on, so that a caller can draw a bar.
+#: Called with (images done, number of images) during long work, for example to update a progress bar.
 Progress = Callable[[int, int], None]
 
 
 @runtime_checkable
 class ImageArray(Protocol):
-    """What images must be able to do: a shape (n, h, w, 3), dtype uint8, and rows by index. ``np.ndarray`` is one."""
+    """The interface of images: a shape (n, h, w, 3), dtype uint8, and indexing by row. ``np.ndarray`` has it."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -37,8 +37,8 @@ class ImageArray(Protocol):
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]: ...
 
 
-def numbered_names(num_sources: int) -> list[str]:
-    """What sources are called that came without names."""
+def default_source_names(num_sources: int) -> list[str]:
+    """Return names for sources that have none."""
     return [f"source {i + 1}" for i in range(num_sources)]
 
 
@@ -48,14 +48,14 @@ class SourceDataset:
     Attributes:
         name: the data set's name, such as ``shapes3d``.
         origin: ``"rendered"`` or ``"real"``.
-        images: (n, h, w, 3) uint8, perhaps rendered on demand; ``np.asarray(data.images)`` gives all of them.
+        images: (n, h, w, 3) uint8, possibly rendered on demand; ``np.asarray(data.images)`` returns all of them.
         sources: (n, n_s) int64 levels (float64 if continuous), in row-major grid order for a full grid.
-        source_names, source_sizes: a name and a number of values for each column of `sources`.
-        fixed: the levels of sources that the scene has but that do not vary here.
-        recipe: the arguments of `load_data` that make this data again, fit for JSON; None where there are none, as for
-            arrays from elsewhere.
-        file_names: of images that came as files, in a folder or an archive, the name of each; else None.
-        checksum: SHA-256 of all images, where they were read from files; else None.
+        source_names, source_sizes: name and number of values for each column of `sources`.
+        fixed: the levels of the scene's sources that do not vary here.
+        recipe: the arguments of `load_data` that recreate this data, fit for JSON; ``None`` if it cannot be recreated,
+            as for arrays from elsewhere.
+        file_names: the name of each image, if each was a file in a folder or an archive; else ``None``.
+        checksum: SHA-256 of all images, if they were read from files; else ``None``.
     """
 
     def __init__(
@@ -70,42 +70,41 @@ class SourceDataset:
         fixed: Mapping[str, int] | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        """Put images and sources together.
+        """Combine images and sources.
 
         Args:
             images: (n, h, w, 3) uint8, square.
-            sources: (n, n_s), or (n,) for one; ``None`` for the full grid of `source_sizes`, which is then built on
-                first use, and for no sources at all where there are no sizes either.
-            source_names, source_sizes: see the class; by default "source 1", … and the number of different values.
+            sources: (n, n_s), or (n,) for one source. ``None`` stands for the full grid of `source_sizes`, which is
+                built on first use, or for no sources if `source_sizes` is empty too.
+            source_names, source_sizes: see the class; by default "source 1", … and the number of distinct values.
             name, origin, fixed: see the class.
-            details: further JSON-able facts for `describe`, such as how sources were drawn.
+            details: further facts for `describe`, fit for JSON, such as how sources were drawn.
+
+        Raises:
+            ValueError: shapes or types are wrong, or do not fit each other.
         """
         if origin not in ORIGINS:
             raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
-        if isinstance(images, Sequence) or hasattr(images, "detach"):  # a list, or a tensor
-            images = np.asarray(images)
-        shape = tuple(images.shape)
-        if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or not shape[0] or images.dtype != np.uint8:
-            raise ValueError(f"images must be uint8 of shape (n, size, size, 3), got {images.dtype} of shape {shape}")
-        if isinstance(images, np.ndarray) and min(images.strides) < 0:  # a reversed view, which torch does not take
-            images = images.copy()
+        images = _check_images(images)
+        num_images = int(images.shape[0])
         if sources is None and not source_sizes:
-            sources = np.zeros((shape[0], 0), dtype=np.int64)
+            sources = np.zeros((num_images, 0), dtype=np.int64)
         if sources is not None:
             sources = np.asarray(sources)
             sources = sources[:, None] if sources.ndim == 1 else sources
             if sources.ndim != 2:
                 raise ValueError(f"sources must have the shape (n, number of sources), got {sources.shape}")
-            source_names = source_names or numbered_names(sources.shape[1])
+            source_names = source_names or default_source_names(sources.shape[1])
             source_sizes = source_sizes or [len(np.unique(column)) for column in sources.T]
         if len(set(source_names)) < len(source_names):
-            raise ValueError(f"sources need different names, got {', '.join(map(str, source_names))}")
+            raise ValueError(f"source_names must be distinct, got {', '.join(map(str, source_names))}")
         if len(source_names) != len(source_sizes):
-            raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size a name")
+            raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size per name")
         rows, columns = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape
-        if rows != shape[0] or columns != len(source_names):
+        if rows != num_images or columns != len(source_names):
             raise ValueError(
-                f"sources of shape {(rows, columns)} do not fit {shape[0]} images and {len(source_names)} source names"
+                f"sources of shape {(rows, columns)} do not fit {num_images} images "
+                f"and {len(source_names)} source names"
             )
         self.name = name
         self.origin = origin
@@ -126,9 +125,9 @@ class SourceDataset:
 
     @property
     def sources(self) -> NDArray[Any]:
-        """(n, n_s) levels of the sources, a row an image."""
+        """(n, n_s) levels of the sources, one row per image."""
         if self._sources is None:
-            self._sources = grid_rows(self.source_sizes)
+            self._sources = grid_levels(self.source_sizes)
         return self._sources
 
     def __len__(self) -> int:
@@ -143,7 +142,7 @@ class SourceDataset:
         )
 
     def describe(self) -> dict[str, Any]:
-        """What a results file says of this data: a dict that JSON can hold."""
+        """Return the facts about this data that a results file holds, fit for JSON."""
         facts: dict[str, Any] = {
             "name": self.name,
             "origin": self.origin,
@@ -157,7 +156,7 @@ class SourceDataset:
         return facts | self.details
 
     def in_memory(self, *, progress: Progress | None = None) -> SourceDataset:
-        """The same data with all images in one NumPy array; those rendered on demand are rendered now."""
+        """Return the same data with all images in one NumPy array, rendering those that are rendered on demand."""
         if isinstance(self.images, np.ndarray):
             return self
         render_all = getattr(self.images, "render_all", None)
@@ -165,7 +164,7 @@ class SourceDataset:
         return self.with_images(images)
 
     def with_images(self, images: ImageArray, details: Mapping[str, Any] | None = None) -> SourceDataset:
-        """The same sources over other images, with further facts to tell of them."""
+        """Return a data set with the same sources and other images, adding `details` to its description."""
         data = SourceDataset(
             images,
             self._sources,
@@ -178,3 +177,15 @@ class SourceDataset:
         )
         data.recipe, data.file_names = self.recipe, self.file_names
         return data
+
+
+def _check_images(images: ImageArray) -> ImageArray:
+    """Return images as an array of shape (n, size, size, 3) that torch can use, or raise a ``ValueError``."""
+    if isinstance(images, Sequence) or hasattr(images, "detach"):  # a list, or a tensor
+        images = np.asarray(images)
+    shape = tuple(images.shape)
+    if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or not shape[0] or images.dtype != np.uint8:
+        raise ValueError(f"images must be uint8 of shape (n, size, size, 3), got {images.dtype} of shape {shape}")
+    if isinstance(images, np.ndarray) and min(images.strides) < 0:  # a reversed view, which torch does not accept
+        images = images.copy()
+    return images

@@ -1,14 +1,13 @@
-"""Downloads of the published files, where a public address is known.
+"""Downloads of the published files whose public address is known.
 
-A download goes on where it was interrupted, is checked against a known checksum and only then gets its name. Nothing
-else needs these files: every scene can be rendered instead.
+An interrupted download resumes where it stopped. The file gets its final name only after its checksum, where one is
+known, has been verified. Nothing else needs these files: every scene can be rendered instead.
 """
 
 from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import os
 import urllib.error
 import urllib.request
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._checks import require_known
-from .._files import write_json
+from .._files import read_json, write_json
 from .dataset import Progress
 
 BLOCK = 2**20
@@ -24,42 +23,50 @@ SECONDS_OF_SILENCE = 60
 
 
 @dataclass(frozen=True)
-class Published:
-    """A file and what is known of it; an MD5 tells a damaged file, not a forged one."""
+class PublishedFile:
+    """The address of a file, and its MD5 if known, which detects damage but not forgery."""
 
     url: str
     md5: str | None = None
 
 
 _MPI3D = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset"
-#: What can be downloaded. The everyday objects of MPI3D, Falcor3D and Isaac3D have no lasting address.
-PUBLISHED = {
-    "shapes3d": Published("https://storage.googleapis.com/3d-shapes/3dshapes.h5", "099a2078d58cec4daad0702c55d06868"),
-    "mpi3d-toy": Published(f"{_MPI3D}/mpi3d_toy.npz", "55889cb7c7dfc655d6e0277beee88868"),
-    "mpi3d-realistic": Published(f"{_MPI3D}/mpi3d_realistic.npz", "59a6225b88b635365f70c91b3e52f70f"),
-    "mpi3d-real": Published(f"{_MPI3D}/mpi3d_real.npz", "0f33f609918fb5c97996692f91129802"),
-    "dsprites": Published(
+#: What can be downloaded. The everyday objects of MPI3D, Falcor3D and Isaac3D have no permanent address.
+PUBLISHED_FILES = {
+    "shapes3d": PublishedFile(
+        "https://storage.googleapis.com/3d-shapes/3dshapes.h5", "099a2078d58cec4daad0702c55d06868"
+    ),
+    "mpi3d-toy": PublishedFile(f"{_MPI3D}/mpi3d_toy.npz", "55889cb7c7dfc655d6e0277beee88868"),
+    "mpi3d-realistic": PublishedFile(f"{_MPI3D}/mpi3d_realistic.npz", "59a6225b88b635365f70c91b3e52f70f"),
+    "mpi3d-real": PublishedFile(f"{_MPI3D}/mpi3d_real.npz", "0f33f609918fb5c97996692f91129802"),
+    "dsprites": PublishedFile(
         "https://github.com/google-deepmind/dsprites-dataset/raw/master/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
     ),
 }
 
 
 def download(
-    name: str, folder: str | Path, *, published: Published | None = None, progress: Progress | None = None
+    name: str, folder: str | Path, *, published: PublishedFile | None = None, progress: Progress | None = None
 ) -> Path:
-    """Download the file of a data set, or find it there.
+    """Download the file of a data set, unless it is in the folder already.
 
     Args:
-        name: one of `PUBLISHED`.
-        folder: where to put it.
+        name: one of `PUBLISHED_FILES`.
+        folder: the folder for it; created if missing.
         published: another address.
-        progress: called with (bytes done, bytes in all), the latter 0 if the server does not say.
+        progress: called with (bytes done, number of bytes); the number is 0 if the server does not report it.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ValueError: the name is unknown, the download was interrupted, or the checksum is wrong.
     """
     if published is None:
         if name in ("falcor3d", "isaac3d", "mpi3d"):
             kinds = ": choose one of mpi3d-toy, mpi3d-realistic, mpi3d-real" if name == "mpi3d" else ""
-            raise ValueError(f"no lasting public address of {name} is known{kinds}; it can be rendered instead")
-        published = PUBLISHED[require_known(name, PUBLISHED, "download")]
+            raise ValueError(f"no permanent public address of {name} is known{kinds}; it can be rendered instead")
+        published = PUBLISHED_FILES[require_known(name, PUBLISHED_FILES, "download")]
     target = Path(folder) / published.url.rsplit("/", 1)[-1].partition("?")[0]
     if target.is_file():
         return target
@@ -69,55 +76,55 @@ def download(
         _fetch(published.url, part, progress)
     except (OSError, http.client.HTTPException) as error:
         raise ValueError(
-            f"the download of {published.url} broke off ({error}): the same command goes on where it stopped"
+            f"the download of {published.url} was interrupted ({error}): run the same command again to resume it"
         ) from error
     if published.md5 is not None and _md5(part) != published.md5:
         part.unlink()
-        raise ValueError(f"what came from {published.url} does not have its checksum, and was removed: try again")
+        raise ValueError(f"the file from {published.url} has a wrong checksum and was removed: download it again")
     os.replace(part, target)
-    _version_of(part).unlink(missing_ok=True)
+    _version_path(part).unlink(missing_ok=True)
     return target
 
 
 def _fetch(url: str, part: Path, progress: Progress | None) -> None:
-    """Append what is missing to `part`; begin anew if the file on the server is another than before."""
-    have, version = _begun(part)
+    """Append what is missing to `part`, or start over if the file on the server has changed."""
+    num_bytes, version = _partial_download(part)
     request = urllib.request.Request(url)
-    if have:
-        request.add_header("Range", f"bytes={have}-")
+    if num_bytes:
+        request.add_header("Range", f"bytes={num_bytes}-")
         request.add_header("If-Range", version)
     try:
         response = urllib.request.urlopen(request, timeout=SECONDS_OF_SILENCE)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and error.headers.get("Content-Range", "").endswith(f"/{have}"):
-            return  # all of it was there
+        if error.code == 416 and error.headers.get("Content-Range", "").endswith(f"/{num_bytes}"):
+            return  # the part was complete
         raise
     with response:
         if response.status != 206:
-            have = 0
-        total = have + int(response.headers.get("Content-Length") or 0)
-        write_json(_version_of(part), {"version": response.headers.get("ETag") or ""})
-        with open(part, "r+b" if have else "wb") as file:
-            file.seek(have)
+            num_bytes = 0
+        total = num_bytes + int(response.headers.get("Content-Length") or 0)
+        write_json(_version_path(part), {"version": response.headers.get("ETag") or ""})
+        with open(part, "r+b" if num_bytes else "wb") as file:
+            file.seek(num_bytes)
             while block := response.read(BLOCK):
                 file.write(block)
-                have += len(block)
+                num_bytes += len(block)
                 if progress is not None:
-                    progress(have, total)
-    if have < total:
-        raise OSError(f"{have:,} of {total:,} bytes came")
+                    progress(num_bytes, total)
+    if num_bytes < total:
+        raise OSError(f"received {num_bytes:,} of {total:,} bytes")
 
 
-def _begun(part: Path) -> tuple[int, str]:
-    """The bytes that came before, and the version they are of; nothing if the version is not known."""
+def _partial_download(part: Path) -> tuple[int, str]:
+    """Return the number of bytes received earlier and the version of their file; 0 if the version is unknown."""
     try:
-        version = json.loads(_version_of(part).read_text())["version"]
+        version = read_json(_version_path(part))["version"]
         return (part.stat().st_size, str(version)) if version else (0, "")
     except (OSError, ValueError, KeyError, TypeError):
         return 0, ""
 
 
-def _version_of(part: Path) -> Path:
+def _version_path(part: Path) -> Path:
     return part.with_name(part.name + ".json")
 
 

@@ -2,13 +2,13 @@
 
 ====================  ==================================================================================================
 ``shapes3d``          ``3dshapes.h5``: ``images`` uint8 (n, 64, 64, 3), ``labels`` float (n, 6)
-``mpi3d``             an ``.npz`` with ``images``; the sets are told apart by their length
+``mpi3d``             an ``.npz`` with ``images``; the number of images tells which of the sets it is
 ``dsprites``          the published ``.npz``: ``imgs`` (n, 64, 64) of 0 and 1, ``latents_classes`` (n, 6)
 ``falcor3d``          ``Falcor3D_down128``: ``train-rec.labels`` (a NumPy file), ``images/000000.png`` …
 ``isaac3d``           ``Isaac3D_down128``: ``labels.npy``, ``images/000000.png`` …
 ====================  ==================================================================================================
 
-The last two are read from the folder or from the zip or tar they come in.
+The last two are read from the folder, or from the zip or tar in which they come.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
+from .._files import load_npy
 from .folders import Files, open_files
-from .imageset import ImageSet
-from .pictures import decode, mapped, resized
-from .sources import SOURCES, grid_rows
-from .streams import ArrayStream
+from .imageset import Batches, ImageSet
+from .pictures import decode, map_in_threads, resize
+from .sources import SOURCES, grid_levels
+from .streams import COPY_AGAIN, ArrayStream
 
 BATCH = 200
-#: MPI3D by its number of images: the everyday objects, and the toy, realistic and real sets.
+#: number of images → colors and shapes of MPI3D: the everyday objects, and the toy, realistic and real sets.
 MPI3D_COLORS_AND_SHAPES = {460_800: 4, 1_036_800: 6}
-#: The labels of Shapes3D are values, not levels.
+#: The labels of Shapes3D are values, not levels: the values of each source.
 SHAPES3D_VALUES = [
     *[np.arange(10) / 10] * 3,
     np.linspace(0.75, 1.25, 8),
@@ -45,16 +46,19 @@ SHAPES3D_VALUES = [
 
 
 def read_files(name: str, path: str | Path) -> ImageSet:
-    """The published files of a data set, ready to be prepared.
+    """Open the published files of a data set.
 
     Args:
-        name: a known data set.
+        name: a built-in data set.
         path: the file, folder or archive.
+
+    Raises:
+        ValueError: there are no files of this data set at `path`, or they are damaged.
     """
     require_known(name, SOURCES, "data set")
-    place = Path(path)
-    if not place.exists():
-        raise ValueError(f"{place} does not exist: give the path of the files of {name}")
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist: give the path of the files of {name}")
     readers: dict[str, Callable[[Path], ImageSet]] = {
         "shapes3d": _shapes3d,
         "mpi3d": _mpi3d,
@@ -62,46 +66,29 @@ def read_files(name: str, path: str | Path) -> ImageSet:
         "falcor3d": lambda p: _numbered_pngs("falcor3d", p, "train-rec.labels"),
         "isaac3d": lambda p: _numbered_pngs("isaac3d", p, "labels.npy"),
     }
-    return readers[name](place)
+    return readers[name](path)
 
 
-def fingerprint(path: Path) -> dict[str, Any]:
-    """What tells a file from another of the same name, without reading it."""
+def file_fingerprint(path: Path) -> dict[str, Any]:
+    """Return what distinguishes a file from another of the same name, without reading it."""
     state = path.stat()
     return {"path": str(path.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}
 
 
 def _one_file(path: Path, pattern: str) -> Path:
-    """The path itself, or the only file like `pattern` in the folder it names."""
+    """Return the path itself or, if it is a folder, the only file in it that matches `pattern`."""
     if not path.is_dir():
         return path
-    found = sorted(path.glob(pattern))
-    if len(found) != 1:
-        raise ValueError(f"{path} has {len(found)} files like {pattern}: give the path of the one to read")
-    return found[0]
+    matches = sorted(path.glob(pattern))
+    if len(matches) != 1:
+        raise ValueError(f"{path} has {len(matches)} files like {pattern}: give the path of the one to read")
+    return matches[0]
 
 
 def _shapes3d(path: Path) -> ImageSet:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ValueError("reading 3dshapes.h5 takes the package h5py: install it with `pip install h5py`") from error
     path = _one_file(path, "*.h5")
-
-    @contextlib.contextmanager
-    def opened() -> Iterator[Any]:
-        try:
-            with h5py.File(path, "r") as file:
-                yield file
-        except (OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError) as error:
-            raise ValueError(f"{path} is damaged or not an HDF5 file ({error}): download it again") from error
-
-    with opened() as file:
-        for key in ("images", "labels"):
-            # A link could lead to another file; the published set has none.
-            if not isinstance(file.get(key, getlink=True), h5py.HardLink) or not isinstance(file[key], h5py.Dataset):
-                raise ValueError(f"{path} has no array {key!r}: it has {', '.join(file) or 'nothing'}")
-        images, labels = file["images"], file["labels"]
+    with _open_hdf5(path) as file:
+        images, labels = (_hdf5_array(file, key, path) for key in ("images", "labels"))
         if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] != 3 or labels.shape != (len(images), 6):
             raise ValueError(
                 f"{path} must hold images uint8 (n, h, w, 3) and labels (n, 6), "
@@ -109,14 +96,36 @@ def _shapes3d(path: Path) -> ImageSet:
             )
         if not 0 < len(images) <= 480_000 or 0 in images.shape or images.shape[1] != images.shape[2]:
             raise ValueError(f"{path} must hold up to 480,000 square images, got shape {images.shape}")
-        levels = _levels("shapes3d", labels[:], SHAPES3D_VALUES)
+        levels = _labels_to_levels("shapes3d", labels[:], SHAPES3D_VALUES)
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
-        with opened() as file:
-            for at in range(first, len(levels), BATCH):
-                yield resized(file["images"][at : at + BATCH], resolution)
+        with _open_hdf5(path) as file:
+            for start in range(first, len(levels), BATCH):
+                yield resize(file["images"][start : start + BATCH], resolution)
 
-    return _image_set("shapes3d", levels, batches, fingerprint(path))
+    return _image_set("shapes3d", levels, batches, file_fingerprint(path))
+
+
+@contextlib.contextmanager
+def _open_hdf5(path: Path) -> Iterator[Any]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise ValueError("reading 3dshapes.h5 needs the package h5py: install it with `pip install h5py`") from error
+    try:
+        with h5py.File(path, "r") as file:
+            yield file
+    except (OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        raise ValueError(f"{path} is damaged or not an HDF5 file ({error}): download it again") from error
+
+
+def _hdf5_array(file: Any, key: str, path: Path) -> Any:
+    """Return an array of an open HDF5 file. A link could lead to another file, and the published set has none."""
+    import h5py
+
+    if not isinstance(file.get(key, getlink=True), h5py.HardLink) or not isinstance(file[key], h5py.Dataset):
+        raise ValueError(f"{path} has no array {key!r}: it has {', '.join(file) or 'nothing'}")
+    return file[key]
 
 
 def _mpi3d(path: Path) -> ImageSet:
@@ -133,25 +142,25 @@ def _mpi3d(path: Path) -> ImageSet:
         source_names=list(sizes),
         source_sizes=list(sizes.values()),
         sources=None,
-        batches=lambda resolution, first: (resized(b, resolution) for b in stream.rows(BATCH, first)),
+        batches=lambda resolution, first: (resize(b, resolution) for b in stream.rows(BATCH, first)),
         batch_size=BATCH,
-        made_from=fingerprint(path),
+        fingerprint=file_fingerprint(path),
     )
 
 
 def _dsprites(path: Path) -> ImageSet:
     path = _one_file(path, "*.npz")
     stream = _image_stream(path, "imgs")
-    classes = ArrayStream(path, "latents_classes").all()
+    classes = ArrayStream(path, "latents_classes").read_all()
     if classes.shape != (len(stream), 6):
         raise ValueError(f"latents_classes in {path} must have shape ({len(stream)}, 6), got {classes.shape}")
-    levels = _levels("dsprites", classes[:, 1:], [np.arange(size) for size in SOURCES["dsprites"].values()])
+    levels = _labels_to_levels("dsprites", classes[:, 1:], [np.arange(size) for size in SOURCES["dsprites"].values()])
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
         for batch in stream.rows(BATCH, first):
-            yield resized(np.where(batch > 0, np.uint8(255), np.uint8(0)), resolution)
+            yield resize(np.where(batch > 0, np.uint8(255), np.uint8(0)), resolution)
 
-    return _image_set("dsprites", levels, batches, fingerprint(path))
+    return _image_set("dsprites", levels, batches, file_fingerprint(path))
 
 
 def _numbered_pngs(name: str, path: Path, labels_name: str) -> ImageSet:
@@ -163,23 +172,25 @@ def _numbered_pngs(name: str, path: Path, labels_name: str) -> ImageSet:
     folder = labels_at[0].removesuffix(labels_name)
     pattern = re.compile(re.escape(folder) + r"images/(\d{1,9})\.png")
     numbered = {n: int(match[1]) for n in names if (match := pattern.fullmatch(n))}
-    labels = _load_labels(files.read_one(labels_at[0]), f"{labels_at[0]} in {path}")
+    labels = _read_labels(files.read_one(labels_at[0]), f"{labels_at[0]} in {path}")
     if sorted(numbered.values()) != list(range(len(labels))):
         raise ValueError(
             f"{path} has {len(numbered):,} pictures {folder}images/000000.png and on, but {len(labels):,} labels: "
-            f"some are missing or double; unpack or download it again"
+            f"some are missing or duplicated; unpack or download it again"
         )
     values = [np.linspace(0, 1, size) for size in SOURCES[name].values()]
-    levels = _levels(name, labels, values)[list(numbered.values())]
-    return _image_set(
-        name, levels, png_batches(files, list(numbered)), fingerprint(path) | {"num_files": len(numbered)}
-    )
+    levels = _labels_to_levels(name, labels, values)[list(numbered.values())]
+    fingerprint = file_fingerprint(path) | {"num_files": len(numbered)}
+    return _image_set(name, levels, image_batches(files, list(numbered)), fingerprint)
 
 
-def png_batches(files: Files, names: list[str]) -> Callable[[int, int], Iterator[NDArray[np.uint8]]]:
-    """Batches of the named image files, decoded on several threads; one that cannot be read is an error."""
+def image_batches(files: Files, names: list[str]) -> Batches:
+    """Return the batches of the named image files, decoded on several threads.
 
-    def decoded(job: tuple[str, bytes, int]) -> NDArray[np.uint8]:
+    Reading them raises a ``ValueError`` at a file that cannot be decoded.
+    """
+
+    def decode_file(job: tuple[str, bytes, int]) -> NDArray[np.uint8]:
         name, content, resolution = job
         try:
             return decode(content, resolution)
@@ -187,7 +198,8 @@ def png_batches(files: Files, names: list[str]) -> Callable[[int, int], Iterator
             raise ValueError(f"{name} in {files.path} cannot be read ({error}): unpack or download it again") from error
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
-        images = mapped(decoded, ((name, content, resolution) for name, content in files.read(names[first:])))
+        jobs = ((name, content, resolution) for name, content in files.read(names[first:]))
+        images = map_in_threads(decode_file, jobs)
         while batch := list(islice(images, BATCH)):
             yield np.stack(batch)
 
@@ -197,20 +209,20 @@ def png_batches(files: Files, names: list[str]) -> Callable[[int, int], Iterator
 def _image_set(
     name: str,
     levels: NDArray[np.int64],
-    batches: Callable[[int, int], Iterator[NDArray[np.uint8]]],
-    made_from: dict[str, Any],
+    batches: Batches,
+    fingerprint: dict[str, Any],
 ) -> ImageSet:
     sizes = SOURCES[name]
-    full = len(levels) == math.prod(sizes.values()) and np.array_equal(levels, grid_rows(list(sizes.values())))
+    is_grid = len(levels) == math.prod(sizes.values()) and np.array_equal(levels, grid_levels(list(sizes.values())))
     return ImageSet(
         name=name,
         num_images=len(levels),
         source_names=list(sizes),
         source_sizes=list(sizes.values()),
-        sources=None if full else levels,
+        sources=None if is_grid else levels,
         batches=batches,
         batch_size=BATCH,
-        made_from=made_from,
+        fingerprint=fingerprint,
     )
 
 
@@ -223,38 +235,37 @@ def _image_stream(path: Path, key: str) -> ArrayStream:
     return stream
 
 
-def _load_labels(content: bytes, where: str) -> NDArray[Any]:
-    try:
-        labels = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{where} is not a plain NumPy array ({error})") from error
-    if not isinstance(labels, np.ndarray) or labels.ndim != 2 or labels.dtype.kind not in "iuf" or len(labels) == 0:
-        raise ValueError(f"{where} must hold numbers of shape (n, number of sources)")
+def _read_labels(content: bytes, name: str) -> NDArray[Any]:
+    labels = load_npy(io.BytesIO(content), name, remedy=COPY_AGAIN)
+    if labels.ndim != 2 or labels.dtype.kind not in "iuf" or len(labels) == 0:
+        raise ValueError(
+            f"{name} must hold numbers of shape (n, number of sources), got {labels.dtype} of shape {labels.shape}"
+        )
     return labels
 
 
-def _levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]]) -> NDArray[np.int64]:
-    """Labels (n, n_s) → levels: the place of each among the known values of its source, or among those that occur.
+def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]]) -> NDArray[np.int64]:
+    """Convert labels (n, n_s) to levels: the index of each among the known values of its source.
 
-    Files differ in how they write a value (as itself, scaled to 0 … 1, or as its level), but never in the order.
+    Files differ in how they write a value (as itself, scaled to [0, 1], or as its level), but not in the order. Labels
+    that match neither the known values nor the levels are numbered in the order of the values that occur.
     """
     names = list(SOURCES[name])
     if labels.ndim != 2 or labels.shape[1] != len(names) or len(labels) == 0:
         raise ValueError(f"labels of {name} must have shape (n, {len(names)}), got {labels.shape}")
     levels = np.empty(labels.shape, np.int64)
     for column, (source, known) in enumerate(zip(names, values, strict=True)):
-        given = labels[:, column].astype(np.float64)
-        occurring = np.unique(given)
+        numbers = labels[:, column].astype(np.float64)
+        occurring = np.unique(numbers)
         if not np.isfinite(occurring).all() or len(occurring) > len(known):
             raise ValueError(
-                f"{name} has {len(known)} values of {source!r}, but its labels hold {len(occurring)} or worse"
+                f"{name} has {len(known)} values of {source!r}, but its labels hold {len(occurring)}, or some that are "
+                "not finite"
             )
-        whole = np.arange(len(known))
-        for table in (known, whole, occurring):
+        for table in (known, np.arange(len(known)), occurring):
             place = np.abs(occurring[:, None] - table[None]).argmin(axis=1)
-            if np.abs(occurring - table[place]).max() < 1e-3 * max(1.0, np.ptp(table)) and len(set(place)) == len(
-                place
-            ):
+            error = np.abs(occurring - table[place]).max()
+            if error < 1e-3 * max(1.0, np.ptp(table)) and len(set(place)) == len(place):
                 break
-        levels[:, column] = place[np.searchsorted(occurring, given)]
+        levels[:, column] = place[np.searchsorted(occurring, numbers)]
     return levels

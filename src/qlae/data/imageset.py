@@ -1,4 +1,4 @@
-"""``ImageSet``: images that come from files as a stream, what is known of them, and their way into the cache."""
+"""``ImageSet``: a stream of images from files, with what is known about them, and the way into the cache."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from . import cache
 from .dataset import Progress, SourceDataset
 
+#: ``batches(resolution, first)`` yields uint8 images (k, resolution, resolution, 3) from row `first` on.
+Batches = Callable[[int, int], Iterator[NDArray[np.uint8]]]
+
 
 @dataclass(frozen=True)
 class ImageSet:
@@ -20,15 +23,15 @@ class ImageSet:
 
     Attributes:
         name: the data set's name.
-        num_images: how many there are.
-        source_names, source_sizes: of the sources, if any are known.
+        num_images: n.
+        source_names, source_sizes: names and numbers of values of the n_s known sources.
         sources: (n, n_s); ``None`` if the images are the full grid in row-major order.
-        batches: ``batches(resolution, first)`` yields uint8 (k, resolution, resolution, 3) from row `first` on, where k
-            is `batch_size` but for the last.
-        made_from: what tells these files from others (path, size, time), JSON-able.
+        batches: reads the images in batches of `batch_size`; the last may be smaller.
+        batch_size: images per batch.
+        fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
         details: further facts for `SourceDataset.describe`.
-        file_names: of each image, where each is a file.
-        origin: ``"rendered"`` where the file says so, as those of `qlae data render` do.
+        file_names: the name of each image, where each is a file.
+        origin: ``"rendered"`` if the file says so, as those of `qlae data render` do.
     """
 
     name: str
@@ -36,15 +39,15 @@ class ImageSet:
     source_names: Sequence[str]
     source_sizes: Sequence[int]
     sources: NDArray[Any] | None
-    batches: Callable[[int, int], Iterator[NDArray[np.uint8]]]
+    batches: Batches
     batch_size: int
-    made_from: Mapping[str, Any]
+    fingerprint: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
     file_names: Sequence[str] | None = None
     origin: str = "real"
 
     def describe(self, resolution: int) -> dict[str, Any]:
-        """As `SourceDataset.describe`."""
+        """Return what `SourceDataset.describe` returns, for images at a resolution."""
         return {
             "name": self.name,
             "origin": self.origin,
@@ -52,7 +55,7 @@ class ImageSet:
             "num_images": self.num_images,
             "source_names": list(self.source_names),
             "source_sizes": [int(size) for size in self.source_sizes],
-            "files": dict(self.made_from),
+            "files": dict(self.fingerprint),
         } | dict(self.details)
 
     def prepare(self, resolution: int, *, progress: Progress | None = None) -> SourceDataset:
@@ -68,14 +71,14 @@ class ImageSet:
             num_jobs = math.ceil(self.num_images / self.batch_size)
             for job, batch in enumerate(self.batches(resolution, done), start=first_job + 1):
                 if len(batch) != min(self.batch_size, self.num_images - done):
-                    raise ValueError(f"{self.name}: more or fewer images came than the {self.num_images:,} announced")
+                    raise ValueError(f"{self.name}: the files do not hold the {self.num_images:,} images announced")
                 images[done : done + len(batch)] = batch
                 done += len(batch)
                 job_done(job, num_jobs)
                 if progress is not None:
                     progress(done, self.num_images)
             if done != self.num_images:
-                raise ValueError(f"{self.name}: {done:,} images came where {self.num_images:,} were announced")
+                raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
 
-        described = self.describe(resolution)
-        return cache.build(described, fill, made_with={}, sources=self.sources, file_names=self.file_names)
+        description = self.describe(resolution)
+        return cache.build(description, fill, made_with={}, sources=self.sources, file_names=self.file_names)

@@ -1,8 +1,8 @@
-"""The sources of every known data set: their names, their sizes, and the order of the images.
+"""The sources of every built-in data set: their names, their sizes, and the order of the images.
 
-A data set lists its images in row-major order of the grid of sources: the last source moves fastest. This file holds
-the paper's data table (Appendix, "data sets") as data and the arithmetic between row numbers and source levels. It
-needs NumPy only, so that asking for a name never loads torch.
+Images are in row-major order of the grid of sources: the last source changes fastest. This file holds the paper's data
+table (Appendix, "data sets") and converts row numbers to source levels. It imports NumPy only, so that looking up a
+name never loads torch.
 """
 
 from __future__ import annotations
@@ -50,26 +50,32 @@ SOURCES: dict[str, dict[str, int]] = {
     },
     "dsprites": {"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32},
 }
-#: The data sets with a scene to render them; the others need their files.
-RENDERED = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
+#: The data sets that have a scene and can be rendered; the others need their files.
+RENDERED_SETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
 
-
-#: data set → its sources with nothing between their values.
+#: data set → its categorical sources: nothing lies between their values.
 CATEGORIES: dict[str, tuple[str, ...]] = {"shapes3d": ("shape",), "mpi3d": ("shape",), "isaac3d": ("object shape",)}
-#: data set → its sources that go round in a circle: between the last value and the first there are others.
+#: data set → its circular sources: further values lie between the last and the first.
 CIRCULAR: dict[str, tuple[str, ...]] = {"shapes3d": ("floor hue", "wall hue", "object hue")}
 
 
 def last_level(name: str, source: str) -> float:
-    """The largest level of a source, where levels may lie between those of the grid."""
+    """Return the largest level of a source that may take values between those of the grid."""
     size = SOURCES[name][source]
     return math.nextafter(size, 0) if source in CIRCULAR.get(name, ()) else size - 1
 
 
-def grid_rows(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """The source levels of the given rows (all rows by default): (k,) → (k, n_s), row-major.
+def grid_levels(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Return the source levels of rows of a grid in row-major order.
 
-    >>> grid_rows([2, 3])[:4].tolist()
+    Args:
+        sizes: the number of values of each of n_s sources.
+        rows: (k,) row numbers; all rows by default.
+
+    Returns:
+        (k, n_s).
+
+    >>> grid_levels([2, 3])[:4].tolist()
     [[0, 0], [0, 1], [0, 2], [1, 0]]
     """
     if rows is None:
@@ -82,37 +88,43 @@ def grid_rows(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> ND
 
 
 def middle_level(size: int) -> int:
-    """Where a source stays when it is not one of those asked for: the middle of its range (of two, the upper)."""
+    """Return the level of a source that does not vary: the middle of its range, the upper one of two."""
     return size // 2
 
 
 def split_sources(
-    table: Mapping[str, int], chosen: Sequence[str] | None, fixed: Mapping[str, int] | None
+    table: Mapping[str, int], sources: Sequence[str] | None, fixed: Mapping[str, int] | None
 ) -> tuple[list[str], dict[str, int]]:
-    """The names of the sources that vary, in the order of the data set, and the levels of those that do not.
+    """Split the sources of a data set into those that vary and those that do not.
 
     Args:
         table: the data set's sources and their sizes.
-        chosen: the sources that shall vary; ``None`` for all that are not fixed.
-        fixed: levels for sources that shall not vary. Those neither chosen nor fixed stay in the middle.
+        sources: the sources that vary; ``None`` for all that are not fixed.
+        fixed: levels of sources that do not vary. Sources in neither stay at the middle of their range.
+
+    Returns:
+        The names of the sources that vary, in the order of the data set, and the levels of the others.
+
+    Raises:
+        ValueError: a name is unknown, twice in `sources` or in both; a level is out of range; or no source varies.
     """
-    if isinstance(chosen, str):
-        raise ValueError(f"sources must be a list of names, got the string {chosen!r}: write sources=[{chosen!r}]")
+    if isinstance(sources, str):
+        raise ValueError(f"sources must be a list of names, got the string {sources!r}: write sources=[{sources!r}]")
     if fixed is not None and not isinstance(fixed, Mapping):
-        raise ValueError(f"fixed maps names of sources to levels, such as {{'shape': 2}}, got {fixed!r}")
+        raise ValueError(f"fixed must map source names to levels, such as {{'shape': 2}}, got {fixed!r}")
     levels = {require_known(name, table, "source"): level for name, level in (fixed or {}).items()}
     for name, level in levels.items():
         if isinstance(level, bool) or not isinstance(level, int | np.integer) or not 0 <= level < table[name]:
             raise ValueError(f"fixed level of {name!r} must be an integer from 0 to {table[name] - 1}, got {level!r}")
-    wanted = [n for n in table if n not in levels] if chosen is None else list(chosen)
-    for name in wanted:
+    names = [n for n in table if n not in levels] if sources is None else list(sources)
+    for name in names:
         require_known(name, table, "source")
         if name in levels:
-            raise ValueError(f"source {name!r} is both chosen and fixed: leave it out of one of them")
-        if wanted.count(name) > 1:
-            raise ValueError(f"source {name!r} is chosen twice")
-    if not wanted:
+            raise ValueError(f"source {name!r} is in both sources and fixed: remove it from one of them")
+        if names.count(name) > 1:
+            raise ValueError(f"source {name!r} is in sources twice: remove one of them")
+    if not names:
         raise ValueError(f"no source is left to vary: choose at least one of {', '.join(table)}")
-    varying = [n for n in table if n in wanted]
-    rest = {n: int(levels.get(n, middle_level(size))) for n, size in table.items() if n not in wanted}
-    return varying, rest
+    varying = [n for n in table if n in names]
+    constant = {n: int(levels.get(n, middle_level(size))) for n, size in table.items() if n not in names}
+    return varying, constant

@@ -1,8 +1,8 @@
 """Falcor3D: a living room whose lamp and camera move.
 
-Built after published pictures of the real set: a white sofa with pink cushions under a group of picture frames, a low
-table on a red rug, a vase of branches. x runs to the right, y away from the camera, z up. Nothing in the room moves, so
-its surfaces are found once for each camera and then lit from every lamp position.
+Modelled on published pictures of the real set: a white sofa with pink cushions under a group of picture frames, a low
+table on a red rug, a vase of branches. x points to the right, y away from the camera, z up. Nothing in the room moves,
+so its surfaces are traced once for each camera and then lit from every lamp position.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .palette import between
-from .scene import KEEP_BYTES, Levels, Scene
+from .scene import CACHE_BYTES, Levels, Scene
 from .shading import film, lamp_light
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
 from .tracing import SUBSAMPLES, Camera, Solids, Surface, box_average, first_surface
@@ -43,17 +43,17 @@ class Falcor3D(Scene):
     layers = ()
     exposure = "lighting intensity"
     geometry = ("camera x", "camera y", "camera z", "lighting x", "lighting y", "lighting z")
-    traced_together = ("camera x", "camera y", "camera z")
+    shared = ("camera x", "camera y", "camera z")
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         super().__init__(resolution, device)
         self._furniture = Solids(FURNITURE, self.device)
         self._everything = Solids([ROOM, *FURNITURE], self.device)
         view_bytes = 11 * 4 * SUBSAMPLES * resolution**2
-        self._view = lru_cache(maxsize=max(8, KEEP_BYTES // 2 // view_bytes))(self._trace_view)
+        self._view = lru_cache(maxsize=max(8, CACHE_BYTES // 2 // view_bytes))(self._trace_view)
 
     def colour(self, source: str, levels: Tensor) -> Tensor:
-        raise NotImplementedError("nothing in this scene changes its colour")
+        raise NotImplementedError("no source of this scene is a colour")
 
     def exposures(self, levels: Tensor) -> Tensor:
         return 1.9 * between(INTENSITIES, levels)
@@ -61,18 +61,18 @@ class Falcor3D(Scene):
     def develop(self, light: Tensor) -> Tensor:
         return film(light)
 
-    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
+    def trace(self, shared: Mapping[str, float], levels: Levels) -> Tensor:
         num = len(levels["lighting x"])
-        seen = self._view(*together.values()).expand(num)
+        surface = self._view(*shared.values()).expand(num)
         ends = zip(("x", "y", "z"), (LAMP_X, LAMP_Y, LAMP_Z), strict=True)
         places = [low + (high - low) * levels[f"lighting {axis}"] / 5 for axis, (low, high) in ends]
         lamp = Vec(*(place.float()[:, None].to(self.device) for place in places))
-        cosine, squared = lamp_light(seen, lamp, [self._furniture])
-        received = cosine * (2.6 / (squared + 0.6)) + (seen.normal.z * 0.05 + 0.16)
-        return box_average(torch.stack([plane * received for plane in seen.paint], dim=1))
+        cosine, squared = lamp_light(surface, lamp, [self._furniture])
+        received = cosine * (2.6 / (squared + 0.6)) + (surface.normal.z * 0.05 + 0.16)
+        return box_average(torch.stack([plane * received for plane in surface.paint], dim=1))
 
     def _trace_view(self, x: float, y: float, z: float) -> Surface:
-        """What the camera sees at levels from 0 to 5 of its three sources."""
+        """Return what the camera sees at levels from 0 to 5 of its three sources."""
         shift = Vec(*(reach * (level / 2.5 - 1) for reach, level in zip(EYE_RANGE, (x, y, z), strict=True)))
         eye = EYE + shift
         target = Vec(0.25 + 0.55 * shift.x, 1.5, 0.80 + 0.25 * shift.z)
@@ -82,7 +82,7 @@ class Falcor3D(Scene):
 
 
 def room_paint(room: Room, point: Vec) -> list[Scalar]:
-    """A floor of planks, a pale ceiling, grey walls."""
+    """Paint a floor of planks, a pale ceiling and grey walls."""
     floor, ceiling = point.z < 1e-3, point.z > 2.69
     row = (point.x * (1 / 0.16)).floor()
     plank = (point.y * (1 / 0.9) + row * 0.5).floor()
@@ -92,12 +92,12 @@ def room_paint(room: Room, point: Vec) -> list[Scalar]:
 
 
 def box(paint: tuple[float, float, float], center: tuple[float, float, float], half: tuple[float, float, float]) -> Box:
-    """A box along the axes."""
+    """Return a box along the axes."""
     return Box(paint, Vec(*center), Vec(*half))
 
 
-def turned(solid: Box, angle: float, *, about: str) -> Box:
-    """The box turned about its own x or z axis."""
+def rotate(solid: Box, angle: float, *, about: str) -> Box:
+    """Return a box rotated about its x or z axis."""
     c, s = math.cos(angle), math.sin(angle)
     if about == "x":
         return Box(solid.paint, solid.center, solid.half, (Vec(1.0, 0.0, 0.0), Vec(0.0, c, s), Vec(0.0, -s, c)))
@@ -105,7 +105,7 @@ def turned(solid: Box, angle: float, *, about: str) -> Box:
 
 
 def sofa() -> list[Solid]:
-    """Seat, back, arms, two seat cushions, three pink pillows."""
+    """Return the seat, back, arms, two seat cushions and three pink pillows."""
     return [
         box(WHITE, (0.0, 1.75, 0.27), (1.25, 0.42, 0.13)),
         box(WHITE, (0.0, 2.12, 0.55), (1.25, 0.12, 0.30)),
@@ -113,14 +113,14 @@ def sofa() -> list[Solid]:
         box(WHITE, (1.15, 1.75, 0.38), (0.12, 0.45, 0.22)),
         box((0.84, 0.84, 0.84), (-0.52, 1.70, 0.44), (0.49, 0.36, 0.06)),
         box((0.76, 0.76, 0.76), (0.52, 1.70, 0.44), (0.49, 0.36, 0.06)),
-        turned(box(PINK, (-0.88, 1.90, 0.66), (0.19, 0.06, 0.17)), -0.35, about="x"),
-        turned(box(PINK, (-0.62, 1.88, 0.63), (0.17, 0.06, 0.16)), -0.40, about="x"),
-        turned(box(PINK, (0.93, 1.80, 0.64), (0.06, 0.18, 0.18)), 0.35, about="z"),
+        rotate(box(PINK, (-0.88, 1.90, 0.66), (0.19, 0.06, 0.17)), -0.35, about="x"),
+        rotate(box(PINK, (-0.62, 1.88, 0.63), (0.17, 0.06, 0.16)), -0.40, about="x"),
+        rotate(box(PINK, (0.93, 1.80, 0.64), (0.06, 0.18, 0.18)), 0.35, about="z"),
     ]
 
 
 def low_table() -> list[Solid]:
-    """The table on the rug, with a bowl, an apple and a cup."""
+    """Return the table on the rug, with a bowl, an apple and a cup."""
     legs = [(-0.55 + x, 0.35 + y, 0.155) for x in (-0.45, 0.45) for y in (-0.28, 0.28)]
     return [
         box(RUG, (-0.15, 0.35, 0.008), (1.35, 0.85, 0.012)),
@@ -134,7 +134,7 @@ def low_table() -> list[Solid]:
 
 
 def side_tables() -> list[Solid]:
-    """Two nested tables in the corner, apples on the lower one, a vase of branches on the higher."""
+    """Return two nested tables in the corner, with apples on the lower and a vase of branches on the higher one."""
     tips = ((-0.35, 0.10, 0.25), (-0.15, 0.15, 0.45), (0.05, 0.10, 0.55), (0.30, 0.10, 0.35), (0.45, 0.0, 0.15))
     return [
         box(WHITE, (1.75, 1.65, 0.58), (0.32, 0.30, 0.025)),
@@ -152,7 +152,7 @@ def side_tables() -> list[Solid]:
 
 
 def wall_frames() -> list[Solid]:
-    """Five deep frames on the wall, each with a dark back and a small red vase."""
+    """Return five deep frames on the wall, each with a dark back and a small red vase."""
     frames = [(-0.85, 1.62, 0.22, 0.20), (-0.30, 1.78, 0.24, 0.10), (-0.20, 1.45, 0.20, 0.12)]
     frames += [(0.30, 1.60, 0.24, 0.16), (0.82, 1.72, 0.16, 0.22)]
     solids: list[Solid] = []

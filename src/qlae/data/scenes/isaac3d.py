@@ -1,6 +1,6 @@
-"""Isaac3D: a robot arm in a kitchen lifts an object before a painted wall.
+"""Isaac3D: a robot arm in a kitchen lifts an object in front of a painted wall.
 
-Built after published pictures of the real set. x runs to the right, y away from the camera, z up; lengths are roughly
+Modelled on published pictures of the real set. x points to the right, y away from the camera, z up; lengths are roughly
 metres. The kitchen never moves, so it is traced once for each camera height and lit once for each lamp position.
 """
 
@@ -23,7 +23,7 @@ from .vectors import Scalar, Vec
 FIELD_OF_VIEW = 58.0
 CAMERA_HEIGHTS = (1.05, 1.35, 1.65, 1.95)
 LAMP_DEPTHS = (-2.3, -1.52, -0.74, 0.04, 0.82, 1.6)
-ARM_TURNS = tuple(165 - 150 * i / 7 for i in range(8))  # degrees: 180 points left, 90 at the camera, 0 right
+ARM_TURNS = tuple(165 - 150 * i / 7 for i in range(8))  # degrees: 180 points left, 90 to the camera, 0 right
 ARM_LIFTS = (-12.0, 4.0, 20.0, 36.0, 52.0)
 OBJECT_SIZES = (0.095, 0.130, 0.170, 0.215)
 INTENSITIES = (0.65, 0.95, 1.35, 1.9)
@@ -48,7 +48,7 @@ class Isaac3D(Scene):
     layers = ("object color", "wall color")
     exposure = "lighting intensity"
     geometry = ("camera height", "lighting direction", "object shape", "robot x", "robot y", "object scale")
-    traced_together = ("camera height", "lighting direction", "object shape")
+    shared = ("camera height", "lighting direction", "object shape")
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         super().__init__(resolution, device)
@@ -64,12 +64,12 @@ class Isaac3D(Scene):
     def develop(self, light: Tensor) -> Tensor:
         return film(light)
 
-    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
-        height, lamp_level = together["camera height"], together["lighting direction"]
+    def trace(self, shared: Mapping[str, float], levels: Levels) -> Tensor:
+        height, lamp_level = shared["camera height"], shared["lighting direction"]
         camera, lamp = camera_at(height), lamp_at(lamp_level)
         rays, kitchen = self._kitchen(height)
-        robot = robot_with(
-            int(together["object shape"]),
+        robot = make_robot(
+            int(shared["object shape"]),
             turn=torch.deg2rad(between(ARM_TURNS, levels["robot x"]))[:, None],
             lift=torch.deg2rad(between(ARM_LIFTS, levels["robot y"]))[:, None],
             size=between(OBJECT_SIZES, levels["object scale"])[:, None],
@@ -77,14 +77,14 @@ class Isaac3D(Scene):
         parts = Solids(robot, self.device)
         num = len(levels["robot x"])
         many = rays.map(lambda part: part.expand(num, -1))
-        seen = first_surface(parts, camera.eye, many, num_planes=5, behind=kitchen.expand(num))
-        moving = seen.owner < 0
-        cosine, squared = lamp_light(seen, lamp, [parts], among=moving | self._kitchen_lamp(height, lamp_level))
-        received = cosine * (3.4 / (squared + 1.2)) + (seen.normal.z * 0.06 + 0.26)
-        gloss = torch.where(seen.owner == FRIDGE, 0.9, 0.04) * highlight(seen, lamp, rays, doublings=5)
+        surface = first_surface(parts, camera.eye, many, num_planes=5, behind=kitchen.expand(num))
+        moving = surface.owner < 0
+        cosine, squared = lamp_light(surface, lamp, [parts], among=moving | self._kitchen_lamp(height, lamp_level))
+        received = cosine * (3.4 / (squared + 1.2)) + (surface.normal.z * 0.06 + 0.26)
+        gloss = torch.where(surface.owner == FRIDGE, 0.9, 0.04) * highlight(surface, lamp, rays, doublings=5)
         gloss = torch.where(cosine > 0, gloss, 0.0)
-        base = [plane * received + gloss for plane in seen.paint[:3]]
-        return box_average(torch.stack(base + [plane * received for plane in seen.paint[3:]], dim=1))
+        base = [plane * received + gloss for plane in surface.paint[:3]]
+        return box_average(torch.stack(base + [plane * received for plane in surface.paint[3:]], dim=1))
 
     def _trace_kitchen(self, height: float) -> tuple[Vec, Surface]:
         camera = camera_at(height)
@@ -92,25 +92,25 @@ class Isaac3D(Scene):
         return rays, first_surface(Solids(KITCHEN, self.device), camera.eye, rays, num_planes=5)
 
     def _light_kitchen(self, height: float, lamp_level: float) -> Tensor:
-        """Which points of the kitchen (1, r) the lamp reaches."""
+        """Return the mask (1, r) of the points of the kitchen that the lamp reaches."""
         _, kitchen = self._kitchen(height)
         return lamp_light(kitchen, lamp_at(lamp_level), [Solids(KITCHEN[1:], self.device)])[0] > 0
 
 
 def camera_at(level: float) -> Camera:
-    """The camera, looking a little down however high it is."""
+    """Return the camera, which looks down a little at every height."""
     height = float(between(CAMERA_HEIGHTS, torch.tensor([level], dtype=torch.float64)))
     eye = Vec(0.05, -1.75, height)
     return Camera(eye, (Vec(0.05, 1.5, 0.62 + 0.40 * height) - eye).unit(), FIELD_OF_VIEW)
 
 
 def lamp_at(level: float) -> Vec:
-    """The lamp, which goes from behind the camera to the far wall."""
+    """Return the lamp, which moves from behind the camera to the far wall."""
     return Vec(-0.7, float(between(LAMP_DEPTHS, torch.tensor([level], dtype=torch.float64))), 2.45)
 
 
-def robot_with(shape: int, turn: Tensor, lift: Tensor, size: Tensor) -> list[Solid]:
-    """The robot: a base on wheels, an arm of two links, and the object at its end."""
+def make_robot(shape: int, turn: Tensor, lift: Tensor, size: Tensor) -> list[Solid]:
+    """Return the robot: a base on wheels, an arm of two links, and the object at its end."""
     # The arm's circle is flattened towards the camera, which keeps near objects in view.
     heading = Vec(turn.cos(), -0.75 * turn.sin(), torch.zeros_like(turn))
     pointing = Vec(heading.x * lift.cos(), heading.y * lift.cos(), lift.sin()).unit()
@@ -126,12 +126,12 @@ def robot_with(shape: int, turn: Tensor, lift: Tensor, size: Tensor) -> list[Sol
         Sphere(RUST, elbow, 0.085),
         Capsule(ORANGE, elbow, wrist, 0.052),
         Capsule(BROWN, wrist, wrist + pointing * 0.05, 0.062),
-        held_object(shape, wrist + pointing * (size + 0.07), (pointing, side, pointing.cross(side)), size),
+        object_solid(shape, wrist + pointing * (size + 0.07), (pointing, side, pointing.cross(side)), size),
     ]
 
 
-def held_object(shape: int, center: Vec, axes: tuple[Vec, Vec, Vec], size: Scalar) -> Solid:
-    """The object: cube, tetrahedron or sphere."""
+def object_solid(shape: int, center: Vec, axes: tuple[Vec, Vec, Vec], size: Scalar) -> Solid:
+    """Return the object: cube, tetrahedron or sphere."""
     if shape == 0:
         return Box(OBJECT, center, Vec(size, size, size), axes)
     if shape == 2:
@@ -139,12 +139,12 @@ def held_object(shape: int, center: Vec, axes: tuple[Vec, Vec, Vec], size: Scala
     a, b, c = axes
     corners = ((1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1))
     faces = tuple((a * i + b * j + c * k) * math.sqrt(1 / 3) for i, j, k in corners)
-    # A tetrahedron's corners are three times as far from its middle as its faces.
+    # The corners of a tetrahedron are three times as far from its center as its faces.
     return Polytope(OBJECT, center, faces, depth=size * 0.62, radius=size * 1.86)
 
 
 def room_paint(room: Room, point: Vec) -> list[Scalar]:
-    """Stone floor, pale ceiling, grey side walls, and the painted wall at the back."""
+    """Paint the stone floor, the pale ceiling, grey side walls, and the coloured wall at the back."""
     floor, ceiling, back = point.z < 1e-3, point.z > 2.79, point.y > 2.599
     painted = back & ~floor & ~ceiling
     rgb = [
@@ -155,7 +155,7 @@ def room_paint(room: Room, point: Vec) -> list[Scalar]:
 
 
 def cupboards() -> list[Solid]:
-    """The cabinets under the worktop, with dark gaps and handles between their doors, and those on the wall."""
+    """Return the cabinets under the worktop, with dark gaps and handles between their doors, and those on the wall."""
     doors = [-1.0 + 0.5 * i for i in range(7)]
     return [
         Box(WHITE, Vec(0.95, 2.25, 0.42), Vec(2.30, 0.34, 0.42)),
@@ -171,7 +171,7 @@ def cupboards() -> list[Solid]:
 
 
 def clock_and_tap() -> list[Solid]:
-    """The clock on the wall; the sink and its tap."""
+    """Return the clock on the wall, and the sink with its tap."""
     return [
         Frustum((0.25, 0.25, 0.25, 0.0, 0.0), Vec(0.25, 2.60, 1.80), Vec(0.25, 2.54, 1.80), 0.12, 0.12),
         Frustum((0.92, 0.92, 0.92, 0.0, 0.0), Vec(0.25, 2.56, 1.80), Vec(0.25, 2.53, 1.80), 0.10, 0.10),

@@ -1,8 +1,8 @@
-"""MPI3D, the set of everyday objects: an arm on a post turns an object over a dark table with a coloured rim.
+"""MPI3D, the set of everyday objects: an arm on a post moves an object over a dark table with a coloured rim.
 
-Built after published pictures of the real set. x runs to the right, y away from the camera, z up. The arm turns from
-right through the camera's direction to left, and lifts from just below level to steep; not to upright, where turning
-would only roll the object.
+Modelled on published pictures of the real set. x points to the right, y away from the camera, z up. The arm turns from
+the right, past the camera, to the left, and lifts from just below horizontal to steep. It never gets vertical, where
+turning would only roll the object.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 36.0
 CAMERA_HEIGHTS = (1.55, 1.05, 0.60)
-LAMP = Vec(-0.35, -0.55, 1.3).unit() * 8.0  # so far away that its rays are nearly parallel
+LAMP = Vec(-0.35, -0.55, 1.3).unit() * 8.0  # far away, so that its rays are nearly parallel
 TURNS = (0.0, 180.0)  # degrees: 0 points right, 90 at the camera
 LIFTS = (-5.0, 80.0)
 SIZES = (0.70, 1.0)
 OBJECT_COLOURS = ((0.95, 0.80, 0.12), (0.12, 0.62, 0.22), (0.45, 0.46, 0.16), (0.88, 0.12, 0.08))
 RIM_COLOURS = ((0.55, 0.36, 0.78), (0.22, 0.68, 0.55), (0.92, 0.50, 0.42))
-#: An object's own axes (along the arm, up, sideways), and places in them.
+#: The axes of the object (along the arm, up, sideways), and a function that returns places in them.
 Frame = tuple[Vec, Vec, Vec]
 At = Callable[..., Vec]
 JOINT = Vec(0.0, 0.0, 0.42)
@@ -49,7 +49,7 @@ class MPI3D(Scene):
     name = "mpi3d"
     layers = ("object color", "background color")
     geometry = ("camera height", "shape", "size", "horizontal", "vertical")
-    traced_together = ("camera height", "shape")
+    shared = ("camera height", "shape")
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         super().__init__(resolution, device)
@@ -63,11 +63,11 @@ class MPI3D(Scene):
         light = light.clamp_(max=1.0)
         return light.sqrt().mul_(0.45).add_(light.mul_(0.55))  # close to light ** (1 / 1.4)
 
-    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
-        camera = camera_at(together["camera height"])
-        rays, table = self._table(together["camera height"])
-        arm = arm_with(
-            int(together["shape"]),
+    def trace(self, shared: Mapping[str, float], levels: Levels) -> Tensor:
+        camera = camera_at(shared["camera height"])
+        rays, table = self._table(shared["camera height"])
+        arm = make_arm(
+            int(shared["shape"]),
             turn=_angle(TURNS, levels["horizontal"]),
             lift=_angle(LIFTS, levels["vertical"]),
             size=between(SIZES, levels["size"])[:, None],
@@ -75,12 +75,14 @@ class MPI3D(Scene):
         parts = Solids(arm, self.device)
         num = len(levels["size"])
         many = rays.map(lambda part: part.expand(num, -1))
-        seen = first_surface(parts, camera.eye, many, num_planes=5, behind=table.expand(num))
-        cosine, _ = lamp_light(seen, LAMP, [self._post, parts])
+        surface = first_surface(parts, camera.eye, many, num_planes=5, behind=table.expand(num))
+        cosine, _ = lamp_light(surface, LAMP, [self._post, parts])
         received = cosine * 0.75 + 0.30
-        gloss = torch.where((cosine > 0) & (seen.owner != 0), 0.18 * highlight(seen, LAMP, rays, doublings=4), 0.0)
-        base = [plane * received + gloss for plane in seen.paint[:3]]
-        return box_average(torch.stack(base + [plane * received for plane in seen.paint[3:]], dim=1))
+        gloss = torch.where(
+            (cosine > 0) & (surface.owner != 0), 0.18 * highlight(surface, LAMP, rays, doublings=4), 0.0
+        )
+        base = [plane * received + gloss for plane in surface.paint[:3]]
+        return box_average(torch.stack(base + [plane * received for plane in surface.paint[3:]], dim=1))
 
     def _trace_table(self, level: float) -> tuple[Vec, Surface]:
         camera = camera_at(level)
@@ -89,26 +91,26 @@ class MPI3D(Scene):
 
 
 def camera_at(level: float) -> Camera:
-    """The camera before the table, looking at the joint from one of three heights."""
+    """Return the camera in front of the table, which looks at the joint from one of three heights."""
     eye = Vec(0.0, -2.15, float(between(CAMERA_HEIGHTS, torch.tensor([level], dtype=torch.float64))))
     return Camera(eye, (Vec(0.0, 0.0, 0.38) - eye).unit(), FIELD_OF_VIEW)
 
 
 def _angle(ends: tuple[float, float], levels: Tensor) -> Tensor:
-    """Levels (g,) of a source with 40 values → radians (g, 1)."""
+    """Convert levels (g,) of a source with 40 values to radians (g, 1)."""
     low, high = ends
     return torch.deg2rad(low + (high - low) * levels / 39)[:, None]
 
 
-def arm_with(shape: int, turn: Tensor, lift: Tensor, size: Tensor) -> list[Solid]:
-    """The moving joint, the arm and the object at its tip."""
+def make_arm(shape: int, turn: Tensor, lift: Tensor, size: Tensor) -> list[Solid]:
+    """Return the moving joint, the arm and the object at its tip."""
     along = Vec(turn.cos() * lift.cos(), -turn.sin() * lift.cos(), lift.sin())
     side = Vec(turn.sin(), turn.cos(), torch.zeros_like(turn))
     up = side.cross(along)
     tip = JOINT + along * ARM_LENGTH
 
     def at(forth: float, upwards: float = 0.0, sideways: float = 0.0) -> Vec:
-        """A place in the object's own frame, in units of its size."""
+        """Return a place in the frame of the object, in units of its size."""
         return tip + along * (size * forth) + up * (size * upwards) + side * (size * sideways)
 
     hinge = Capsule(GREY, JOINT - side * 0.06, JOINT + side * 0.06, 0.065)
@@ -118,7 +120,7 @@ def arm_with(shape: int, turn: Tensor, lift: Tensor, size: Tensor) -> list[Solid
 
 
 def coffee_cup(at: At, size: Scalar, frame: Frame) -> list[Solid]:
-    """A cup with a handle, its mouth away from the arm: white inside, and a coloured rim that shows from everywhere."""
+    """Return a cup with a handle, open away from the arm, white inside, with a coloured rim visible from everywhere."""
     bends = [at(0.17, 0.13), at(0.15, 0.22), at(0.06, 0.20), at(0.03, 0.10)]
     handle = [Capsule(COLOURED, a, b, size * 0.022) for a, b in pairwise(bends)]
     return [Frustum(cup_paint, at(0.0), at(0.22), size * 0.10, size * 0.155), *handle]
@@ -130,7 +132,7 @@ def cup_paint(cup: Frustum, point: Vec) -> list[Scalar]:
 
 
 def beer_cup(at: At, size: Scalar, frame: Frame) -> list[Solid]:
-    """A tall narrow cup with a pale band, foam at its mouth and a coloured rim."""
+    """Return a tall narrow cup with a pale band, foam at its mouth and a coloured rim."""
     return [Frustum(beer_paint, at(0.0), at(0.34), size * 0.075, size * 0.105)]
 
 
@@ -141,7 +143,7 @@ def beer_paint(cup: Frustum, point: Vec) -> list[Scalar]:
 
 
 def tennis_ball(at: At, size: Scalar, frame: Frame) -> list[Solid]:
-    """A ball with a white seam."""
+    """Return a ball with a white seam."""
     return [Sphere(ball_paint, at(0.14), size * 0.14, frame=frame)]
 
 
@@ -152,7 +154,7 @@ def ball_paint(ball: Sphere, point: Vec) -> list[Scalar]:
 
 
 def croissant(at: At, size: Scalar, frame: Frame) -> list[Solid]:
-    """An arc of balls that taper to its ends, every other one darker."""
+    """Return an arc of balls that get smaller towards its ends, every other one darker."""
     beads = ((-70, 0.045), (-45, 0.07), (-15, 0.092), (15, 0.092), (45, 0.07), (70, 0.045))
     balls: list[Solid] = []
     for i, (degrees, radius) in enumerate(beads):
@@ -163,7 +165,7 @@ def croissant(at: At, size: Scalar, frame: Frame) -> list[Solid]:
 
 
 def room_paint(room: Room, point: Vec) -> list[Scalar]:
-    """A dark round table with a coloured ring near its edge, in a dark room."""
+    """Paint a dark round table with a coloured ring near its edge, in a dark room."""
     from_middle = point.x * point.x + point.y * point.y
     floor = point.z < 1e-3
     ring = floor & (from_middle > 0.82**2) & (from_middle < 1.0)
@@ -173,7 +175,7 @@ def room_paint(room: Room, point: Vec) -> list[Scalar]:
 
 
 def _in_cup(cup: Frustum, point: Vec) -> tuple[Tensor, Tensor]:
-    """How far along a cup a point lies, and how far from its axis, as shares of its height and of its mouth."""
+    """Return how far along a cup a point lies and how far from its axis, as fractions of height and mouth radius."""
     axis = cup.end - cup.start
     offset = point - cup.start
     along = offset.dot(axis) * (1.0 / axis.dot(axis))

@@ -1,4 +1,4 @@
-"""Colours from levels of a source."""
+"""Colours and other values from the levels of a source."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from torch import Tensor
 
 
 def hue(turn: Tensor) -> Tensor:
-    """Fully saturated colours (k, 3) at hues (k,), where 0 and 1 are both red.
+    """Return fully saturated colours (k, 3) at hues (k,), where 0 and 1 are both red.
 
     >>> hue(torch.tensor([0.0, 1 / 3])).round(decimals=3).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    # Each channel is a trapezoid round the circle of six sixths: full for two, falling for one, off for two, rising.
+    # In sixths of the circle, each channel is a trapezoid: on for two, falling for one, off for two, rising for one.
     place = torch.stack([(turn * 6 + start) % 6 for start in (0, 4, 2)], dim=-1)
     return ((place - 3).abs() - 1).clamp(0, 1)
 
 
 def between(values: Sequence[float] | Sequence[Sequence[float]], levels: Tensor) -> Tensor:
-    """A table of values, one a level, read at levels (k,) that may lie between two: linear, and exact at integers.
+    """Interpolate linearly in a table with one value per level, at levels (k,); exact at integers.
 
     >>> between([10.0, 20.0, 40.0], torch.tensor([0.0, 1.5])).tolist()
     [10.0, 30.0]

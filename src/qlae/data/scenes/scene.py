@@ -1,16 +1,16 @@
 """``Scene``: images from sources, factored into geometry and colour.
 
-Light adds. So with the surfaces, the camera and the light in place, an image is linear in the colours:
+Light is additive. For fixed surfaces, camera and lamps, an image is therefore linear in the colours:
 
     image = develop(exposure · (base + Σ layer · colour))
 
-where `base` is what keeps its own colour, and a layer is the shade of everything painted with one coloured source.
-Geometry (`base` and layers, traced with four rays a pixel and averaged) is the slow part, and there is little of it:
-480 geometries for the 480,000 images of Shapes3D. Each is traced once and then coloured in all ways, a few
-multiply-adds a pixel.
+where `base` is the part whose colour never changes, and a layer is the shade of everything that one source colours.
+Geometry (`base` and layers, traced with four rays per pixel and averaged) is slow to compute, but there is little of
+it: 480 geometries for the 480,000 images of Shapes3D. Each is traced once and then coloured in all ways, with a few
+multiply-adds per pixel.
 
-Sources come as levels: level i of a source is the i-th value of the paper's grid, and a level between two integers lies
-between two grid values. A scene turns levels into lengths, angles and colours.
+Sources are levels: level i of a source is the i-th value of the paper's grid, and a level between two integers lies
+between two grid values. A scene converts levels to lengths, angles and colours.
 """
 
 from __future__ import annotations
@@ -30,52 +30,54 @@ from ..sources import CATEGORIES, SOURCES, last_level
 from .tracing import SUBSAMPLES
 from .workers import in_order, num_cores
 
-#: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call. They decide how work is
-#: cut into jobs: change them together with `RENDERER_VERSION`, or unfinished work on disk goes on wrongly.
+#: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call. They determine the size
+#: of jobs: change them together with `RENDERER_VERSION`, or interrupted builds in the cache would resume wrongly.
 RAYS_AT_ONCE = {"cpu": 2**18, "cuda": 2**24}
-#: Geometries are kept for later images when all of a scene's fit into this many bytes.
-KEEP_BYTES = 2**29
+#: The geometries of a scene are cached in memory if all of them fit into this many bytes.
+CACHE_BYTES = 2**29
 
 Levels = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class _Job:
-    """A few geometries, and the images that have them."""
+    """A few geometries, and the images that use them."""
 
     geometries: NDArray[np.float64]  # (g, number of geometry sources)
-    rows: list[NDArray[np.int64]]  # for each geometry, the rows of its images
+    rows: list[NDArray[np.int64]]  # the rows of the images of each geometry
 
 
 class Scene(ABC):
     """A scene at one resolution on one device.
 
-    A subclass names its sources and says how they look: `trace`, `colour`, `exposures`, `develop`.
+    A subclass names its sources and defines their appearance: `trace`, `colour`, `exposures`, `develop`.
+
+    Attributes:
+        name: the data set's name in `SOURCES`.
+        layers: the sources that set the colour of a surface, one for each layer.
+        exposure: the source that scales all light, if there is one.
+        geometry: all other sources, in an order in which neighbours share most of their geometry.
+        shared: the first sources of `geometry`, whose levels are the same for all geometries that are traced at once:
+            they select the solids, or determine the parts of the picture that the others do not change.
     """
 
-    #: the data set's name in `SOURCES`.
     name: ClassVar[str]
-    #: the sources that set a surface's colour, one for each layer.
     layers: ClassVar[tuple[str, ...]]
-    #: the source that scales all light, if there is one.
     exposure: ClassVar[str | None] = None
-    #: all other sources, in an order in which neighbours share most of their geometry.
     geometry: ClassVar[tuple[str, ...]]
-    #: the geometry sources that geometries traced at the same time have in common: those that choose the solids, or
-    #: that leave most of the picture as it is. The first ones of `geometry`.
-    traced_together: ClassVar[tuple[str, ...]]
+    shared: ClassVar[tuple[str, ...]]
 
     def __init__(self, resolution: int, device: str = "cpu") -> None:
         self.resolution = resolution
         self.device = torch.device(device)
         self.sizes = SOURCES[self.name]
         self._columns = {source: i for i, source in enumerate(self.sizes)}
-        self._kept: dict[tuple[float, ...], Tensor] = {}
-        self._keeps = math.prod(self.sizes[s] for s in self.geometry) * self._geometry_bytes() <= KEEP_BYTES
+        self._cache: dict[tuple[float, ...], Tensor] = {}
+        self._caches = math.prod(self.sizes[s] for s in self.geometry) * self._geometry_bytes() <= CACHE_BYTES
 
     @property
     def source_names(self) -> tuple[str, ...]:
-        """The names of the sources."""
+        """The names of the sources, in the order of the data set."""
         return tuple(self.sizes)
 
     @property
@@ -83,15 +85,15 @@ class Scene(ABC):
         """The number of grid levels of each source."""
         return tuple(self.sizes.values())
 
-    # What a scene says of itself.
+    # What a subclass defines.
 
     @abstractmethod
-    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
+    def trace(self, shared: Mapping[str, float], levels: Levels) -> Tensor:
         """Trace g geometries.
 
         Args:
-            together: the level that they share, for each source in `traced_together`.
-            levels: (g,) levels in double precision on the host, for each of the other geometry sources.
+            shared: the common level of each source in the class attribute `shared`.
+            levels: the levels (g,) of each of the other geometry sources, in double precision on the host.
 
         Returns:
             (g, 3 + number of layers, pixels) float32 on the device: red, green and blue of the base, then the layers.
@@ -99,20 +101,23 @@ class Scene(ABC):
 
     @abstractmethod
     def colour(self, source: str, levels: Tensor) -> Tensor:
-        """The colours (k, 3) that a layer's source takes at levels (k,), double precision on the host."""
+        """Return the colours (k, 3) of a layer's source at levels (k,), in double precision on the host."""
 
     def exposures(self, levels: Tensor) -> Tensor:
-        """The factors (k,) on all light that the exposure source gives at levels (k,)."""
+        """Return the factors (k,) by which the exposure source scales all light at levels (k,)."""
         raise NotImplementedError
 
     @abstractmethod
     def develop(self, light: Tensor) -> Tensor:
-        """Linear light → [0, 1], in place or not. Elementwise, and without transcendental functions: see `vectors`."""
+        """Map linear light to [0, 1], elementwise; it may modify its input.
+
+        It must not use transcendental functions: see `vectors`.
+        """
 
     # Rendering.
 
     def render(self, levels: Tensor | NDArray[Any]) -> Tensor:
-        """Images of given sources.
+        """Render images.
 
         Args:
             levels: (b, n_s) integers, or floats for sources between grid levels.
@@ -120,41 +125,41 @@ class Scene(ABC):
         Returns:
             (b, h, w, 3) uint8 on the scene's device.
         """
-        wanted = self._checked(levels)
-        out = torch.empty((len(wanted), self._num_values()), dtype=torch.uint8, device=self.device)
+        points = self._check_levels(levels)
+        out = torch.empty((len(points), self._num_values()), dtype=torch.uint8, device=self.device)
         columns = [self._columns[s] for s in self.geometry]
-        unique, which = np.unique(wanted[:, columns], axis=0, return_inverse=True)
+        unique, which = np.unique(points[:, columns], axis=0, return_inverse=True)
         order = np.argsort(which.reshape(-1), kind="stable")
         ends = np.searchsorted(which.reshape(-1)[order], np.arange(len(unique) + 1))
         jobs = []
         for part in _chunks(len(unique), self._geometries_at_once()):
             rows = [order[ends[i] : ends[i + 1]] for i in range(part.start, part.stop)]
             jobs.append(_Job(unique[part], rows))
-        factors = self._factors({s: torch.from_numpy(wanted[:, self._columns[s]]) for s in self._colour_sources()})
+        factors = self._factors({s: torch.from_numpy(points[:, self._columns[s]]) for s in self._colour_sources()})
 
         def work(job: _Job) -> None:
-            for light, rows in zip(self._traced(job.geometries), job.rows, strict=True):
+            for light, rows in zip(self._trace_or_recall(job.geometries), job.rows, strict=True):
                 for part in _chunks(len(rows), 16):
-                    take = torch.from_numpy(rows[part]).to(self.device)
-                    images = self._coloured(light, {s: f[take] for s, f in factors.items()})
+                    indices = torch.from_numpy(rows[part]).to(self.device)
+                    images = self._colour_images(light, {s: f[indices] for s, f in factors.items()})
                     if self.device.type == "cpu":
                         for row, image in zip(rows[part].tolist(), images, strict=True):
                             _store(out[row], image)
                     else:
-                        out[take] = images.to(torch.uint8)
+                        out[indices] = images.to(torch.uint8)
 
         for _ in in_order(work, jobs, self._num_workers()):
             pass
         return out.view(-1, self.resolution, self.resolution, 3)
 
     def render_levels(self, levels: NDArray[Any]) -> NDArray[np.uint8]:
-        """`render` to a NumPy array on the host."""
+        """Render images like `render`, as a NumPy array on the host."""
         return self.render(levels).cpu().numpy()
 
     def render_all(
         self, *, out: NDArray[np.uint8] | Tensor | None = None, progress: Callable[[int, int], None] | None = None
     ) -> NDArray[np.uint8] | Tensor:
-        """The full grid, in row-major order. See `render_grid`."""
+        """Render the full grid in row-major order. See `render_grid` for the arguments."""
         return self.render_grid([range(size) for size in self.source_sizes], out=out, progress=progress)
 
     def render_grid(
@@ -167,15 +172,18 @@ class Scene(ABC):
         job_done: Callable[[int, int], None] | None = None,
         num_workers: int | None = None,
     ) -> NDArray[np.uint8] | Tensor:
-        """All combinations of the given levels, in row-major order.
+        """Render all combinations of levels in row-major order.
 
         Args:
-            grid: for each source, the integer levels it takes.
-            out: uint8 (n, h, w, 3) to be filled, an array (a memory-mapped one too) or a tensor; new if not given.
-            progress: called with (images done, images in all).
-            first_job: skip this many jobs, done before; the work is cut into the same jobs every time.
-            job_done: called with (jobs done, jobs in all) after each job, in order.
-            num_workers: threads; by default one for each core, one on a GPU.
+            grid: the integer levels of each source.
+            out: uint8 (n, h, w, 3), an array (possibly memory-mapped) or a tensor to be filled; a new array by default.
+            progress: called with (images done, number of images).
+            first_job: skip this many jobs, which an earlier call finished; the jobs are the same in every call.
+            job_done: called with (jobs done, number of jobs) after each job, in order.
+            num_workers: the number of threads; by default one for each core, and one on a GPU.
+
+        Returns:
+            `out`.
         """
         sizes = [len(values) for values in grid]
         total = math.prod(sizes)
@@ -191,18 +199,18 @@ class Scene(ABC):
         palettes = self._factors(
             {s: torch.tensor(np.asarray(grid[self._columns[s]]), dtype=torch.float64) for s in self._colour_sources()}
         )
-        # Colours are repeated for every pixel once, so that colouring runs over contiguous values.
+        # Colours are repeated for every pixel once, so that colouring reads contiguous values.
         palettes = {s: p if s == self.exposure else p.repeat(1, self.resolution**2) for s, p in palettes.items()}
         parts = _chunks(math.prod(combinations), self._geometries_at_once())
 
         def work(part: slice) -> int:
             places = np.stack(np.unravel_index(np.arange(part.start, part.stop), combinations), axis=1)
             levels = np.stack([np.asarray(grid[i])[places[:, k]] for k, i in enumerate(geometry)], axis=1)
-            for light, place in zip(self._traced(levels.astype(np.float64)), places, strict=True):
+            for light, place in zip(self._trace_or_recall(levels.astype(np.float64)), places, strict=True):
                 self._fill(target[tuple(place.tolist())], light, palettes)
             return len(places)
 
-        images_each = total // math.prod(combinations)
+        images_per_geometry = total // math.prod(combinations)
         done = sum(part.stop - part.start for part in parts[:first_job])
         workers = num_workers or self._num_workers()
         for job, count in enumerate(in_order(work, parts[first_job:], workers), start=first_job + 1):
@@ -210,73 +218,73 @@ class Scene(ABC):
             if job_done is not None:
                 job_done(job, len(parts))
             if progress is not None:
-                progress(done * images_each, total)
+                progress(done * images_per_geometry, total)
         return out
 
     # Colouring. A geometry's light is (1 + layers, values): values are pixels × red, green, blue, as in the image.
 
-    def _traced(self, geometries: NDArray[np.float64]) -> list[Tensor]:
-        """The light of g geometries, each (1 + layers, values); kept ones are not traced again."""
+    def _trace_or_recall(self, geometries: NDArray[np.float64]) -> list[Tensor]:
+        """Return the light of g geometries, each (1 + layers, values), from the cache where possible."""
         keys = [tuple(row) for row in geometries.tolist()]
-        missing = [i for i, key in enumerate(keys) if key not in self._kept]
-        found = {i: self._kept[key] for i, key in enumerate(keys) if key in self._kept}
+        missing = [i for i, key in enumerate(keys) if key not in self._cache]
+        lights = {i: self._cache[key] for i, key in enumerate(keys) if key in self._cache}
         if missing:
             for i, light in zip(missing, self._trace_groups(geometries[missing]), strict=True):
-                found[i] = light
-                if self._keeps and geometries[i].tolist() == np.floor(geometries[i]).tolist():
-                    self._kept[keys[i]] = light.clone()
-        return [found[i] for i in range(len(keys))]
+                lights[i] = light
+                if self._caches and geometries[i].tolist() == np.floor(geometries[i]).tolist():
+                    self._cache[keys[i]] = light.clone()
+        return [lights[i] for i in range(len(keys))]
 
     def _trace_groups(self, geometries: NDArray[np.float64]) -> Tensor:
-        """(g, geometry sources) levels → (g, 1 + layers, values), traced group by group."""
-        num_shared = len(self.traced_together)
+        """Trace levels (g, geometry sources), group by group, to light (g, 1 + layers, values)."""
+        num_shared = len(self.shared)
         groups, which = np.unique(geometries[:, :num_shared], axis=0, return_inverse=True)
-        traced = torch.empty(len(geometries), 1 + len(self.layers), self._num_values(), device=self.device)
+        lights = torch.empty(len(geometries), 1 + len(self.layers), self._num_values(), device=self.device)
         for i, group in enumerate(groups):
             members = np.flatnonzero(which.reshape(-1) == i)
-            together = dict(zip(self.traced_together, group.tolist(), strict=True))
-            own = torch.from_numpy(geometries[members][:, num_shared:])
-            planes = self.trace(together, {s: own[:, k] for k, s in enumerate(self.geometry[num_shared:])})
+            shared = dict(zip(self.shared, group.tolist(), strict=True))
+            others = torch.from_numpy(geometries[members][:, num_shared:])
+            planes = self.trace(shared, {s: others[:, k] for k, s in enumerate(self.geometry[num_shared:])})
             base = planes[:, :3].transpose(1, 2).flatten(1)
             layers = planes[:, 3:, :, None].expand(-1, -1, -1, 3).flatten(2)
-            traced[torch.from_numpy(members).to(self.device)] = torch.cat([base[:, None], layers], dim=1)
-        return traced
+            lights[torch.from_numpy(members).to(self.device)] = torch.cat([base[:, None], layers], dim=1)
+        return lights
 
-    def _coloured(self, light: Tensor, factors: Mapping[str, Tensor]) -> Tensor:
-        """(1 + layers, values) and the factors of k images → (k, values) images from 0 to 255.5."""
+    def _colour_images(self, light: Tensor, factors: Mapping[str, Tensor]) -> Tensor:
+        """Colour light (1 + layers, values) with the factors of k images: (k, values) from 0 to 255.5."""
         image = light[0]
         for layer, source in enumerate(self.layers, start=1):
             image = image + (light[layer].view(-1, 3) * factors[source][:, None, :]).flatten(1)
         if self.exposure is not None:
             image = image * factors[self.exposure]
-        return self._finished(image)
+        return self._to_byte_range(image)
 
     def _fill(self, target: Tensor, light: Tensor, palettes: Mapping[str, Tensor]) -> None:
-        """Write a geometry in all colours: `target` is (colours..., values), in the order of the sources."""
+        """Write a geometry in all colours to `target` (colours..., values), in the order of the sources."""
         colours = self._colour_sources()
-        # One level of the first layer at a time: that much stays in a core's cache.
+        # One level of the first layer at a time, which fits into a core's cache.
         axis = colours.index(self.layers[0]) if self.layers else 0
         step = 1 if self.layers else target.shape[axis]
         for i in range(0, target.shape[axis], step):
-            some = {s: p[i : i + step] if s == colours[axis] else p for s, p in palettes.items()}
+            part = {s: p[i : i + step] if s == colours[axis] else p for s, p in palettes.items()}
             image = light[0].expand(*[1] * len(colours), -1)
             for layer, source in enumerate(self.layers, start=1):
-                image = image + _along(light[layer] * some[source], colours.index(source), len(colours))
+                image = image + _along(light[layer] * part[source], colours.index(source), len(colours))
             if self.exposure is not None:
-                image = image * _along(some[self.exposure], colours.index(self.exposure), len(colours))
-            _store(target.narrow(axis, i, step), self._finished(image))
+                image = image * _along(part[self.exposure], colours.index(self.exposure), len(colours))
+            _store(target.narrow(axis, i, step), self._to_byte_range(image))
 
     def _colour_sources(self) -> list[str]:
         return [s for s in self.sizes if s not in self.geometry]
 
     def _factors(self, levels: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What light is multiplied with at the levels (k,) of the colour sources: colours (k, 3), exposures (k, 1)."""
+        """Return the factors on light at levels (k,) of the colour sources: colours (k, 3), exposures (k, 1)."""
         return {
             s: (self.exposures(at)[:, None] if s == self.exposure else self.colour(s, at)).float().to(self.device)
             for s, at in levels.items()
         }
 
-    def _finished(self, image: Tensor) -> Tensor:
+    def _to_byte_range(self, image: Tensor) -> Tensor:
         return self.develop(image).mul_(255).add_(0.5)
 
     # Sizes and checks.
@@ -293,24 +301,24 @@ class Scene(ABC):
     def _num_workers(self) -> int:
         return num_cores() if self.device.type == "cpu" else 1
 
-    def _checked(self, levels: Tensor | NDArray[Any]) -> NDArray[np.float64]:
-        """Levels as (b, n_s) doubles on the host, or a ``ValueError``."""
+    def _check_levels(self, levels: Tensor | NDArray[Any]) -> NDArray[np.float64]:
+        """Return levels as (b, n_s) doubles on the host, or raise a ``ValueError``."""
         array = levels.detach().cpu().numpy() if isinstance(levels, Tensor) else np.asarray(levels)
         if array.ndim != 2 or array.shape[1] != len(self.sizes) or array.dtype.kind not in "iuf":
             raise ValueError(
-                f"{self.name} takes numbers of shape (b, {len(self.sizes)}), a column for each of "
+                f"{self.name} takes numbers of shape (b, {len(self.sizes)}), one column for each of "
                 f"{', '.join(self.sizes)}; got {array.dtype} of shape {array.shape}"
             )
         array = array.astype(np.float64)
         for source, column in zip(self.sizes, array.T, strict=True):
             last = last_level(self.name, source)
-            wrong = ~((column >= 0) & (column <= last))
-            category = source in CATEGORIES.get(self.name, ())
-            if category:
-                wrong |= column != np.floor(column)
-            if wrong.any():
-                kind = "an integer" if category else "a level"
-                raise ValueError(f"{source!r} must be {kind} from 0 to {last:g}, got {column[wrong][0]:g}")
+            is_wrong = ~((column >= 0) & (column <= last))
+            is_category = source in CATEGORIES.get(self.name, ())
+            if is_category:
+                is_wrong |= column != np.floor(column)
+            if is_wrong.any():
+                kind = "an integer" if is_category else "a level"
+                raise ValueError(f"{source!r} must be {kind} from 0 to {last:g}, got {column[is_wrong][0]:g}")
         return array
 
 
@@ -319,12 +327,12 @@ def _chunks(total: int, size: int) -> list[slice]:
 
 
 def _along(factors: Tensor, axis: int, num_axes: int) -> Tensor:
-    """(k, values) → (1, ..., k, ..., 1, values) with k at `axis`."""
+    """Reshape (k, values) to (1, ..., k, ..., 1, values) with k at `axis`."""
     return factors.view(*[len(factors) if i == axis else 1 for i in range(num_axes)], -1)
 
 
 def _store(target: Tensor, image: Tensor) -> None:
-    """Write images from 0 to 255.5, rounded down. NumPy's cast is five times as fast as torch's on a CPU."""
+    """Write images from 0 to 255.5, rounded down. On a CPU, NumPy casts five times as fast as torch."""
     if target.device.type == "cpu" and image.device.type == "cpu":
         np.copyto(target.numpy(), image.numpy(), casting="unsafe")
     elif target.device == image.device:

@@ -1,7 +1,7 @@
-"""Shapes3D: an object in the middle of a coloured room, seen by a camera that goes round it.
+"""Shapes3D: an object in the middle of a coloured room, and a camera that orbits it.
 
-The numbers were fitted to published pictures of the real set. z is up and the object stands at the origin. The camera
-orbits; room, object and light stay where they are.
+The numbers were fitted to published pictures of the real set. z points up and the object stands at the origin. Only the
+camera moves; room, object and light do not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from .palette import hue
 from .scene import Levels, Scene
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
-from .tracing import Camera, Solids, Surface, box_average, first_surface, lit, single
+from .tracing import Camera, Solids, Surface, box_average, first_surface, sees_lamp, single
 from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 50.0
@@ -27,7 +27,7 @@ LIGHT = Vec(-1.52, 0.42, 7.55)
 AMBIENT, HEADLIGHT, SPOT, GLOSS = 0.342, 0.589, 0.957, 0.15
 SCALES = (0.75, 1.25)
 
-# Planes that `trace` returns: the base's red, green, blue, then the layers.
+# The layers, which follow red, green and blue of the base among the planes that `trace` returns.
 FLOOR, WALL, OBJECT = 0, 1, 2
 
 
@@ -37,15 +37,15 @@ class Shapes3D(Scene):
     name = "shapes3d"
     layers = ("floor hue", "wall hue", "object hue")
     geometry = ("shape", "scale", "orientation")
-    traced_together = ("shape",)
+    shared = ("shape",)
 
     def colour(self, source: str, levels: Tensor) -> Tensor:
-        return hue(levels / 10)  # not over 9: hue 1 is hue 0 again
+        return hue(levels / 10)  # not over 9, since hue 1 equals hue 0
 
     def develop(self, light: Tensor) -> Tensor:
         return light.clamp_(max=1.0)
 
-    def trace(self, together: Mapping[str, float], levels: Levels) -> Tensor:
+    def trace(self, shared: Mapping[str, float], levels: Levels) -> Tensor:
         scale, orientation = levels["scale"], levels["orientation"]
         low, high = SCALES
         size = (low + (high - low) * scale / 7)[:, None]
@@ -56,18 +56,18 @@ class Shapes3D(Scene):
             forward=Vec(-sine, cosine, torch.zeros_like(sine)),
             field_of_view=FIELD_OF_VIEW,
         )
-        thing = standing(int(together["shape"]), size)
-        seen = first_surface(
+        thing = object_solid(int(shared["shape"]), size)
+        surface = first_surface(
             Solids([ROOM, thing], self.device),
             single(camera.eye, self.device),
             camera.rays(self.resolution, self.device),
             num_planes=6,
         )
-        return box_average(shaded(seen, Solids([thing], self.device), single(camera.forward, self.device)))
+        return box_average(shade_rays(surface, Solids([thing], self.device), single(camera.forward, self.device)))
 
 
-def standing(kind: int, size: Scalar) -> Solid:
-    """The object: cube, cylinder, sphere or capsule, standing on the floor."""
+def object_solid(kind: int, size: Scalar) -> Solid:
+    """Return the object on the floor: cube, cylinder, sphere or capsule."""
     paint = _only(OBJECT)
     on_floor = Vec(0.0, 0.0, 0.0)
     if kind == 0:
@@ -81,27 +81,27 @@ def standing(kind: int, size: Scalar) -> Solid:
     return Capsule(paint, Vec(0.0, 0.0, radius), Vec(0.0, 0.0, height - radius), radius)
 
 
-def shaded(seen: Surface, thing: Solids, forward: Vec) -> Tensor:
-    """The light of every ray: (g, 6, rays)."""
-    normal = seen.normal
-    to_light = (LIGHT - seen.point).unit()
+def shade_rays(surface: Surface, thing: Solids, forward: Vec) -> Tensor:
+    """Return the light of every ray: (g, 6, rays)."""
+    normal = surface.normal
+    to_light = (LIGHT - surface.point).unit()
     facing = normal.dot(to_light)
     height = to_light.z
     squared = height * height
-    spot = squared * squared * squared * squared * squared  # the lamp points down and narrows as cos¹⁰
-    on_object, on_floor = seen.paint[3 + OBJECT], seen.paint[3 + FLOOR]
-    floor_in_light = lit([thing], seen, LIGHT, on_floor > 0)
+    spot = squared * squared * squared * squared * squared  # the lamp points down and falls off as cos¹⁰
+    on_object, on_floor = surface.paint[3 + OBJECT], surface.paint[3 + FLOOR]
+    floor_in_light = sees_lamp([thing], surface, LIGHT, on_floor > 0)
     direct = SPOT * facing.clamp_min(0) * spot
     direct = torch.where((on_floor > 0) & ~floor_in_light, 0.0, direct)
     headlight = -normal.dot(forward)
     shade = AMBIENT + HEADLIGHT * headlight.clamp_min(0) + direct
     gloss = torch.where(facing > 0, GLOSS * spot, 0.0) * on_object
-    base = [gloss + plane for plane in seen.paint[:3]]
-    return torch.stack(base + [shade * plane for plane in seen.paint[3:]], dim=1)
+    base = [gloss + plane for plane in surface.paint[:3]]
+    return torch.stack(base + [shade * plane for plane in surface.paint[3:]], dim=1)
 
 
 def room_paint(room: Room, point: Vec) -> list[Scalar]:
-    """Floor, walls and, above them, the sky."""
+    """Paint the floor, the walls and, above them, the sky."""
     x, y, z = (torch.as_tensor(part) for part in (point.x, point.y, point.z))
     floor = z < 1e-4
     wall = ~floor & (z <= WALL_HEIGHT)
@@ -113,7 +113,7 @@ def room_paint(room: Room, point: Vec) -> list[Scalar]:
 
 
 def texture(u: Tensor, v: Tensor) -> Tensor:
-    """A faint lattice of dots and darker slanted blotches, as a factor on the shade."""
+    """Return a faint lattice of dots and darker slanted blotches, as a factor on the shade."""
     dots = 1 + 0.02 * torch.cos(u * (2 * math.pi / 0.4)) * torch.cos(v * (2 * math.pi / 0.5))
     slanted = torch.remainder(u + 1.05 + 0.55 * (v - 1.1), 2.0) - 1.0
     blotch = (slanted.abs() < 0.17) & ((v - 1.08).abs() < 0.33)
@@ -124,5 +124,5 @@ def _only(layer: int) -> tuple[float, ...]:
     return tuple(float(plane == 3 + layer) for plane in range(6))
 
 
-# No ceiling: the box is tall enough that no ray meets its top before a wall.
+# The box is so tall that no ray hits its top before a wall.
 ROOM = Room(room_paint, Vec(0.0, 0.0, 50.0), Vec(WALL_DISTANCE, WALL_DISTANCE, 50.0))

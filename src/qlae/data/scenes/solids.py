@@ -1,11 +1,11 @@
-"""The solids a scene is built of, each with its exact intersection.
+"""The solids of which scenes are built, each with its exact intersection.
 
-A solid answers three questions: where does a ray meet it first (`hit`), which way does its surface face there
-(`normal`), and which sphere holds all of it (`bound`, for leaving out rays that cannot meet it). Its sizes and places
-are floats, or tensors (b, 1) with one value for each of b pictures; rays are tensors (b, r) or, once selected, (k,).
+A solid answers three questions: where a ray hits it first (`hit`), which way its surface faces there (`normal`), and
+which sphere contains it (`bound`, for skipping rays that cannot hit it). Its sizes and places are floats, or tensors
+(b, 1) with one value for each of b pictures; rays are tensors (b, r) or, once selected, (k,).
 
-`paint` says how the surface reflects, as numbers in the order of the scene's planes (red, green, blue, then one weight
-for each colour layer), or as a function from the solid and a point to these.
+`paint` is how the surface reflects: numbers in the order of the scene's planes (red, green, blue, then one weight for
+each colour layer), or a function from the solid and a point to such numbers.
 """
 
 from __future__ import annotations
@@ -23,35 +23,40 @@ from .vectors import Scalar, Vec, square_root
 
 Paint = Sequence[Scalar] | Callable[[Any, Vec], Sequence[Scalar]]
 
-#: Rays that start on a surface do not meet it again before this distance.
+#: A ray that starts on a surface does not hit it again within this distance.
 NEAR = 1e-3
 
 
 @dataclass(frozen=True)
 class Solid(ABC):
-    """A closed surface. `frame` holds directions of its own that its paint may want to know."""
+    """A closed surface.
+
+    Attributes:
+        paint: see the module.
+        frame: further directions that a paint function may need.
+    """
 
     paint: Paint
     frame: tuple[Vec, ...] = field(default=(), kw_only=True)
 
     @abstractmethod
     def hit(self, origin: Vec, direction: Vec) -> Tensor:
-        """The distance along unit `direction` to the first meeting beyond `NEAR`; infinite where there is none."""
+        """Return the distance along unit `direction` to the first hit beyond `NEAR`; infinite if there is none."""
 
     @abstractmethod
     def normal(self, point: Vec) -> Vec:
-        """The outward unit normal at points of the surface."""
+        """Return the outward unit normal at points of the surface."""
 
     @abstractmethod
     def bound(self) -> tuple[Vec, Scalar] | None:
-        """Centre and radius of a sphere around the solid; ``None`` if no ray can miss it."""
+        """Return center and radius of a sphere around the solid; ``None`` if no ray can miss it."""
 
     def sizes(self) -> list[str]:
-        """The names of all that makes up the solid but its paint."""
+        """Return the names of all fields except the paint."""
         return [f.name for f in fields(self) if f.name != "paint"]
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
-        """The same solid with every tensor among its sizes and places changed."""
+        """Return the solid with a function applied to every tensor among its sizes and places."""
         return replace(self, **{name: _map(getattr(self, name), change) for name in self.sizes()})
 
 
@@ -76,7 +81,7 @@ class Sphere(Solid):
         to_center = self.center - origin
         along = to_center.dot(direction)
         inside = along * along - (to_center.dot(to_center) - self.radius * self.radius)
-        return _first(along - _root(inside), inside > 0)
+        return _hit_distance(along - _root(inside), inside > 0)
 
     def normal(self, point: Vec) -> Vec:
         return (point - self.center).times(1.0 / self.radius)
@@ -87,7 +92,7 @@ class Sphere(Solid):
 
 @dataclass(frozen=True)
 class Box(Solid):
-    """A box along the axes of the world, or along three orthogonal unit `axes` of its own."""
+    """A box along the axes of the world, or along three orthogonal unit vectors `axes`."""
 
     center: Vec
     half: Vec
@@ -100,10 +105,10 @@ class Box(Solid):
             step = _inverse(d)
             middle, reach = -o * step, step.abs() * h
             spans.append((middle - reach, middle + reach))
-        return _inside_all(spans)
+        return _entry_distance(spans)
 
     def normal(self, point: Vec) -> Vec:
-        local = _facing(self._local(point - self.center), self.half)
+        local = _face_normal(self._local(point - self.center), self.half)
         if self.axes is None:
             return local
         a, b, c = self.axes
@@ -118,7 +123,7 @@ class Box(Solid):
 
 @dataclass(frozen=True)
 class Room(Solid):
-    """The inside of a box along the axes of the world: every ray that starts in it ends on it."""
+    """The inside of a box along the axes of the world: every ray that starts in it hits it."""
 
     center: Vec
     half: Vec
@@ -131,7 +136,7 @@ class Room(Solid):
         return torch.minimum(walls[0], torch.minimum(walls[1], walls[2]))
 
     def normal(self, point: Vec) -> Vec:
-        return -_facing(point - self.center, self.half)
+        return -_face_normal(point - self.center, self.half)
 
     def bound(self) -> None:
         return None
@@ -193,7 +198,7 @@ class Frustum(Solid):
         inside = b * b - a * c
         root, over = _root(inside), _inverse(a)
         best = torch.full_like(root, math.inf)
-        for side in ((-b - root) * over, (-b + root) * over):  # seen along the axis, the second can be the first
+        for side in ((-b - root) * over, (-b + root) * over):  # along the axis, the second may be the nearer one
             place = along + side * slope
             valid = (inside > 0) & (place > 0) & (place < height) & (side > NEAR)
             best = torch.where(valid & (side < best), side, best)
@@ -211,7 +216,7 @@ class Frustum(Solid):
         place = offset.dot(axis)
         from_axis = offset - axis * place
         side = (from_axis.unit() - axis * taper).unit()
-        # On a cap if that is nearer than the side; both distances are zero on the rim alone.
+        # A point is on a cap if that is nearer than the side; both distances are zero only on the rim.
         from_side = (from_axis.length() - (self.start_radius + taper * place)).abs()
         low, high = place.abs() < from_side, (place - height).abs() < from_side
         cap = torch.where(high, 1.0, -1.0)
@@ -220,7 +225,7 @@ class Frustum(Solid):
 
     def bound(self) -> tuple[Vec, Scalar]:
         half = (self.end - self.start).length() * 0.5
-        radius = _larger(self.start_radius, self.end_radius)
+        radius = _radius_bound(self.start_radius, self.end_radius)
         return (self.start + self.end) * 0.5, square_root(half * half + radius * radius)
 
     def _shape(self) -> tuple[Vec, Scalar, Scalar]:
@@ -245,7 +250,7 @@ class Polytope(Solid):
             away = face.dot(direction)
             t = (self.depth - face.dot(offset)) * _inverse(away)
             spans.append((torch.where(away < 0, t, -math.inf), torch.where(away < 0, math.inf, t)))
-        return _inside_all(spans)
+        return _entry_distance(spans)
 
     def normal(self, point: Vec) -> Vec:
         offset = point - self.center
@@ -264,17 +269,17 @@ def _components(*vectors: Vec) -> list[tuple[Any, ...]]:
     return [tuple(getattr(v, axis) for v in vectors) for axis in "xyz"]
 
 
-def _inside_all(spans: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-    """Where a ray enters a convex solid, given the spans of it between each pair of faces, or inside each face."""
+def _entry_distance(spans: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+    """Return where a ray enters a convex solid, given its spans between pairs of faces, or inside each face."""
     enter, leave = spans[0]
     for near, far in spans[1:]:
         enter, leave = torch.maximum(enter, near), torch.minimum(leave, far)
-    return _first(enter, enter < leave)
+    return _hit_distance(enter, enter < leave)
 
 
-def _first(distance: Tensor, met: Tensor) -> Tensor:
-    """`distance` where the solid is met ahead of the ray's start, else infinity."""
-    return torch.where((distance > NEAR) & met, distance, math.inf)
+def _hit_distance(distance: Tensor, is_hit: Tensor) -> Tensor:
+    """Return `distance` where the solid is hit ahead of the start of the ray, else infinity."""
+    return torch.where((distance > NEAR) & is_hit, distance, math.inf)
 
 
 def _root(value: Tensor) -> Tensor:
@@ -282,12 +287,12 @@ def _root(value: Tensor) -> Tensor:
 
 
 def _inverse(value: Tensor) -> Tensor:
-    """1 / value, kept finite for rays that run along a face."""
+    """Return 1 / value, bounded for rays that run along a face."""
     return 1.0 / torch.where(value.abs() < 1e-9, 1e-9, value)
 
 
-def _larger(one: Scalar, other: Scalar) -> Scalar:
-    """The larger of two radii: an upper bound will do, and their root of squares is one for mixed kinds."""
+def _radius_bound(one: Scalar, other: Scalar) -> Scalar:
+    """Return an upper bound of two radii: the larger one or, for a float and a tensor, the root of their squares."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return torch.maximum(one, other)
     if isinstance(one, Tensor) or isinstance(other, Tensor):
@@ -295,8 +300,8 @@ def _larger(one: Scalar, other: Scalar) -> Scalar:
     return max(one, other)
 
 
-def _facing(local: Vec, half: Vec) -> Vec:
-    """The axis of the box face that a point of its surface lies on, signed; x before y before z on an edge."""
+def _face_normal(local: Vec, half: Vec) -> Vec:
+    """Return the signed axis of the box face on which a point lies; on an edge x before y before z."""
     out = local.map(abs) - half
     x = (out.x >= out.y) & (out.x >= out.z)
     y = ~x & (out.y >= out.z)

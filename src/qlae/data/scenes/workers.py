@@ -1,7 +1,7 @@
-"""Work on several cores: one plain thread a worker, one torch thread inside each.
+"""Work on several cores: one Python thread per worker, with one torch thread inside each.
 
-Small kernels that torch splits over several threads collapse when something else wants a core. Chunks of work on Python
-threads do not (torch and NumPy release the interpreter lock while they compute).
+Small kernels that torch splits over several threads become very slow when another process uses a core. Chunks of work
+on Python threads do not, since torch and NumPy release the interpreter lock while they compute.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Result = TypeVar("Result")
 
 
 def num_cores() -> int:
-    """The cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], num_workers: int) -> Iterator[Result]:
-    """``work(job)`` for every job, several at a time; results come in the order of the jobs.
+    """Yield ``work(job)`` for every job, computed several at a time, in the order of the jobs.
 
-    If the caller stops early or a job fails, jobs not yet begun are dropped.
+    If the caller stops early or a job fails, jobs that have not begun are dropped.
     """
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(max(1, min(num_workers, len(jobs))), initializer=torch.set_num_threads, initargs=(1,))
@@ -33,4 +33,4 @@ def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], num_workers: in
         yield from pool.map(work, jobs)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        torch.set_num_threads(before)  # a thread's setting is also the default of every later thread
+        torch.set_num_threads(before)  # a thread's setting becomes the default of later threads

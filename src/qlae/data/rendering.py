@@ -1,7 +1,7 @@
-"""Images that are drawn when they are asked for.
+"""Images that are rendered on demand.
 
-``RenderedImages`` looks like a uint8 array (n, h, w, 3), a row a point in the sources of a scene: the points of a grid,
-or any others. It costs nothing until a row is indexed; only then are torch and the scene loaded.
+``RenderedImages`` behaves like a uint8 array (n, h, w, 3). Each row is a combination of a scene's sources: a point of a
+grid, or any other. Nothing is rendered until a row is indexed; torch and the scene are loaded only then.
 """
 
 from __future__ import annotations
@@ -16,31 +16,32 @@ from numpy.typing import NDArray
 
 from . import cache
 from .dataset import Progress, SourceDataset
-from .sources import grid_rows
+from .sources import grid_levels
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .scenes.scene import Scene
 
-#: Raised whenever a scene's pixels change, so that images kept on disk are rendered anew.
+#: Must be increased whenever a scene's pixels change, so that images in the cache are rendered again.
 RENDERER_VERSION = 1
-#: Images of a job when they are not a grid.
+#: Images per job, where they are not a grid.
 POINTS_AT_ONCE = 1000
 
 
 class RenderedImages:
-    """A lazy array of rendered images. Indexing renders; nothing is kept, unless one sets ``keeps``.
+    """A lazy array of rendered images. Indexing renders; results are stored only if ``keeps`` is set.
 
     Attributes:
-        keeps: whether `render_on` keeps its tensors for the next call, for as long as this object lives.
+        keeps: whether `render_on` stores its tensors for the next call, for the lifetime of this object.
 
     Args:
         name: the scene's name.
         resolution: height and width in pixels.
-        grid: for each source of the scene, the levels it takes (a fixed source takes one): a row for each combination.
+        grid: for each source of the scene, the levels it takes (one level if it is fixed). There is one row for each
+            combination.
         points: (n, n_s) levels of all sources of the scene, instead of a grid; floats lie between grid levels.
-        device: where to render, such as ``"cpu"`` or ``"cuda"``.
+        device: the device that renders, such as ``"cpu"`` or ``"cuda"``.
     """
 
     dtype = np.dtype(np.uint8)
@@ -56,7 +57,7 @@ class RenderedImages:
         device: str = "cpu",
     ) -> None:
         if (grid is None) == (points is None):
-            raise ValueError("give either a grid or points")
+            raise ValueError("give either grid or points, not both or neither")
         self.name = name
         self.device = device
         self.grid = None if grid is None else [np.asarray(values, dtype=np.int64) for values in grid]
@@ -69,7 +70,7 @@ class RenderedImages:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and other processes need: no lock, no tensors of a device, no scene, which is made again."""
+        """Return the state for copies and other processes: without the lock, device tensors and the scene."""
         return self.__dict__ | {"_lock": None, "_scene": None, "_rendered": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -83,21 +84,21 @@ class RenderedImages:
         return f"RenderedImages({self.name}, shape={self.shape}, uint8)"
 
     def __getitem__(self, rows: Any, /) -> NDArray[np.uint8]:
-        """Row or rows by integer, slice, or one-dimensional array of integers or booleans."""
+        """Render rows, given by an integer, a slice, or a one-dimensional array of integers or booleans."""
         indices = row_indices(rows, len(self))
         images = self.scene.render_levels(self._levels_of(indices.reshape(-1)))
         return images[0] if indices.ndim == 0 else images
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("rendered images are made anew: they cannot become an array without a copy")
+            raise ValueError("rendered images cannot become an array without a copy: leave out copy=False")
         images = self.render_all()
         return images if dtype is None else images.astype(dtype)
 
     def render_all(
         self, *, out: NDArray[np.uint8] | None = None, progress: Progress | None = None
     ) -> NDArray[np.uint8]:
-        """All images, into `out` (n, h, w, 3) if given."""
+        """Render all images, into `out` (n, h, w, 3) if it is given."""
         if out is None:
             out = np.empty(self.shape, dtype=np.uint8)
         self.fill(out, progress=progress)
@@ -110,7 +111,7 @@ class RenderedImages:
         job_done: Callable[[int, int], None] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Render all images into `out`, from job `first_job` on. See `Scene.render_grid`."""
+        """Render all images into `out`, starting at job `first_job`. See `Scene.render_grid` for the arguments."""
         if self.grid is not None:
             self.scene.render_grid(self.grid, out=out, progress=progress, first_job=first_job, job_done=job_done)
             return
@@ -128,11 +129,16 @@ class RenderedImages:
                 progress(rows.stop, len(self))
 
     def on(self, device: str) -> RenderedImages:
-        """The same images, rendered on a device."""
+        """Return the same images, rendered on another device."""
         return RenderedImages(self.name, self.shape[1], grid=self.grid, points=self.points, device=device)
 
     def render_on(self, device: str, *, progress: Progress | None = None) -> Tensor:
-        """All images as a tensor on a device, rendered there: they never pass through the host. To be read only."""
+        """Render all images on a device, without a copy through the host.
+
+        Returns:
+            (n, h, w, 3) uint8 on the device. If ``keeps`` is set, later calls return the same tensor, so do not modify
+            it.
+        """
         import torch
 
         if self.is_kept_on(device):
@@ -144,11 +150,11 @@ class RenderedImages:
         return out
 
     def is_kept_on(self, device: str) -> bool:
-        """Whether `render_on` has them ready."""
+        """Return whether `render_on` has stored the images of this device."""
         return device in self._rendered
 
-    def some_on(self, device: str, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Some images, rendered on a device, or taken from what `render_on` keeps there."""
+    def rows_on(self, device: str, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return some images, rendered on a device or taken from the tensor that `render_on` has stored there."""
         if not self.is_kept_on(device):
             return self.on(device)[rows]
         import torch
@@ -166,22 +172,25 @@ class RenderedImages:
             return self._scene
 
     def _levels_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """(k,) row numbers → (k, all sources of the scene) levels."""
+        """Return the levels (k, all sources of the scene) of rows (k,)."""
         if self.points is not None:
             return self.points[rows]
         assert self.grid is not None
-        places = grid_rows([len(values) for values in self.grid], rows)
+        places = grid_levels([len(values) for values in self.grid], rows)
         return np.stack([values[places[:, i]] for i, values in enumerate(self.grid)], axis=1)
 
 
 def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> SourceDataset:
-    """Render all images into the cache, going on where an earlier call was interrupted, and read them from there.
+    """Render all images into the cache on disk and return the data that reads them from there.
 
-    Later calls of `load_data` with the same arguments find them.
+    An interrupted call resumes where it stopped. Later calls of `load_data` with the same arguments use the cache.
+
+    Raises:
+        ValueError: the images are not `RenderedImages`.
     """
     images = data.images
     if not isinstance(images, RenderedImages):
-        raise ValueError(f"only rendered images without noise are kept on disk, these are {type(images).__name__}")
+        raise ValueError(f"only rendered images without noise can be cached on disk, got {type(images).__name__}")
     return cache.build(
         data.describe(),
         lambda out, first_job, job_done: images.fill(out, first_job, job_done, progress),
@@ -191,32 +200,45 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
 
 
 def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu") -> NDArray[np.uint8]:
-    """The images of some rows: where they have to be rendered, on a GPU that is there, else not if they lie on disk."""
+    """Return the images of some rows in the fastest way.
+
+    Args:
+        data: any data set.
+        rows: (k,) row numbers.
+        device: where to render images that are rendered on demand. On a CPU, the cache on disk is used if it has them.
+
+    Returns:
+        (k, h, w, 3) uint8.
+    """
     images = data.images
     if isinstance(images, RenderedImages) and device.startswith("cuda"):
-        return images.some_on(device, rows)
+        return images.rows_on(device, rows)
     if isinstance(images, RenderedImages):
-        kept = cache.find(data.describe())  # since the data were loaded, as by training on them
-        images = images if kept is None else kept.images
+        cached = cache.find(data.describe())  # they may have been cached after `data` was loaded
+        images = images if cached is None else cached.images
     return np.asarray(images[rows])
 
 
 def row_indices(rows: Any, count: int) -> NDArray[np.int64]:
-    """Any row index as non-negative integers: 0-d for one row, else 1-d."""
+    """Convert a row index of any kind to non-negative integers: 0-d for one row, else 1-d.
+
+    Raises:
+        IndexError: the index has another type, or is out of range.
+    """
     if isinstance(rows, slice):
         return np.arange(*rows.indices(count), dtype=np.int64)
     index = np.asarray(rows)
     if index.size == 0 and index.ndim == 1 and not isinstance(rows, np.ndarray):
-        index = index.astype(np.int64)  # an empty list comes as float
+        index = index.astype(np.int64)  # an empty list becomes an array of floats
     if isinstance(rows, tuple) or index.ndim > 1 or index.dtype.kind not in "iub":
-        raise IndexError(f"images take an integer, a slice or a 1-d array of integers or booleans, got {rows!r}")
+        raise IndexError(f"rows must be an integer, a slice or a 1-d array of integers or booleans, got {rows!r}")
     if index.dtype.kind == "b":
         if index.shape != (count,):
             raise IndexError(f"a boolean index must have shape ({count},), got {index.shape}")
         return np.flatnonzero(index)
     index = index.astype(np.int64)
-    wrapped = np.where(index < 0, index + count, index)
-    if ((wrapped < 0) | (wrapped >= count)).any():
-        worst = index.reshape(-1)[np.argmax((wrapped < 0) | (wrapped >= count))]
-        raise IndexError(f"row {worst} is out of range for {count} images")
-    return wrapped
+    positive = np.where(index < 0, index + count, index)
+    is_outside = (positive < 0) | (positive >= count)
+    if is_outside.any():
+        raise IndexError(f"row {index.reshape(-1)[np.argmax(is_outside)]} is out of range for {count} images")
+    return positive

@@ -1,10 +1,10 @@
-"""Continuous, correlated and noisy sources."""
+"""Continuous and correlated sources, and noisy pixels."""
 
 import numpy as np
 import pytest
 
 from qlae.data import load_data
-from qlae.data.sampled import draw_levels
+from qlae.data.sampling import draw_levels
 from qlae.data.sources import SOURCES
 
 
@@ -31,7 +31,7 @@ def test_only_the_named_sources_are_continuous():
     assert data.describe()["drawn"] == {"continuous": ["robot x"], "correlated": [], "seed": 0}
 
 
-def test_drawn_levels_without_continuous_ones_are_integers_and_show_the_grid():
+def test_a_random_sample_of_the_grid_has_integer_levels():
     full = load_data("shapes3d", resolution=16)
     data = load_data("shapes3d", resolution=16, num_images=50, seed=3)
     assert data.sources.dtype == np.int64
@@ -40,7 +40,7 @@ def test_drawn_levels_without_continuous_ones_are_integers_and_show_the_grid():
 
 
 @pytest.mark.parametrize("wanted", [-0.9, -0.3, 0.0, 0.5, 1.0])
-def test_correlation_is_as_wanted_and_every_source_stays_uniform(wanted):
+def test_sources_have_the_given_correlation_and_stay_uniform(wanted):
     names = list(SOURCES["shapes3d"])
     levels = draw_levels(
         "shapes3d", names, 40_000, continuous=True, correlated={("scale", "orientation"): wanted}, seed=1
@@ -72,21 +72,21 @@ def test_correlated_grid_levels():
     ],
 )
 @pytest.mark.parametrize("continuous", [False, True])
-def test_few_levels_are_correlated_as_wanted_too(pair, wanted, continuous):
+def test_sources_with_few_levels_have_the_given_correlation(pair, wanted, continuous):
     if continuous and abs(wanted) > 0.8:
         continuous = False
     levels = draw_levels("mpi3d", list(pair), 100_000, continuous=continuous, correlated={pair: wanted}, seed=1)
     assert np.corrcoef(levels.T)[0, 1] == pytest.approx(wanted, abs=0.01)
 
 
-def test_what_levels_cannot_do_is_told():
+def test_impossible_correlations_are_errors():
     with pytest.raises(
-        ValueError, match=r"'size' and 'camera height' can be correlated from -0.82 to 0.82, by the num"
+        ValueError, match=r"'size' and 'camera height' can be correlated from -0.82 to 0.82, given their num"
     ):
         load_data("mpi3d", num_images=10, correlated={("size", "camera height"): 0.99})
 
 
-def test_the_seed_decides():
+def test_the_seed_determines_the_draw():
     draw = lambda seed: load_data("falcor3d", num_images=30, continuous=True, seed=seed).sources  # noqa: E731
     assert np.array_equal(draw(1), draw(1))
     assert not np.array_equal(draw(1), draw(2))
@@ -119,7 +119,7 @@ def test_noise_is_repeatable_and_of_the_right_size():
         ({"correlated": {("scale", "shape"): 0.5}, "sources": ["scale"]}, "unknown source that varies 'shape'"),
         (
             {"correlated": {("scale", "shape"): 0.9, ("shape", "wall hue"): 0.9, ("scale", "wall hue"): -0.9}},
-            "no sources can be correlated like",
+            "these correlations exclude each other",
         ),
         ({"noise": -0.1}, "noise must be a standard deviation of 0 or more, got -0.1"),
         ({"noise": float("nan")}, "got nan"),

@@ -1,8 +1,8 @@
-"""What no file can do: sources that are continuous, correlated or noisy.
+"""Random samples of a scene: continuous and correlated sources, and pixel noise.
 
-A grid holds every combination once, so its sources are independent and take few values. Here a given number of images
-is drawn instead. Each source is uniform, over its levels or over the whole range between the first and the last; two of
-them may be correlated; pixels may be noisy. All of it follows from one seed.
+A grid holds every combination once, so its sources are independent and take few values. Here, a number of images is
+drawn instead. Each source is uniform over its levels, or over the whole range from the first to the last; pairs of
+sources may be correlated; pixels may be noisy. One seed determines everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from .dataset import ImageArray, Progress
-from .rendered import row_indices
+from .rendering import row_indices
 from .sources import CATEGORIES, CIRCULAR, SOURCES
 
 
@@ -29,23 +29,26 @@ def draw_levels(
     correlated: Mapping[tuple[str, str], float] | None = None,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Random levels (num_images, number of varying sources) of a scene.
+    """Draw random levels of a scene's sources.
 
     Args:
         name: the scene.
-        varying: its sources that vary.
-        num_images: how many.
-        continuous: all sources, or those named, take any value in their range (but a category never does).
-        correlated: pairs of sources and the correlation of their levels, from −1 to 1; sources with few levels, or with
-            different numbers of them, cannot reach either end.
+        varying: the sources that vary.
+        num_images: n.
+        continuous: ``True``, or the names of sources, that take any value in their range. Categorical sources cannot.
+        correlated: the correlation of the levels for pairs of sources, from −1 to 1. Sources with few levels, or with
+            different numbers of them, cannot reach −1 or 1.
         seed: the same seed gives the same levels.
+
+    Returns:
+        (n, number of varying sources).
     """
     if isinstance(num_images, bool) or not isinstance(num_images, int) or num_images < 1:
         raise ValueError(f"num_images must be a positive integer, got {num_images!r}")
     smooth = smooth_sources(name, varying, continuous)
     normal = np.random.default_rng(seed).standard_normal((num_images, len(varying)))
     steps = [None if source in smooth else SOURCES[name][source] for source in varying]
-    uniform = _normal_cdf(normal @ _mixing(varying, steps, correlated or {}).T)
+    uniform = _normal_cdf(normal @ _mixing_matrix(varying, steps, correlated or {}).T)
     levels = np.empty_like(uniform)
     for column, source in enumerate(varying):
         size = SOURCES[name][source]
@@ -59,78 +62,84 @@ def draw_levels(
 
 
 def smooth_sources(name: str, varying: Sequence[str], continuous: bool | Sequence[str]) -> list[str]:
-    """The sources that take values between their levels."""
+    """Return the sources that take values between their levels. See `draw_levels` for the arguments."""
     categories = CATEGORIES.get(name, ())
     if isinstance(continuous, bool):
         return [s for s in varying if continuous and s not in categories]
     for source in continuous:
         require_known(source, varying, "source that varies")
         if source in categories:
-            raise ValueError(
-                f"{source!r} is a category: there is nothing between its values; leave it out of continuous"
-            )
+            raise ValueError(f"{source!r} is a category, with nothing between its values: remove it from continuous")
     return list(continuous)
 
 
-def _mixing(
+def _mixing_matrix(
     varying: Sequence[str], steps: Sequence[int | None], correlated: Mapping[tuple[str, str], float]
 ) -> NDArray[np.float64]:
-    """A matrix that turns independent normal variables into ones whose levels are correlated as wanted.
+    """Return a matrix that turns independent normal variables into ones whose levels have the given correlations.
 
     Args:
-        varying: names.
-        steps: how many levels each takes; ``None`` for any value in its range.
-        correlated: pairs of names, and what is wanted.
+        varying: the names of the sources.
+        steps: the number of levels of each source; ``None`` if it takes any value in its range.
+        correlated: the correlation for pairs of names.
+
+    Returns:
+        (number of sources, number of sources).
     """
     correlation = np.eye(len(varying))
-    for pair, wanted in correlated.items():
+    for pair, value in correlated.items():
         if not isinstance(pair, tuple) or len(pair) != 2 or pair[0] == pair[1]:
-            raise ValueError(f"correlated takes pairs of two different sources, got {pair!r}")
+            raise ValueError(f"correlated must map pairs of two different sources to numbers, got {pair!r}")
         if (pair[1], pair[0]) in correlated:
             raise ValueError(f"correlated names {pair[0]!r} and {pair[1]!r} twice; give each pair once")
-        if isinstance(wanted, bool) or not isinstance(wanted, int | float | np.number) or not -1 <= wanted <= 1:
-            raise ValueError(f"the correlation of {pair[0]!r} and {pair[1]!r} must be from -1 to 1, got {wanted!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not -1 <= value <= 1:
+            raise ValueError(f"the correlation of {pair[0]!r} and {pair[1]!r} must be from -1 to 1, got {value!r}")
         i, j = (list(varying).index(require_known(s, varying, "source that varies")) for s in pair)
         try:
-            correlation[i, j] = correlation[j, i] = _behind(float(wanted), steps[i], steps[j])
+            correlation[i, j] = correlation[j, i] = _normal_correlation(float(value), steps[i], steps[j])
         except ValueError as error:
             raise ValueError(f"{pair[0]!r} and {pair[1]!r} {error}") from None
     values, vectors = np.linalg.eigh(correlation)
     if values.min() < -1e-9:
-        raise ValueError(f"no sources can be correlated like {dict(correlated)!r} at the same time: lower some of them")
+        raise ValueError(f"these correlations exclude each other: lower some of them; got {dict(correlated)!r}")
     mixing: NDArray[np.float64] = vectors * np.sqrt(values.clip(0))
     return mixing
 
 
-def _behind(wanted: float, first: int | None, second: int | None) -> float:
-    """The correlation of two normal variables whose levels, so many of each, are correlated as wanted."""
+def _normal_correlation(levels: float, first: int | None, second: int | None) -> float:
+    """Return the correlation of two normal variables whose levels have the correlation `levels`.
+
+    Args:
+        levels: the correlation of the levels.
+        first, second: the number of levels of each source; ``None`` if it is continuous.
+    """
     if first is None and second is None:
-        return 2 * math.sin(math.pi * wanted / 6)  # of uniform variables it is known
+        return 2 * math.sin(math.pi * levels / 6)  # the closed form for uniform variables
     from scipy.optimize import brentq
 
-    most = _of_levels(1.0, first, second)  # and least is the negative of it
-    if abs(wanted) > most + 5e-4:
+    largest = _level_correlation(1.0, first, second)  # the smallest is its negative
+    if abs(levels) > largest + 5e-4:
         raise ValueError(
-            f"can be correlated from {-most:.2f} to {most:.2f}, by the numbers of their levels; got {wanted}"
+            f"can be correlated from {-largest:.2f} to {largest:.2f}, given their numbers of levels; got {levels}"
         )
-    if abs(wanted) >= most:
-        return math.copysign(1.0, wanted)
-    return float(brentq(lambda normal: _of_levels(normal, first, second) - wanted, -1, 1, xtol=1e-6))
+    if abs(levels) >= largest:
+        return math.copysign(1.0, levels)
+    return float(brentq(lambda normal: _level_correlation(normal, first, second) - levels, -1, 1, xtol=1e-6))
 
 
-def _of_levels(normal: float, first: int | None, second: int | None) -> float:
-    """The correlation of levels behind which two normal variables are correlated so."""
+def _level_correlation(normal: float, first: int | None, second: int | None) -> float:
+    """Return the correlation of the levels of two normal variables that have the correlation `normal`."""
     from scipy.special import ndtri
 
-    share = (np.arange(4096) + 0.5) / 4096  # equal parts of the first variable
+    share = (np.arange(4096) + 0.5) / 4096  # equal parts of the first variable's distribution
     z = ndtri(share)
     levels = share if first is None else np.floor(share * first)
     if second is None:
         expected, spread = _normal_cdf(normal * z / math.sqrt(2 - normal**2)), math.sqrt(1 / 12)
     else:
-        between = ndtri(np.arange(1, second) / second)[:, None]  # where the second goes from one level to the next
+        borders = ndtri(np.arange(1, second) / second)[:, None]  # where the second goes from one level to the next
         rest = max(math.sqrt(1 - normal**2), 1e-9)
-        expected, spread = _normal_cdf((normal * z - between) / rest).sum(axis=0), math.sqrt((second**2 - 1) / 12)
+        expected, spread = _normal_cdf((normal * z - borders) / rest).sum(axis=0), math.sqrt((second**2 - 1) / 12)
     return float(np.cov(levels, expected, bias=True)[0, 1] / (levels.std() * spread))
 
 
@@ -142,12 +151,12 @@ def _normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class NoisyImages:
-    """Images with Gaussian noise on every pixel and channel, the same noise whenever an image is looked at.
+    """Images with Gaussian noise on every pixel and channel. A row has the same noise every time it is indexed.
 
     Args:
         images: (n, h, w, 3) uint8.
-        noise: standard deviation, where 1 is the whole range from black to white.
-        seed: the noise of a row follows from the seed and the row.
+        noise: the standard deviation, where 1 is the whole range from black to white.
+        seed: determines the noise, together with the row number.
     """
 
     dtype = np.dtype(np.uint8)
@@ -180,12 +189,12 @@ class NoisyImages:
 
     def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("noisy images are made anew: they cannot become an array without a copy")
+            raise ValueError("noisy images cannot become an array without a copy: leave out copy=False")
         images = self.render_all()
         return images if dtype is None else images.astype(dtype)
 
     def render_all(self, *, progress: Progress | None = None) -> NDArray[np.uint8]:
-        """All images."""
+        """Return all images."""
         out = np.empty(self.shape, dtype=np.uint8)
         for first in range(0, len(self), 1000):
             rows = slice(first, min(first + 1000, len(self)))

@@ -1,4 +1,4 @@
-"""A user's own images: odd folders, arrays, sources beside them."""
+"""The user's own images: unusual folders, arrays, and separate sources."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def picture(width, height, mode="RGB", colour=(200, 40, 90)):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Images of many kinds, and some that are none."""
+    """Images of many formats, and files that are not images."""
     place = tmp_path / "photos"
     (place / "a" / "b").mkdir(parents=True)
     picture(100, 60).save(place / "wide.png")
@@ -43,7 +43,7 @@ def folder(tmp_path):
     return place
 
 
-def test_an_odd_folder(folder):
+def test_a_folder_of_many_formats(folder):
     with pytest.warns(UserWarning, match=r"3 of 10 images in .* are left out: broken.png \(.*cut.png .*empty.jpg"):
         data = prepare_data("photos", folder, resolution=32)
     names = ["a/b/web.webp", "a/grey.PNG", "a/tall.jpg", "clear.png", "deep.png", "palette.png", "wide.png"]
@@ -88,15 +88,15 @@ def test_other_formats(tmp_path, suffix):
     assert np.abs(np.asarray(data.images).astype(int) - (200, 40, 90)).max() <= 1
 
 
-def test_prepared_under_a_name_it_is_found_by_it(tmp_path):
+def test_prepared_images_are_found_by_their_name(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8), sources=np.arange(4))
     made = prepare_data("mine", tmp_path / "a.npz", resolution=16)
     found = load_data("mine", resolution=16)
     assert (len(found), found.source_names, found.checksum) == (4, made.source_names, made.checksum)
     assert len(load_again("mine", 16, found.recipe)) == 4
-    with pytest.raises(ValueError, match="num_images is for rendered data; the files at mine are as they are"):
+    with pytest.raises(ValueError, match="num_images is for rendered data and does not apply to the files of mine"):
         load_data("mine", resolution=16, num_images=3)
-    with pytest.raises(ValueError, match="mine is kept at 16×16 pixels, not at 32×32: choose resolution 16, or"):
+    with pytest.raises(ValueError, match="mine was prepared at 16×16 pixels, not at 32×32: choose resolution 16, or"):
         load_data("mine", resolution=32)
     np.savez(tmp_path / "b.npz", images=np.ones((4, 16, 16, 3), np.uint8))
     prepare_data("mine", tmp_path / "b.npz", resolution=16)
@@ -104,7 +104,7 @@ def test_prepared_under_a_name_it_is_found_by_it(tmp_path):
         load_data("mine", resolution=16)
 
 
-def test_any_name_finds_what_was_prepared_under_it(tmp_path):
+def test_names_with_any_characters(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8))
     for name, kept in (("my-set", "my-set"), ("my", "my"), ("my other set", "my_other_set")):
         assert prepare_data(name, tmp_path / "a.npz", resolution=16).name == kept
@@ -116,7 +116,7 @@ def test_any_name_finds_what_was_prepared_under_it(tmp_path):
     assert entries() == []
 
 
-def test_file_names_are_kept_under_a_name(tmp_path, cache_folder):
+def test_file_names_are_cached(tmp_path, cache_folder):
     (tmp_path / "photos").mkdir()
     for name in ("b.png", "a.png", "é\n.png"):
         picture(16, 16).save(tmp_path / "photos" / name)
@@ -127,29 +127,29 @@ def test_file_names_are_kept_under_a_name(tmp_path, cache_folder):
     assert load_again("mine", 16, found.recipe).file_names == found.file_names
     (names,) = cache_folder.glob("mine-*/files.json")
     names.write_text('["a.png"]')
-    with pytest.raises(ValueError, match=r"is damaged \(it names 1 files where 3 are expected"):
+    with pytest.raises(ValueError, match=r"is damaged \(it names 1 files, expected 3"):
         load_data("mine", resolution=16)
 
 
-def test_a_path_that_is_not_there_is_told(tmp_path):
+def test_a_missing_path_is_an_error(tmp_path):
     with pytest.raises(ValueError, match=r"there is no folder or file .*holidy/, and no data set of that name"):
         load_data(f"{tmp_path}/holidy/")
 
 
-def test_a_folder_called_like_a_data_set_stays_a_folder(tmp_path, monkeypatch):
+def test_a_folder_with_the_name_of_a_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=r"there is no folder or file \./shapes3d"):
         load_data(Path("shapes3d"), resolution=16)
     (tmp_path / "shapes3d").mkdir()
     picture(16, 16).save(tmp_path / "shapes3d" / "x.png")
-    for given in ("./shapes3d", Path("shapes3d"), tmp_path / "shapes3d"):
-        data = load_data(given, resolution=16)
+    for place in ("./shapes3d", Path("shapes3d"), tmp_path / "shapes3d"):
+        data = load_data(place, resolution=16)
         assert (len(data), data.origin, data.name) == (1, "real", "own_shapes3d")
     assert load_again(data.name, 16, data.recipe).checksum == data.checksum
     assert load_data("shapes3d", resolution=16).origin == "rendered"
 
 
-def test_rendered_images_stay_rendered(tmp_path):
+def test_the_origin_in_an_npz_is_used(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((2, 16, 16, 3), np.uint8), origin=np.array(["rendered"]))
     assert load_data(tmp_path / "a.npz", resolution=16).origin == "rendered"
 
@@ -174,7 +174,7 @@ def test_a_photo_cut_short_is_left_out(tmp_path):
         assert len(prepare_data("photos", tmp_path, resolution=16)) == 1
 
 
-def test_the_middle_is_kept(tmp_path):
+def test_images_are_cropped_in_the_middle(tmp_path):
     image = np.zeros((20, 60, 3), np.uint8)
     image[:, 20:40] = 255
     Image.fromarray(image).save(tmp_path / "x.png")
@@ -268,15 +268,15 @@ def test_a_csv_of_sources(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("file,a\none.png,1\n", "has no line for 1 of 2 images, first two.png"),
-        ("file\none.png\ntwo.png\n", "must begin with a line of different names"),
-        ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "must begin with a line of different names"),
+        ("file,a\none.png,1\n", "has no line for 1 of 2 images, the first of them two.png"),
+        ("file\none.png\ntwo.png\n", "must begin with a line of distinct names"),
+        ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "must begin with a line of distinct names"),
         ("file,a\none.png,1,2\ntwo.png,1\n", "line 2 of .* has 3 columns, its first line has 2"),
         ("file,a\none.png,nan\ntwo.png,1\n", "source 'a' has values that are not finite numbers"),
         ("", "is empty: it needs a line of names"),
         ("one.png,1\ntwo.png,2\n", "begins with an image; its first line must name the columns"),
         ("file,a,b\none.png,1,2\n\ntwo.png,,3\n", "line 4 of .* has no 'a': fill it in"),
-        ("file,a\none.png,1\ntwo.png,2\n./one.png,3\n", "two lines for one.png, 2 and 4: take one of them out"),
+        ("file,a\none.png,1\ntwo.png,2\n./one.png,3\n", "two lines for one.png, 2 and 4: remove one of them"),
         ('file,a\none.png,"1\ntwo.png,3\n', "cannot be read as a CSV"),
     ],
 )
@@ -314,27 +314,27 @@ def test_other_delimiters(tmp_path, delimiter):
     assert data.sources.tolist() == [[0, 1.5], [1, 2]]
 
 
-def test_a_missing_csv_or_one_for_an_array_is_told(tmp_path):
+def test_a_missing_csv_or_one_for_an_array_is_an_error(tmp_path):
     picture(16, 16).save(tmp_path / "one.png")
     with pytest.raises(ValueError, match=r"nowhere.csv is not a file: sources come as a CSV"):
         prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "nowhere.csv")
     np.save(tmp_path / "array.npy", np.zeros((5, 8, 8, 3), np.uint8))
-    with pytest.raises(ValueError, match=r"a CSV goes by file names; the sources of an array come as an .npy"):
+    with pytest.raises(ValueError, match=r"a CSV refers to file names, .* give its sources as an \.npy"):
         prepare_data("array", tmp_path / "array.npy", sources=tmp_path / "table.csv")
 
 
-def test_sources_of_another_kind_are_told(tmp_path):
+def test_source_files_of_another_format_are_errors(tmp_path):
     picture(16, 16).save(tmp_path / "one.png")
     (tmp_path / "notes.txt").write_text("one.png 1")
-    with pytest.raises(ValueError, match=r"sources come as a \.csv .* or an \.npy .*, got .*notes\.txt"):
+    with pytest.raises(ValueError, match=r"sources must be a \.csv .* or an \.npy .*, got .*notes\.txt"):
         prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "notes.txt")
 
 
 def test_wrong_arrays(tmp_path):
     for i, (images, message) in enumerate(
         [
-            (np.zeros((5, 8, 8, 3)), r"must be uint8 of shape .* floats in \[0, 1\] become bytes by"),
-            (np.zeros((5, 8, 8, 3), np.int64), r"must be uint8 of shape .* whole numbers up to 255 become bytes"),
+            (np.zeros((5, 8, 8, 3)), r"must be uint8 of shape .* convert floats in \[0, 1\] with"),
+            (np.zeros((5, 8, 8, 3), np.int64), r"must be uint8 of shape .* convert integers from 0 to 255 with"),
             (np.zeros((5, 8, 8, 2), np.uint8), "must be uint8 of shape"),
             (np.zeros((0, 8, 8, 3), np.uint8), "must be uint8 of shape"),
             (np.zeros((5, 8), np.uint8), "must be uint8 of shape"),
@@ -347,7 +347,7 @@ def test_wrong_arrays(tmp_path):
     with pytest.raises(ValueError, match="holds pickled objects"):
         load_data(str(tmp_path / "objects.npy"))
     np.save(tmp_path / "good.npy", np.zeros((5, 8, 8, 3), np.uint8))
-    with pytest.raises(ValueError, match="sources must have a row for each of 5 images"):
+    with pytest.raises(ValueError, match="sources must have one row for each of 5 images"):
         prepare_data("good", tmp_path / "good.npy", sources=np.zeros((4, 2)))
     (tmp_path / "nothing").mkdir()
     with pytest.raises(ValueError, match="has no images: no PNG, JPEG, WebP"):

@@ -1,0 +1,242 @@
+"""The user's own images, from a folder of any depth, a zip or tar of it, an ``.npz`` or an ``.npy``.
+
+Sources may come as an array ``sources`` in the ``.npz``, as a separate ``.npy``, or as a CSV with one line per image,
+whose first column is the name of the file. A source with fractional values keeps them; the values of any other source
+become levels 0, 1, 2 … in sorted order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cache import safe_name
+from .dataset import ORIGINS, Progress, default_source_names
+from .files import BATCH, file_fingerprint, image_batches
+from .folders import Files, open_files
+from .imageset import Batches, ImageSet
+from .pictures import map_in_threads, require_readable, resize
+from .source_table import read_table
+from .sources import SOURCES
+from .streams import ArrayStream, array_names
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+NAMES_SHOWN = 10
+
+#: Sources as the user gives them: the path of a CSV or ``.npy``, or an array (n, n_s).
+Sources = str | Path | NDArray[Any]
+
+
+def read_user_images(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    sources: Sources | None = None,
+    progress: Progress | None = None,
+) -> ImageSet:
+    """Open the user's own images.
+
+    Files that cannot be decoded are left out; a warning and the description of the data count and name them. Run
+    directories below the folder are left out too.
+
+    Args:
+        path: a folder, zip or tar with PNG, JPEG, WebP, BMP, GIF or TIFF images, or an ``.npz`` or ``.npy`` with bytes
+            of shape (n, h, w) or (n, h, w, channels).
+        name: the name of the data set; by default that of the file or folder.
+        sources: a CSV or ``.npy`` file, or an array (n, n_s).
+        progress: called with (files checked, number of files).
+
+    Raises:
+        ValueError: there are no images at `path`, or the sources do not fit them.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise ValueError(f"{path} does not exist: give a folder of images, an archive, an .npz or an .npy")
+    if isinstance(sources, str | Path) and not (Path(sources).suffix == ".npy" or _is_csv(sources)):
+        raise ValueError(f"sources must be a .csv (one line per image) or an .npy of shape (n, n_s), got {sources}")
+    full_path = path.resolve()
+    name = safe_name(name or (full_path.name if full_path.is_dir() else full_path.name.partition(".")[0]))
+    if name in SOURCES:  # a built-in name would later be taken for the published files
+        name = f"own_{name}"
+    if path.suffix in (".npz", ".npy") and path.is_file():
+        return _read_array(name, path, sources)
+    return _read_pictures(name, open_files(path), sources, progress)
+
+
+def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
+    stream = ArrayStream(path, "images")
+    shape = stream.shape
+    if (
+        stream.dtype != np.uint8
+        or len(shape) not in (3, 4)
+        or 0 in shape
+        or (len(shape) == 4 and shape[3] not in (1, 3, 4))
+    ):
+        raise ValueError(
+            f"images in {path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
+            f"got {stream.dtype} {shape}{_dtype_hint(stream.dtype)}"
+        )
+    keys = array_names(path) if path.suffix == ".npz" else []
+    names = None
+    if sources is None and "sources" in keys:
+        sources = ArrayStream(path, "sources").read_all()
+        if "source_names" in keys:
+            names = [str(n) for n in ArrayStream(path, "source_names").read_all()]
+    table = None if sources is None else _source_array(sources, len(stream))
+    columns = {} if table is None else _named_columns(table, names)
+    return _image_set(
+        name,
+        len(stream),
+        columns,
+        lambda resolution, first: (resize(b, resolution) for b in stream.rows(BATCH, first)),
+        file_fingerprint(path),
+        {},
+        origin=_origin(path, keys),
+    )
+
+
+def _origin(path: Path, keys: list[str]) -> str:
+    """Return the origin that an ``.npz`` states, as those of `qlae data render` do; by default ``"real"``."""
+    origin = str(ArrayStream(path, "origin").read_all()[0]) if "origin" in keys else "real"
+    return origin if origin in ORIGINS else "real"
+
+
+def _dtype_hint(dtype: np.dtype[Any]) -> str:
+    """Return how to convert images of another dtype to bytes, as the end of an error message."""
+    if dtype.kind == "f":
+        return "; convert floats in [0, 1] with (255 * images).round().astype('uint8')"
+    return "; convert integers from 0 to 255 with images.astype('uint8')" if dtype.kind in "iu" else ""
+
+
+def _read_pictures(name: str, files: Files, sources: Sources | None, progress: Progress | None) -> ImageSet:
+    candidates = [
+        n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
+    ]
+    if not candidates:
+        raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files")
+    checks = []
+    for check in _check_files(files, candidates):
+        checks.append(check)
+        if progress is not None and (len(checks) % BATCH == 0 or len(checks) == len(candidates)):
+            progress(len(checks), len(candidates))
+    readable = [n for n, reason, _ in checks if reason is None]
+    skipped = [f"{_printable(n)} ({reason})" for n, reason, _ in checks if reason is not None]
+    if not readable:
+        raise ValueError(
+            f"none of the {len(candidates)} images in {files.path} can be read, the first of them {skipped[0]}"
+        )
+    if skipped:
+        shown = ", ".join(skipped[:NAMES_SHOWN]) + (", …" if len(skipped) > NAMES_SHOWN else "")
+        warnings.warn(f"{len(skipped)} of {len(candidates)} images in {files.path} are left out: {shown}", stacklevel=4)
+    columns: dict[str, list[Any]] = {}
+    if isinstance(sources, str | Path) and _is_csv(sources):
+        columns = dict(read_table(Path(sources), readable))
+    elif sources is not None:
+        table = _source_array(sources, len(candidates))
+        rows = [i for i, (_, reason, _) in enumerate(checks) if reason is None]
+        columns = _named_columns(table[rows], None)
+    digest = hashlib.sha256("".join(f"{_printable(n)}:{d}\n" for n, _, d in checks).encode()).hexdigest()
+    fingerprint = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
+    details = {"num_skipped": len(skipped), "skipped": skipped[:NAMES_SHOWN]} if skipped else {}
+    batches = image_batches(files, readable)
+    return _image_set(name, len(readable), columns, batches, fingerprint, details, file_names=readable)
+
+
+def _check_files(files: Files, names: list[str]) -> Iterator[tuple[str, str | None, str]]:
+    """Yield for each file its name, why it cannot be decoded (``None`` if it can) and a digest of its bytes."""
+
+    def check(item: tuple[str, bytes]) -> tuple[str, str | None, str]:
+        name, content = item
+        digest = hashlib.sha256(content).hexdigest()
+        if name != _printable(name):
+            return name, "its name is not UTF-8; rename it", digest
+        try:
+            require_readable(content)
+        except ValueError as error:
+            return name, str(error), digest
+        return name, None, digest
+
+    return map_in_threads(check, files.read(names))
+
+
+def _printable(name: str) -> str:
+    """Return a file name with escapes for the bytes that are not UTF-8."""
+    return name.encode(errors="backslashreplace").decode()
+
+
+def _is_csv(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == ".csv"
+
+
+def _source_array(sources: Sources, num_images: int) -> NDArray[Any]:
+    """Return sources as an array (n, n_s), read from an ``.npy`` if they are a path."""
+    if isinstance(sources, str | Path) and _is_csv(sources):
+        raise ValueError(
+            f"{sources}: a CSV refers to file names, which an array does not have; "
+            "give its sources as an .npy of shape (n, n_s)"
+        )
+    table = ArrayStream(Path(sources)).read_all() if isinstance(sources, str | Path) else np.asarray(sources)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or len(table) != num_images or table.dtype.kind not in "iufUb":
+        raise ValueError(
+            f"sources must have one row for each of {num_images} images: numbers or text of shape (n, n_s), "
+            f"got {table.dtype} {table.shape}"
+        )
+    return table
+
+
+def _named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
+    names = names or default_source_names(table.shape[1])
+    if len(set(names)) != table.shape[1]:
+        raise ValueError(f"{table.shape[1]} sources need {table.shape[1]} distinct names, got {names}")
+    return {n: table[:, i].tolist() for i, n in enumerate(names)}
+
+
+def _image_set(
+    name: str,
+    num_images: int,
+    columns: dict[str, list[Any]],
+    batches: Batches,
+    fingerprint: dict[str, Any],
+    details: dict[str, Any],
+    *,
+    file_names: list[str] | None = None,
+    origin: str = "real",
+) -> ImageSet:
+    numbers = [_as_levels(n, values) for n, values in columns.items()]
+    # `sources` has one dtype: floats if any source has fractions.
+    table = np.stack(numbers, axis=1) if numbers else np.zeros((num_images, 0), np.int64)
+    if table.size:
+        fingerprint = fingerprint | {"sources": hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()}
+    return ImageSet(
+        name=name,
+        num_images=num_images,
+        source_names=list(columns),
+        source_sizes=[len(np.unique(column)) for column in numbers],
+        sources=table,
+        batches=batches,
+        batch_size=BATCH,
+        fingerprint=fingerprint,
+        details=details,
+        file_names=file_names,
+        origin=origin,
+    )
+
+
+def _as_levels(name: str, values: list[Any]) -> NDArray[Any]:
+    """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except ValueError:
+        return np.unique(np.array([str(v) for v in values]), return_inverse=True)[1].astype(np.int64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"source {name!r} has values that are not finite numbers")
+    if (numbers != np.floor(numbers)).any():
+        return numbers
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
