@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from chromium import find_chromium
 from PIL import Image
 from starlette.testclient import TestClient
 
@@ -14,9 +15,7 @@ from qlae.explorer.server import build_app
 from qlae.explorer.serving import bind
 from qlae.training import train
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+CHROMIUM = find_chromium()
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
 
 
@@ -111,7 +110,7 @@ def browser():
     """The installed Chromium, driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="browser tests left out: pip install playwright")
     if CHROMIUM is None:
-        pytest.skip("browser tests left out: no Chromium here (apt-get install chromium)")
+        pytest.skip("browser tests left out: no Chromium found (on Debian, as root: make chromium)")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

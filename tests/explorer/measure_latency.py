@@ -4,12 +4,12 @@ The time runs from the input event to the frame that shows the new picture, with
 slow key presses, with pauses in which the strips are redrawn, for quick key presses, and for a drag.
 """
 
-import shutil
 import subprocess
 import sys
 import time
 
 import numpy as np
+from chromium import find_chromium
 from playwright.sync_api import Page, sync_playwright
 
 
@@ -19,7 +19,7 @@ def main(run: str) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
         try:
             address = server.stdout.readline().split(" at ")[1].split()[0]
-            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             page.goto(address)
             page.wait_for_selector("html[data-ready]")
