@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qlae.explorer import open_run, save_page
+from qlae.explorer import Exploration, open_run, save_page
 
 SLIDERS = "#panel-latents .slider"
 
@@ -49,6 +49,9 @@ def page(exploration, serve, open_page):
 def test_open(page, exploration):
     row = state(page, "sample.row")
     assert page.title() == "run · qlae explorer"
+    scores = exploration.results["averaged"]
+    header = f"InfoM {scores['infom']:.2f} InfoE {scores['infoe']:.2f} InfoC {scores['infoc']:.2f}"
+    assert " ".join(page.locator("#scores").inner_text().split()) == f"{header} PSNR {scores['psnr']:.1f} dB"
     shows(page, "#original", exploration.pictures([row])[0])
     shows(page, "#decoded", exploration.decode(exploration.codes[[row]])[0])
     assert page.locator(".latent").count() == 4
@@ -361,21 +364,26 @@ def vector_run(tmp_path_factory, tiny_data):
     from qlae.training import train
 
     path = tmp_path_factory.mktemp("vectors") / "run"
-    train("vq-vae", tiny_data, out=path, size="small", steps=60, batch_size=8, device="cpu", show=False)
-    return open_run(path, show=False)
+    train("vq-vae", tiny_data, out=path, size="small", steps=2, batch_size=8, device="cpu", show=False)
+    trained = open_run(path, show=False)
+    codes = np.random.default_rng(0).integers(0, 5, trained.codes.shape)  # so short a training uses one vector only
+    sample = {"indices": trained.indices, "sources": trained.sources, "codes": codes}
+    return Exploration(trained.run, trained.model, sample=sample, results=trained.results, images=trained.images)
 
 
 def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):
     page = open_page(serve(vector_run))
-    control = max(vector_run.controls, key=lambda c: c.num_used)
+    control = vector_run.controls[1]
+    assert control.num_used == 5
     select = page.locator(f".latent[data-latent='{control.index}'] select")
     assert select.locator("option").count() == control.num_used
     page.keyboard.press("j")
     first = page.evaluate("qlae.latents.focusedIndex()")
     page.keyboard.press("j")  # from one list to the next
     assert page.evaluate("qlae.latents.focusedIndex()") != first
-    select.select_option(str(control.order[-1]))
-    assert state(page, "code")[control.index] == control.order[-1]
+    other = next(code for code in control.order if code != state(page, "code")[control.index])
+    select.select_option(str(other))
+    assert state(page, "code")[control.index] == other
     shows_code(page, vector_run)
 
 

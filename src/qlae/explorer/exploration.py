@@ -28,7 +28,15 @@ from .controls import Control, build_controls
 from .search import Matches, find_nearest, find_sharing
 
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
-SHOWN_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "psnr")
+SHOWN_SCORES = {  # in the header of the page: title and format
+    "infom": ("InfoM", "{:.2f}"),
+    "infoe": ("InfoE", "{:.2f}"),
+    "infoc": ("InfoC", "{:.2f}"),
+    "d": ("D", "{:.2f}"),
+    "i": ("I", "{:.2f}"),
+    "c": ("C", "{:.2f}"),
+    "psnr": ("PSNR", "{:.1f} dB"),
+}
 
 
 class Exploration:
@@ -80,7 +88,11 @@ class Exploration:
             "seed": self.results["seed"],
             "num_samples": len(self),
             "has_images": self.images is not None,
-            "scores": {name: scores[name] for name in SHOWN_SCORES if name in scores},
+            "scores": [
+                {"title": title, "text": text.format(scores[name])}
+                for name, (title, text) in SHOWN_SCORES.items()
+                if name in scores
+            ],
             "source_names": list(data["source_names"]),
             "source_sizes": list(data["source_sizes"]),
             "nmi": scores.get("nmi"),

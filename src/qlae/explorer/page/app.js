@@ -4,7 +4,6 @@
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
   const TABS = ["latents", "mix", "find"];
-  const SCORES = { infom: "InfoM", infoe: "InfoE", infoc: "InfoC", d: "D", i: "I", c: "C", psnr: "PSNR" };
 
   function showHeader() {
     const { run, model, data, steps, scores } = state.run;
@@ -12,8 +11,7 @@
     find("run-name").textContent = run;
     const side = data.resolution;
     find("facts").textContent = [model, `${data.name}, ${data.origin}, ${side}×${side}`, `${steps.toLocaleString("en")} updates`].join(" · ");
-    find("scores").replaceChildren(...Object.entries(scores).map(([name, value]) =>
-      make("div", {}, make("dt", {}, SCORES[name]), make("dd", {}, name === "psnr" ? `${value.toFixed(1)} dB` : value.toFixed(2)))));
+    find("scores").replaceChildren(...scores.map(({ title, text }) => make("div", {}, make("dt", {}, title), make("dd", {}, text))));
   }
 
   function showNotices() {
