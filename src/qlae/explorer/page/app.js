@@ -17,15 +17,16 @@
   function showNotices() {
     const { run, has_images, nmi } = state.run;
     const { saved, rows } = state.backend;
-    const notices = [];
+    const notices = []; // text and elements
     if (saved) {
       const samples = rows.length === 1 ? "1 sample" : `${rows.length} samples`;
-      notices.push(`This saved page shows ${samples} and moves one latent at a time. To move several latents, mix samples, find images, encode your own pictures or edit names, run \`qlae explore ${run}\`.`);
+      notices.push(`This saved page shows ${samples} and moves one latent at a time. To move several latents, mix samples, find images, encode your own pictures or edit names, run `,
+        make("code", {}, `qlae explore ${run}`), ". ");
     } else if (!has_images) {
-      notices.push("The images of this run are not available on this machine, so reconstructions are shown instead.");
+      notices.push("The images of this run are not available on this machine, so reconstructions are shown instead. ");
     }
     if (!nmi) notices.push("No sources are known for this data, so latents are not named automatically." + (saved ? "" : " You can name them yourself."));
-    find("notice").textContent = notices.join(" ");
+    find("notice").replaceChildren(...notices);
     find("notice").hidden = !notices.length;
   }
 

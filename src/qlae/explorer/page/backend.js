@@ -10,7 +10,7 @@
       response = await fetch(address, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Error("The server does not respond. Is `qlae explore` still running?");
+      throw new Error("The server does not respond. Is “qlae explore” still running?");
     }
     if (response.ok) return response;
     const answer = await response.json().catch(() => ({}));
