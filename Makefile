@@ -6,6 +6,16 @@ READY  := $(VENV)/.installed
 TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
+# Fast tests of every package, for `make test-quick`; together about 60 seconds of CPU time.
+QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_config.py \
+	$(addprefix tests/data/test_,batches.py dataset.py files.py own.py shapes3d.py solids.py) \
+	$(addprefix tests/test_,latents.py networks.py norms.py cross_entropy.py divergences.py adversarial.py) \
+	$(addprefix tests/test_,checkpoint.py encoding.py options.py evaluation.py meanings.py) \
+	$(addprefix tests/metrics/test_,arguments.py inputs.py forest.py ksg.py infomec_edges.py psnr.py scoring.py) \
+	tests/study/test_plan.py tests/explorer/test_chromium.py tests/explorer/test_exploration.py \
+	tests/test_cli.py::test_version tests/test_cli.py::test_help_teaches \
+	tests/test_cli.py::test_bad_input_is_one_clear_line
+
 .DEFAULT_GOAL := help
 .PHONY: help install dev demo test test-quick test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering \
 	lint types format clean
