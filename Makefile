@@ -6,8 +6,18 @@ READY  := $(VENV)/.installed
 TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
+# Fast tests of every package, for `make test-quick`; together about 60 seconds of CPU time.
+QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_config.py \
+	$(addprefix tests/data/test_,batches.py dataset.py files.py own.py shapes3d.py solids.py) \
+	$(addprefix tests/test_,latents.py networks.py norms.py cross_entropy.py divergences.py adversarial.py) \
+	$(addprefix tests/test_,checkpoint.py encoding.py options.py evaluation.py meanings.py) \
+	$(addprefix tests/metrics/test_,arguments.py inputs.py forest.py ksg.py infomec_edges.py psnr.py scoring.py) \
+	tests/study/test_plan.py tests/explorer/test_chromium.py tests/explorer/test_exploration.py \
+	tests/test_cli.py::test_version tests/test_cli.py::test_help_teaches \
+	tests/test_cli.py::test_bad_input_is_one_clear_line
+
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering \
+.PHONY: help install dev demo test test-quick test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering \
 	lint types format clean
 
 help:  ## Show this list
@@ -29,14 +39,17 @@ $(TOOLS): $(READY)
 demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score and picture both
 	$(BIN)/python examples/demo.py --seed $(SEED)
 
-test: lint types  ## Everything that CI runs: lint, types, tests
+test: lint types chromium  ## Everything that CI runs: lint, types, tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
-test-slow: dev  ## The slower checks: full data sets
+test-quick: dev  ## A part of the tests, from every package, within a minute
+	$(BIN)/python -m pytest -n 2 -m 'not slow' $(QUICK)
+
+test-slow: dev  ## The slower checks: full data sets, Ray, ONNX
 	$(BIN)/python -m pytest -m slow
 
-chromium:  ## Debian's Chromium, for the tests of the explorer
-	apt-get install --yes --no-install-recommends chromium
+chromium:  ## Install Chromium for the browser tests (Debian, as root), or say how to get it
+	@$(PYTHON) tests/explorer/chromium.py
 
 bench-metrics: install  ## The metrics beside the published procedure, in turns
 	$(BIN)/python benchmarks/metrics.py

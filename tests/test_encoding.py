@@ -10,7 +10,7 @@ from PIL import Image
 
 import qlae
 from qlae.cli import main
-from qlae.data import data_of
+from qlae.data import load_from_config
 from qlae.runs.encoding import encode_to_csv
 
 
@@ -116,10 +116,10 @@ def test_changed_files_are_noticed(run, folder, tmp_path):
     (folder / "00.png").rename(folder / "99.png")
     try:
         with pytest.raises(ValueError, match="holiday has other images than when the model was trained"):
-            data_of(config.data)
+            load_from_config(config.data)
         changed = qlae.load_data(folder, resolution=16)
         with pytest.raises(ValueError, match=r"holds another run: data\.checksum is"):
             qlae.train(config.model, changed, out=run.path, steps=8, size="small", num_latents=3, show=False)
     finally:
         (folder / "99.png").rename(folder / "00.png")
-    assert data_of(config.data).checksum == config.data.checksum
+    assert load_from_config(config.data).checksum == config.data.checksum

@@ -14,7 +14,7 @@ import torch
 from ._checks import whole_number
 from ._device import pick_device
 from .config import RunConfig
-from .data import SourceDataset, data_config, data_of, load_data
+from .data import SourceDataset, data_config, load_data, load_from_config
 from .models.building import Networks, own_roles
 from .options import ExecutionOptions, TrainingOptions, split_options
 from .presets import ModelSpec, find_model, resolve
@@ -108,7 +108,7 @@ def resume(
                 "updates is another run; start it in a folder of its own"
             )
         config = wanted
-    data = data_of(config.data) if data is None else _require_data(data)
+    data = load_from_config(config.data) if data is None else _require_data(data)
     _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
     return run
 

@@ -1,4 +1,4 @@
-"""Runs to explore, small enough to train here; an API to ask; a browser where there is one."""
+"""Fixtures of the explorer tests: small trained runs, an API client, a server, and a browser if one is installed."""
 
 import shutil
 import threading
@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from chromium import find_chromium
 from PIL import Image
 from starlette.testclient import TestClient
 
@@ -14,15 +15,13 @@ from qlae.explorer.server import build_app
 from qlae.explorer.serving import bind
 from qlae.pipeline import train
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+CHROMIUM = find_chromium()
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
 
 
 @pytest.fixture(scope="session")
 def run_path(tmp_path_factory, tiny_data):
-    """A `qlae` on 40 images of 16×16, trained for long enough to use its codes."""
+    """A QLAE on 40 images of 16×16, trained long enough to use its codes."""
     path = tmp_path_factory.mktemp("explorer") / "run"
     train("qlae", tiny_data, out=path, steps=300, num_values=5, **OPTIONS)
     return path
@@ -30,26 +29,26 @@ def run_path(tmp_path_factory, tiny_data):
 
 @pytest.fixture
 def run_copy(run_path, tmp_path):
-    """The same run, to write names into."""
+    """A copy of that run, to write names into."""
     return shutil.copytree(run_path, tmp_path / "run")
 
 
 @pytest.fixture(scope="session")
 def folder_path(tmp_path_factory):
-    """A run on a folder of one's own pictures, without sources."""
-    place = tmp_path_factory.mktemp("own")
+    """A run on a folder of pictures, without sources."""
+    folder = tmp_path_factory.mktemp("own")
     rng = np.random.default_rng(0)
-    (place / "pictures").mkdir()
+    (folder / "pictures").mkdir()
     for i in range(24):
         pixels = np.full((20, 20, 3), rng.integers(0, 256, 3), np.uint8)
-        Image.fromarray(pixels).save(place / "pictures" / f"{i:02d}.png")
+        Image.fromarray(pixels).save(folder / "pictures" / f"{i:02d}.png")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("QLAE_CACHE", str(place / "cache"))
+        patch.setenv("QLAE_CACHE", str(folder / "cache"))
         from qlae.data import load_data
 
-        data = load_data(place / "pictures", resolution=16)
-        train("ae", data, out=place / "run", steps=20, num_latents=4, **OPTIONS)
-    return place / "run"
+        data = load_data(folder / "pictures", resolution=16)
+        train("ae", data, out=folder / "run", steps=20, num_latents=4, **OPTIONS)
+    return folder / "run"
 
 
 @pytest.fixture(scope="session")
@@ -59,12 +58,12 @@ def exploration(run_path) -> Exploration:
 
 @pytest.fixture(scope="session")
 def client():
-    """A client of an exploration, which asks as the page would."""
+    """Return a function that opens a client for an exploration, with the address that the page would use."""
 
-    def of(exploration: Exploration) -> TestClient:
+    def connect(exploration: Exploration) -> TestClient:
         return TestClient(build_app(exploration), base_url="http://127.0.0.1:8642", raise_server_exceptions=False)
 
-    return of
+    return connect
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +71,8 @@ def api(exploration, client) -> TestClient:
     return client(exploration)
 
 
-class Served:
-    """A real server of a run, in a thread."""
+class ThreadedServer:
+    """A real server of one run, in a thread."""
 
     def __init__(self, exploration: Exploration):
         import uvicorn
@@ -93,25 +92,25 @@ class Served:
 
 @pytest.fixture(scope="session")
 def serve():
-    """Serve explorations until all tests are over; each has one server."""
+    """Return a function that serves an exploration until the session ends and returns its address."""
     running = {}
 
     def start(exploration: Exploration) -> str:
         if exploration not in running:
-            running[exploration] = Served(exploration)
+            running[exploration] = ThreadedServer(exploration)
         return running[exploration].address
 
     yield start
-    for served in running.values():
-        served.stop()
+    for server in running.values():
+        server.stop()
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Debian's Chromium, driven by Playwright."""
+    """The installed Chromium, driven by Playwright."""
     playwright = pytest.importorskip("playwright.sync_api", reason="browser tests left out: pip install playwright")
     if CHROMIUM is None:
-        pytest.skip("browser tests left out: no Chromium here (apt-get install chromium)")
+        pytest.skip("browser tests left out: no Chromium found (on Debian, as root: make chromium)")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -120,31 +119,31 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """Open an address; console errors, page errors and requests elsewhere fail the test when it ends."""
-    contexts, wrong = [], []
+    """Return a function that opens an address; console errors, page errors and foreign requests fail the test."""
+    contexts, problems = [], []
 
-    def opened(address: str, **options):
+    def open_address(address: str, **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}} | options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
-        page.on("console", lambda message: wrong.append(message.text) if _wrong(message) else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: None if _own(request.url, address) else wrong.append(request.url))
+        page.on("console", lambda message: problems.append(message.text) if _is_problem(message) else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: None if _is_own(request.url, address) else problems.append(request.url))
         page.goto(address)
         page.wait_for_selector("html[data-ready]")
         return page
 
-    yield opened
+    yield open_address
     for context in contexts:
         context.close()
-    assert not wrong
+    assert not problems
 
 
-def _wrong(message) -> bool:
-    ours = message.text.startswith("Canvas2D: Multiple readback")  # these tests read pixels, the page does not
-    return message.type in ("error", "warning") and not ours
+def _is_problem(message) -> bool:
+    from_tests = message.text.startswith("Canvas2D: Multiple readback")  # the tests read pixels, the page does not
+    return message.type in ("error", "warning") and not from_tests
 
 
-def _own(url: str, address: str) -> bool:
+def _is_own(url: str, address: str) -> bool:
     return url.startswith((address.rpartition("/")[0], "data:", "blob:"))

@@ -1,15 +1,15 @@
-"""How long a picture takes after a latent was moved, measured in Chromium: ``measure_latency.py RUN``.
+"""Measure in Chromium how long a picture takes after a latent was moved: ``measure_latency.py RUN``.
 
-From the input event to the frame that shows the new picture, over the real server: key presses with pauses in which the
-strips are drawn again, key presses without, and a drag.
+The time runs from the input event to the frame that shows the new picture, with the real server. It is measured for
+slow key presses, with pauses in which the strips are redrawn, for quick key presses, and for a drag.
 """
 
-import shutil
 import subprocess
 import sys
 import time
 
 import numpy as np
+from chromium import find_chromium
 from playwright.sync_api import Page, sync_playwright
 
 
@@ -19,7 +19,7 @@ def main(run: str) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
         try:
             address = server.stdout.readline().split(" at ")[1].split()[0]
-            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             page.goto(address)
             page.wait_for_selector("html[data-ready]")
@@ -33,17 +33,17 @@ def main(run: str) -> None:
 
 
 def press(page: Page, *, times: int, pause: float, title: str) -> None:
-    """Arrow keys on the first latent, back and forth."""
+    """Move the first latent back and forth with the arrow keys."""
     page.evaluate("qlae.latencies.length = 0")
     page.locator("#panel-latents .slider, #panel-latents select").first.focus()
     for i in range(times):
         page.keyboard.press("ArrowRight" if i // 3 % 2 == 0 else "ArrowLeft")
         time.sleep(pause)
-    tell(page, title)
+    print_latencies(page, title)
 
 
 def drag(page: Page) -> None:
-    """The first latent dragged back and forth."""
+    """Drag the first latent back and forth."""
     page.evaluate("qlae.latencies.length = 0")
     box = page.locator("#panel-latents .slider").first.bounding_box()
     left, right, y = box["x"] + 12, box["x"] + box["width"] - 12, box["y"] + box["height"] - 12
@@ -53,15 +53,15 @@ def drag(page: Page) -> None:
         page.mouse.move(x, y, steps=60)
     page.mouse.up()
     time.sleep(0.5)
-    tell(page, "drag")
+    print_latencies(page, "drag")
 
 
-def tell(page: Page, title: str) -> None:
-    """The latencies since the last time."""
-    found = np.array(page.evaluate("qlae.latencies.splice(0)"))
-    shares = {"median": np.median(found), "95 %": np.percentile(found, 95), "max": found.max()}
-    told = ", ".join(f"{name} {value:.0f} ms" for name, value in shares.items())
-    print(f"{title}: {len(found)} pictures, {told}", flush=True)
+def print_latencies(page: Page, title: str) -> None:
+    """Print a summary of the latencies since the last call."""
+    latencies = np.array(page.evaluate("qlae.latencies.splice(0)"))
+    summary = {"median": np.median(latencies), "95%": np.percentile(latencies, 95), "max": latencies.max()}
+    times = ", ".join(f"{name} {value:.0f} ms" for name, value in summary.items())
+    print(f"{title}: {len(latencies)} pictures, {times}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The explorer's API: right answers to right questions, clear refusals of all others, and a server that stays alive."""
+"""The explorer's API: valid requests are answered, others are refused with a clear message, none stops the server."""
 
 import base64
 import io
@@ -44,29 +44,29 @@ def test_the_page_and_its_parts(api):
 
 
 def test_it_describes_the_run(api, exploration):
-    told = api.get("/api/run").json()
-    assert told == json.loads(json.dumps(exploration.describe()))
-    assert told["model"] == "qlae"
-    assert told["source_names"] == ["floor hue", "shape"]
+    answer = api.get("/api/run").json()
+    assert answer == json.loads(json.dumps(exploration.describe()))
+    assert answer["model"] == "qlae"
+    assert answer["source_names"] == ["floor hue", "shape"]
 
 
 def test_a_sample_and_its_image(api, exploration, tiny_data):
-    told = api.get("/api/sample/7").json()
-    assert told["code"] == exploration.form[7].tolist()
-    assert told["sources"] == tiny_data.sources[told["index"]].tolist()
+    answer = api.get("/api/sample/7").json()
+    assert answer["code"] == exploration.codes[7].tolist()
+    assert answer["sources"] == tiny_data.sources[answer["index"]].tolist()
     np.testing.assert_array_equal(pictures(api.get("/api/images?rows=7,3")), exploration.pictures([7, 3]))
 
 
 def test_decoding(api, exploration):
-    codes = exploration.form[:3].tolist()
-    expected = exploration.model.decode(exploration.form[:3])
+    codes = exploration.codes[:3].tolist()
+    expected = exploration.model.decode(exploration.codes[:3])
     np.testing.assert_array_equal(pictures(api.post("/api/decode", json={"codes": codes})), expected)
 
 
-def test_a_picture_of_ones_own(api, exploration, tiny_data):
-    told = api.post("/api/encode", content=png(tiny_data.images[9])).json()
-    assert told["code"] == exploration.model.encode(tiny_data.images[9:10])[0].tolist()
-    seen = np.frombuffer(base64.b64decode(told["picture"]), np.uint8).reshape(16, 16, 3)
+def test_a_picture_of_the_users_own(api, exploration, tiny_data):
+    answer = api.post("/api/encode", content=png(tiny_data.images[9])).json()
+    assert answer["code"] == exploration.model.encode(tiny_data.images[9:10])[0].tolist()
+    seen = np.frombuffer(base64.b64decode(answer["picture"]), np.uint8).reshape(16, 16, 3)
     np.testing.assert_array_equal(seen, tiny_data.images[9])
 
 
@@ -75,32 +75,32 @@ def test_any_size_and_kind_of_picture_is_fitted(api):
         assert api.post("/api/encode", content=png(np.full(shape, 99))).status_code == 200
 
 
-def test_nothing_of_an_upload_is_kept(api, run_path):
+def test_uploads_are_not_stored(api, run_path):
     before = sorted((path.name, path.stat().st_mtime_ns) for path in run_path.rglob("*"))
     assert api.post("/api/encode", content=png(np.zeros((9, 9, 3)))).status_code == 200
     assert sorted((path.name, path.stat().st_mtime_ns) for path in run_path.rglob("*")) == before
 
 
 def test_search(api, exploration):
-    value = int(exploration.form[4, 1])
-    found = api.post("/api/search", json={"latent": 1, "value": value}).json()
-    assert found["total"] == (exploration.form[:, 1] == value).sum()
-    assert all(exploration.form[row, 1] == value for row in found["rows"])
-    near = api.post("/api/search", json={"code": exploration.form[4].tolist(), "limit": 3}).json()
-    assert len(near["rows"]) == 3
-    assert near["distances"][0] == 0
+    value = int(exploration.codes[4, 1])
+    matches = api.post("/api/search", json={"latent": 1, "value": value}).json()
+    assert matches["total"] == (exploration.codes[:, 1] == value).sum()
+    assert all(exploration.codes[row, 1] == value for row in matches["rows"])
+    nearest = api.post("/api/search", json={"code": exploration.codes[4].tolist(), "limit": 3}).json()
+    assert len(nearest["rows"]) == 3
+    assert nearest["distances"][0] == 0
 
 
-def test_names_are_kept_with_the_run(run_copy, client):
+def test_names_are_stored_with_the_run(run_copy, client):
     first = client(open_run(run_copy, show=False))
     first.post("/api/names", json={"latent": 1, "value": None, "name": "floor"})
-    told = first.post("/api/names", json={"latent": 1, "value": 2, "name": "<b>red</b>"}).json()
-    assert told == {"latents": {"1": "floor"}, "values": {"1": {"2": "<b>red</b>"}}}
-    assert client(open_run(run_copy, show=False)).get("/api/run").json()["names"] == told
+    answer = first.post("/api/names", json={"latent": 1, "value": 2, "name": "<b>red</b>"}).json()
+    assert answer == {"latents": {"1": "floor"}, "values": {"1": {"2": "<b>red</b>"}}}
+    assert client(open_run(run_copy, show=False)).get("/api/run").json()["names"] == answer
 
 
 @pytest.mark.parametrize(
-    ("latent", "value", "name", "told"),
+    ("latent", "value", "name", "message"),
     [
         (0, None, "floor", "'floor' stands for z1 in tables of codes; choose another name"),
         (0, None, " z1 ", "'z1' stands for z1"),
@@ -110,18 +110,18 @@ def test_names_are_kept_with_the_run(run_copy, client):
         (1, 0, "3", "'3' stands for value 3"),
     ],
 )
-def test_names_that_stand_for_something_else(run_copy, client, latent, value, name, told):
+def test_names_that_stand_for_something_else(run_copy, client, latent, value, name, message):
     api = client(open_run(run_copy, show=False))
     api.post("/api/names", json={"latent": 1, "value": None, "name": "floor"})
     before = api.post("/api/names", json={"latent": 1, "value": 2, "name": "red"}).json()
-    assert told in refused(api.post("/api/names", json={"latent": latent, "value": value, "name": name}))
+    assert message in refused(api.post("/api/names", json={"latent": latent, "value": value, "name": name}))
     assert json.loads((run_copy / "names.json").read_text()) == before
     for own in ((1, None, "z1"), (1, None, "floor"), (1, 2, "2"), (1, 2, "red"), (0, 0, "red")):
         fields = dict(zip(("latent", "value", "name"), own, strict=True))
         assert api.post("/api/names", json=fields).status_code == 200
 
 
-def test_names_that_cannot_be_written_are_told_of(run_copy, client, monkeypatch):
+def test_names_that_cannot_be_written_are_an_error(run_copy, client, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device", "names.json")
 
@@ -131,11 +131,11 @@ def test_names_that_cannot_be_written_are_told_of(run_copy, client, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "message"),
     [
         ([0], "has 4 entries, got 1"),
         ([0] * 5, "has 4 entries, got 5"),
-        ([0, 0, 0, 5], "z3 are whole numbers from 0 to 4, got 5"),
+        ([0, 0, 0, 5], "z3 are integers from 0 to 4, got 5"),
         ([0, 0, 0, -1], "from 0 to 4, got -1"),
         ([0, 0, 0, 0.5], "from 0 to 4, got 0.5"),
         ([0, 0, 0, 10**30], "from 0 to 4"),
@@ -146,17 +146,17 @@ def test_names_that_cannot_be_written_are_told_of(run_copy, client, monkeypatch)
         ("0000", "must be a list of numbers"),
     ],
 )
-def test_bad_codes(api, code, told):
-    assert told in refused(api.post("/api/decode", json={"codes": [code]}))
-    assert told in refused(api.post("/api/search", json={"code": code}))
+def test_bad_codes(api, code, message):
+    assert message in refused(api.post("/api/decode", json={"codes": [code]}))
+    assert message in refused(api.post("/api/search", json={"code": code}))
 
 
 @pytest.mark.parametrize("entry", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_numbers_that_are_none(folder_path, client, entry):
+def test_numbers_that_are_not_finite(folder_path, client, entry):
     api = client(open_run(folder_path, show=False))
     body = f'{{"codes": [[0, 0, 0, {entry}]]}}'
-    told = refused(api.post("/api/decode", content=body))
-    assert "NaN or infinity" in told or "must be finite" in told
+    message = refused(api.post("/api/decode", content=body))
+    assert "NaN or infinity" in message or "must be finite" in message
     assert "between −1e+06 and 1e+06" in refused(api.post("/api/decode", json={"codes": [[0, 0, 0, 1e300]]}))
     assert api.post("/api/decode", json={"codes": [[0, 0, 0, 1e6]]}).status_code == 200
 
@@ -165,11 +165,11 @@ def test_numbers_that_are_none(folder_path, client, entry):
     "body", [b"", b"{", b"null", b"[]", b'"x"', b"[" * 100_000, b'{"codes": ' + b"[" * 5000, b"\xff\xfe", b"\x00" * 99]
 )
 @pytest.mark.parametrize("address", ["/api/decode", "/api/search", "/api/names"])
-def test_bodies_that_are_no_objects(api, address, body):
+def test_bodies_that_are_not_objects(api, address, body):
     assert "must be" in refused(api.post(address, content=body))
 
 
-def test_how_many_pictures(api):
+def test_number_of_pictures(api):
     assert f"1 to {MAX_PICTURES} codes, got list of 0" in refused(api.post("/api/decode", json={"codes": []}))
     many = {"codes": [[0, 0, 0, 0]] * (MAX_PICTURES + 1)}
     assert f"got list of {MAX_PICTURES + 1}" in refused(api.post("/api/decode", json=many))
@@ -180,7 +180,7 @@ def test_how_many_pictures(api):
 
 
 @pytest.mark.parametrize("rows", ["", "x", "-1", "1,", "1,,2", "1.5", "٣", "9" * 5000, ",".join("1" * 200), "../3"])
-def test_rows_that_are_none(api, rows):
+def test_rows_that_are_not_numbers(api, rows):
     assert "rows" in refused(api.get("/api/images", params={"rows": rows}))
 
 
@@ -203,26 +203,26 @@ def test_rows_beyond_the_sample(api):
         b"PK\x03\x04" + b"\x00" * 50,
     ],
 )
-def test_uploads_that_are_no_pictures(api, content):
-    assert "no picture that can be read (PNG, JPEG, WebP, BMP, GIF or TIFF)" in refused(
+def test_uploads_that_are_not_pictures(api, content):
+    assert "cannot be read as a picture (PNG, JPEG, WebP, BMP, GIF or TIFF)" in refused(
         api.post("/api/encode", content=content)
     )
 
 
-@pytest.mark.parametrize(("side", "told"), [(9_000, "9000×9000 pixels"), (50_000, "2500000000 pixels")])
-def test_a_picture_that_would_fill_the_memory(api, side, told):
+@pytest.mark.parametrize(("side", "message"), [(9_000, "9000×9000 pixels"), (50_000, "2500000000 pixels")])
+def test_a_picture_that_would_fill_the_memory(api, side, message):
     def chunk(kind: bytes, content: bytes) -> bytes:
         return len(content).to_bytes(4, "big") + kind + content + zlib.crc32(kind + content).to_bytes(4, "big")
 
     size = side.to_bytes(4, "big")
     head = chunk(b"IHDR", size + size + b"\x08\x02\x00\x00\x00")
     bomb = b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\x00" * 10_000)) + chunk(b"IEND", b"")
-    assert told in refused(api.post("/api/encode", content=bomb))
+    assert message in refused(api.post("/api/encode", content=bomb))
 
 
 def test_huge_uploads_are_cut_short(api):
-    told = refused(api.post("/api/encode", content=b"\x00" * (MAX_UPLOAD_BYTES + 1)), 413)
-    assert told == f"at most {MAX_UPLOAD_BYTES:,} bytes, got {MAX_UPLOAD_BYTES + 1:,}"
+    message = refused(api.post("/api/encode", content=b"\x00" * (MAX_UPLOAD_BYTES + 1)), 413)
+    assert message == f"at most {MAX_UPLOAD_BYTES:,} bytes, got {MAX_UPLOAD_BYTES + 1:,}"
 
     sent = []
 
@@ -258,7 +258,7 @@ def test_huge_uploads_are_cut_short(api):
         "/%00",
     ],
 )
-def test_only_the_page_the_api_and_this_run(api, path):
+def test_only_the_page_the_api_and_this_run_are_served(api, path):
     response = api.get(path)
     assert response.status_code in (400, 404), (path, response.text)
     assert "error" in response.json()
@@ -286,11 +286,11 @@ def test_methods(api):
 def test_other_hosts_are_refused(api, host):
     """DNS rebinding: a foreign name that points to this machine."""
     for path in ("/", "/api/run", "/app.js"):
-        assert "answers to 127.0.0.1 and localhost only" in refused(api.get(path, headers={"host": host}), 403)
+        assert "accepts requests to 127.0.0.1 and localhost only" in refused(api.get(path, headers={"host": host}), 403)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8642", "localhost:9999", "LOCALHOST", "127.0.0.1"])
-def test_this_machine_by_its_names(api, host):
+def test_names_of_this_machine_are_accepted(api, host):
     assert api.get("/api/run", headers={"host": host}).status_code == 200
 
 
@@ -306,11 +306,11 @@ def test_this_machine_by_its_names(api, host):
     ],
 )
 def test_other_origins_are_refused(api, origin):
-    told = refused(api.post("/api/names", json={"latent": 0, "name": "x"}, headers={"origin": origin}), 403)
-    assert "its own page only" in told
+    message = refused(api.post("/api/names", json={"latent": 0, "name": "x"}, headers={"origin": origin}), 403)
+    assert "its own page only" in message
 
 
-def test_what_the_browser_says_of_a_request_counts(api):
+def test_the_browsers_fetch_metadata_is_checked(api):
     for site in ("cross-site", "same-site"):
         assert api.get("/api/images?rows=1", headers={"sec-fetch-site": site}).status_code == 403
         assert api.get("/", headers={"sec-fetch-site": site}).status_code == 200  # a link to the page

@@ -1,4 +1,4 @@
-"""What the page is told about a run: controls, names, search, and the page that is saved."""
+"""What the page receives about a run: controls, names, search results, and the saved page."""
 
 import json
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from qlae.explorer import open_run, save_page
-from qlae.explorer.controls import active_latents, build_controls, meanings
-from qlae.explorer.saved import sheet
-from qlae.explorer.search import nearest, sharing
+from qlae.explorer.controls import build_controls
+from qlae.explorer.saved import encode_sheet
+from qlae.explorer.search import find_nearest, find_sharing
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.pipeline import train
 from qlae.presets import MODELS
-from qlae.runs.names import Names, clean
+from qlae.runs.names import Names, clean_name
 
 
 def test_ticks_stand_at_the_values_of_the_codebook():
@@ -30,7 +30,7 @@ def test_ticks_stand_at_the_values_of_the_codebook():
     assert not second.active
 
 
-def test_the_grid_and_the_vectors_have_controls_too():
+def test_grids_and_vectors_have_controls_too():
     (grid,) = build_controls(FiniteScalarLatent(1, 5), np.array([[0], [4]]), {})
     assert grid.values == [-0.5, -0.25, 0.0, 0.25, 0.5]
     (vectors,) = build_controls(VectorQuantizedLatent(1, 50, 4), np.array([[7], [7], [3]]), {})
@@ -39,8 +39,8 @@ def test_the_grid_and_the_vectors_have_controls_too():
 
 
 def test_a_slider_covers_the_range_of_a_continuous_latent():
-    form = np.array([[-2.0, 0.0], [0.0, 0.01], [4.0, 0.0]], np.float32)
-    first, second = build_controls(ContinuousLatent(2), form, {})
+    codes = np.array([[-2.0, 0.0], [0.0, 0.01], [4.0, 0.0]], np.float32)
+    first, second = build_controls(ContinuousLatent(2), codes, {})
     assert (first.kind, first.low, first.high) == ("range", -2.0, 4.0)
     assert sum(first.counts) == 3
     assert first.steps[0] == -2.0
@@ -54,42 +54,41 @@ def test_a_constant_continuous_latent_still_has_a_slider():
     assert (only.low, only.high, only.active) == (1.5, 2.5, False)
 
 
-def test_latents_are_named_after_the_source_they_tell_most_about():
+def test_controls_name_the_source_that_a_latent_is_most_informative_about():
     scores = {"nmi": [[0.1, 0.0], [0.7, 0.0]], "informative_latents": [True, False]}
-    assert meanings(scores, 2) == [(1, 0.7), (None, None)]
-    assert meanings({}, 2) == [(None, None), (None, None)]
-
-
-def test_the_run_says_which_latents_are_active():
-    assert active_latents(np.zeros((3, 2), int), {"active_latents": [True, False]}).tolist() == [True, False]
+    first, second = build_controls(ContinuousLatent(2), np.eye(3, 2), scores)
+    assert (first.source, first.nmi) == (1, 0.7)
+    assert (second.source, second.nmi) == (None, None)
 
 
 def test_sharing_finds_every_row_with_the_value():
-    form = np.array([[0, 1], [1, 1], [1, 0], [1, 2]])
-    assert sharing(form, 0, 1, 10).rows == [1, 2, 3]
-    few = sharing(form, 0, 1, 2)
+    codes = np.array([[0, 1], [1, 1], [1, 0], [1, 2]])
+    assert find_sharing(codes, 0, 1, 10).rows == [1, 2, 3]
+    few = find_sharing(codes, 0, 1, 2)
     assert (few.rows, few.total) == ([1, 3], 3)
-    assert sharing(form, 1, 9, 5).rows == []
-    assert sharing(np.array([[0.0], [3.0], [2.0]]), 0, 2.2, 2).rows == [2, 1]
+    assert find_sharing(codes, 1, 9, 5).rows == []
+    assert find_sharing(np.array([[0.0], [3.0], [2.0]]), 0, 2.2, 2).rows == [2, 1]
 
 
-def test_nearest_counts_latents_that_differ_and_then_how_far():
+def test_nearest_ranks_by_differing_latents_and_then_by_distance():
     latent = QuantizedLatent(2, 3)
-    form = np.array([[0, 0], [0, 2], [0, 1], [2, 2]])
-    controls = build_controls(latent, form, {})
-    found = nearest(form, np.array([0, 0]), controls, 4)
-    assert found.rows == [0, 2, 1, 3]
-    assert found.distances == [0, 1, 1, 2]
+    codes = np.array([[0, 0], [0, 2], [0, 1], [2, 2]])
+    controls = build_controls(latent, codes, {})
+    matches = find_nearest(codes, np.array([0, 0]), controls, 4)
+    assert matches.rows == [0, 2, 1, 3]
+    assert matches.distances == [0, 1, 1, 2]
 
 
-def test_nearest_measures_continuous_latents_in_their_deviations():
-    form = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 0.1], [-10.0, -0.1]], np.float32)
-    found = nearest(form, form[0], build_controls(ContinuousLatent(2), form, {"active_latents": [True, True]}), 3)
-    assert found.rows[0] == 0
-    assert found.distances[1] == pytest.approx(found.distances[2], abs=0.01)
+def test_nearest_scales_continuous_latents_by_their_deviations():
+    codes = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 0.1], [-10.0, -0.1]], np.float32)
+    matches = find_nearest(
+        codes, codes[0], build_controls(ContinuousLatent(2), codes, {"active_latents": [True, True]}), 3
+    )
+    assert matches.rows[0] == 0
+    assert matches.distances[1] == pytest.approx(matches.distances[2], abs=0.01)
 
 
-def test_names_are_kept_whole_and_can_be_taken_back(tmp_path):
+def test_names_are_stored_and_can_be_removed(tmp_path):
     names = Names(tmp_path / "names.json", [4, 0])
     assert names.read() == {"latents": {}, "values": {}}
     names.rename(0, None, "  wall\n hue ")
@@ -104,25 +103,26 @@ def test_names_are_kept_whole_and_can_be_taken_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("latent", "value", "told"), [(2, None, "latents run from 0 to 1"), (0, 4, "run from 0 to 3"), (1, 0, "continuous")]
+    ("latent", "value", "message"),
+    [(2, None, "latents run from 0 to 1"), (0, 4, "run from 0 to 3"), (1, 0, "continuous")],
 )
-def test_names_of_nothing_are_refused(tmp_path, latent, value, told):
-    with pytest.raises(ValueError, match=told):
+def test_names_of_unknown_latents_and_values_are_refused(tmp_path, latent, value, message):
+    with pytest.raises(ValueError, match=message):
         Names(tmp_path / "names.json", [4, 0]).rename(latent, value, "x")
     assert not (tmp_path / "names.json").exists()
 
 
 def test_long_names_are_refused():
     with pytest.raises(ValueError, match="at most 60 characters, got 61"):
-        clean("x" * 61)
+        clean_name("x" * 61)
 
 
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"latents": [], "values": {}}', '{"latents": {"x": "y"}, "values": {}}']
 )
-def test_a_damaged_file_of_names_is_told_of(run_copy, content):
+def test_a_damaged_file_of_names_is_an_error(run_copy, content):
     (run_copy / "names.json").write_text(content)
-    with pytest.raises(ValueError, match=r"names.json is not a file of names .* mend it or move it away"):
+    with pytest.raises(ValueError, match=r"names.json is not a valid file of names .* repair or remove it"):
         open_run(run_copy, show=False)
 
 
@@ -143,20 +143,20 @@ def test_every_model_can_be_explored(tmp_path, tiny_data, model):
             explored.require_value(control.index, step)
 
 
-def test_a_run_that_went_on_is_scored_again(run_copy, tiny_data):
+def test_a_run_that_was_trained_further_is_scored_again(run_copy, tiny_data):
     results = json.loads((run_copy / "results.json").read_text())
     (run_copy / "results.json").write_text(json.dumps(results | {"steps": 1}))
     assert open_run(run_copy, show=False).results["steps"] == 300
 
 
-def test_without_its_images_reconstructions_stand_in(run_copy):
+def test_without_images_reconstructions_are_shown(run_copy):
     config = json.loads((run_copy / "config.json").read_text())
     config["data"]["recipe"] = None
     (run_copy / "config.json").write_text(json.dumps(config))
-    with pytest.warns(UserWarning, match="reconstructions stand in"):
+    with pytest.warns(UserWarning, match="not available, so reconstructions are shown instead"):
         explored = open_run(run_copy, show=False)
     assert not explored.describe()["has_images"]
-    np.testing.assert_array_equal(explored.pictures([1]), explored.decode(explored.form[[1]]))
+    np.testing.assert_array_equal(explored.pictures([1]), explored.decode(explored.codes[[1]]))
 
 
 def test_a_folder_without_sources(folder_path):
@@ -178,7 +178,7 @@ def test_tiles_of_a_sheet_are_in_order(rng):
     from PIL import Image
 
     tiles = rng.integers(0, 256, (19, 4, 4, 3)).astype(np.uint8)
-    pixels = np.asarray(Image.open(io.BytesIO(sheet(tiles))))
+    pixels = np.asarray(Image.open(io.BytesIO(encode_sheet(tiles))))
     assert pixels.shape == (8, 64, 3)
     np.testing.assert_array_equal(pixels[:4, 8:12], tiles[2])
     np.testing.assert_array_equal(pixels[4:, :4], tiles[16])
@@ -186,11 +186,11 @@ def test_tiles_of_a_sheet_are_in_order(rng):
 
 def test_a_saved_page_never_lands_among_other_files(exploration, tmp_path):
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(ValueError, match=r"holds other files \(thesis.tex, …\)"):
+    with pytest.raises(ValueError, match=r"contains other files \(thesis.tex, …\)"):
         save_page(exploration, tmp_path, show=False)
     with pytest.raises(ValueError, match="is a file, not a folder"):
         save_page(exploration, tmp_path / "thesis.tex", show=False)
-    with pytest.raises(ValueError, match="1 to 500 samples, got 0"):
+    with pytest.raises(ValueError, match="num_samples must lie between 1 and 500, got 0"):
         save_page(exploration, tmp_path / "page", num_samples=0, show=False)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qlae.explorer import open_run, save_page
+from qlae.explorer import Exploration, open_run, save_page
 
 SLIDERS = "#panel-latents .slider"
 
@@ -49,8 +49,11 @@ def page(exploration, serve, open_page):
 def test_open(page, exploration):
     row = state(page, "sample.row")
     assert page.title() == "run · qlae explorer"
+    scores = exploration.results["averaged"]
+    header = f"InfoM {scores['infom']:.2f} InfoE {scores['infoe']:.2f} InfoC {scores['infoc']:.2f}"
+    assert " ".join(page.locator("#scores").inner_text().split()) == f"{header} PSNR {scores['psnr']:.1f} dB"
     shows(page, "#original", exploration.pictures([row])[0])
-    shows(page, "#decoded", exploration.decode(exploration.form[[row]])[0])
+    shows(page, "#decoded", exploration.decode(exploration.codes[[row]])[0])
     assert page.locator(".latent").count() == 4
     control = exploration.controls[0]
     card = page.locator(".latent[data-latent='0']")
@@ -67,7 +70,7 @@ def test_open(page, exploration):
     for control in exploration.controls:
         is_grey = "inactive" in page.locator(f".latent[data-latent='{control.index}']").get_attribute("class")
         assert is_grey is not control.active
-    for j, code in enumerate(state(page, "code")):  # by the numbers that tables of codes have
+    for j, code in enumerate(state(page, "code")):  # the numbers that tables of codes contain
         assert page.locator(f".latent[data-latent='{j}'] .value").inner_text() == f"code {code}"
     assert page.locator(".tick.dead").count() == sum(c.num_values - c.num_used for c in exploration.controls)
 
@@ -108,7 +111,7 @@ def test_move_undo_reset(page, exploration):
     shows_code(page, exploration)
 
 
-def test_a_drag_is_undone_at_once(page):
+def test_a_drag_is_undone_as_a_whole(page):
     before = state(page, "code")
     box = page.locator(SLIDERS).first.bounding_box()
     y = box["y"] + box["height"] - 12
@@ -133,7 +136,7 @@ def test_copy_and_download(exploration, serve, open_page, tmp_path):
     saved = np.asarray(Image.open(tmp_path / "picture.png").convert("RGB"))
     assert saved.shape == (512, 512, 3)
     np.testing.assert_array_equal(
-        saved[::32, ::32], exploration.decode(exploration.form[[state(page, "sample.row")]])[0]
+        saved[::32, ::32], exploration.decode(exploration.codes[[state(page, "sample.row")]])[0]
     )
 
 
@@ -169,17 +172,22 @@ def test_heatmap(page, exploration):
     cells = page.locator("#heatmap .cell")
     assert cells.count() == 2 * 4
     cells.nth(5).hover()  # shape, z1
-    told = page.locator("#heatmap-told").inner_text()
-    assert told.startswith(f"z1 tells {exploration.results['averaged']['nmi'][1][1]:.2f} of shape")
-    assert "lit" in page.locator(".latent[data-latent='1']").get_attribute("class")
-    assert "lit" in page.locator("#about [data-source='1']").get_attribute("class")
+    status = page.locator("#heatmap-status").inner_text()
+    assert status.startswith(f"NMI of z1 and shape: {exploration.results['averaged']['nmi'][1][1]:.2f}")
+    assert "highlighted" in page.locator(".latent[data-latent='1']").get_attribute("class")
+    assert "highlighted" in page.locator("#about [data-source='1']").get_attribute("class")
     code = state(page, "code")
     cells.nth(5).click()
     page.wait_for_function(
-        "() => !document.querySelector('.latent[data-latent=\"1\"]').matches('.lit')"
+        "() => !document.querySelector('.latent[data-latent=\"1\"]').matches('.highlighted')"
     )  # the sweep is over
     assert state(page, "code") == code
     shows_code(page, exploration)
+
+
+def test_an_nmi_of_1_is_written_out(page):
+    page.evaluate("() => { qlae.state.run.nmi[0][0] = 1; qlae.heatmap.start(); }")
+    assert page.locator("#heatmap .cell").first.inner_text() == "1.00"
 
 
 def test_names_and_reload(run_copy, serve, open_page):
@@ -196,22 +204,22 @@ def test_names_and_reload(run_copy, serve, open_page):
     assert json.loads((run_copy / "names.json").read_text())["latents"] == {"2": "<i>ground</i>"}
 
 
-def test_a_refused_name_is_told_where_it_was_given(run_copy, serve, browser):
-    page = browser.new_page()  # the refusal stands in the console, as it should
+def test_a_refused_name_is_explained_in_the_dialog(run_copy, serve, browser):
+    page = browser.new_page()  # the refusal is logged in the console, as it should be
     page.goto(serve(open_run(run_copy, show=False)))
     page.wait_for_selector("html[data-ready]")
     page.locator(".latent[data-latent='2'] button[aria-label^='Name']").click()
     page.fill("#naming-latent", "z1")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#naming-refused")
-    assert page.inner_text("#naming-refused") == "'z1' stands for z1 in tables of codes; choose another name"
+    page.wait_for_selector("#naming-error")
+    assert page.inner_text("#naming-error") == "'z1' stands for z1 in tables of codes; choose another name"
     page.fill("#naming-latent", "ground")
     first, second = (page.locator("#naming-values input").nth(i) for i in range(2))
     second.fill("red")
     page.keyboard.press("Enter")
     page.wait_for_selector("#naming", state="hidden")
     page.locator(".latent[data-latent='2'] button[aria-label^='Name']").click()
-    assert page.is_hidden("#naming-refused")
+    assert page.is_hidden("#naming-error")
     second.fill("")
     first.fill("red")  # from one value to the other
     page.keyboard.press("Enter")
@@ -227,8 +235,10 @@ def test_find(page, exploration):
     page.click("#tab-latents")
     page.locator(".latent[data-latent='0'] button[aria-label^='Find']").click()
     value = state(page, "code[0]")
-    total = int((exploration.form[:, 0] == value).sum())
-    page.wait_for_function(f"() => document.getElementById('find-told').textContent.startsWith('{total} of 40 images')")
+    total = int((exploration.codes[:, 0] == value).sum())
+    page.wait_for_function(
+        f"() => document.getElementById('find-status').textContent.startsWith('{total} of 40 images')"
+    )
     assert page.locator("#find-thumbs .tile").count() == total
     page.locator("#find-thumbs .tile").last.click()
     page.wait_for_function("() => qlae.state.sample.row !== null")
@@ -244,8 +254,8 @@ def test_upload(page, exploration, tiny_data, tmp_path):
     assert page.locator("#about").inner_text() == "your picture · mine.png"
 
 
-def test_a_dropped_file_that_is_no_picture_is_told_of(exploration, serve, browser):
-    page = browser.new_page()  # the refusal stands in the console, as it should
+def test_a_dropped_file_that_is_not_a_picture_is_an_error(exploration, serve, browser):
+    page = browser.new_page()  # the refusal is logged in the console, as it should be
     page.goto(serve(exploration))
     page.wait_for_selector("html[data-ready]")
     page.evaluate(
@@ -256,15 +266,15 @@ def test_a_dropped_file_that_is_no_picture_is_told_of(exploration, serve, browse
             for (const kind of ["dragenter", "drop"]) document.body.dispatchEvent(new DragEvent(kind, options));
         }"""
     )
-    page.wait_for_selector("#toast.bad:not([hidden])")
-    assert "no picture that can be read" in page.locator("#toast").inner_text()
+    page.wait_for_selector("#toast.error:not([hidden])")
+    assert "cannot be read as a picture" in page.locator("#toast").inner_text()
     assert state(page, "sample.row") is not None
     page.close()
 
 
 def test_keyboard(page, exploration):
     page.keyboard.press("j")
-    first = page.evaluate("qlae.models.latents.focused()")
+    first = page.evaluate("qlae.latents.focusedIndex()")
     stops = exploration.controls[first].order
     page.keyboard.press("Home")
     assert state(page, "code")[first] == stops[0]
@@ -274,9 +284,9 @@ def test_keyboard(page, exploration):
     assert state(page, "code")[first] == stops[-1]
     shows_code(page, exploration)
     page.keyboard.press("j")
-    assert page.evaluate("qlae.models.latents.focused()") != first
+    assert page.evaluate("qlae.latents.focusedIndex()") != first
     page.keyboard.press("k")
-    assert page.evaluate("qlae.models.latents.focused()") == first
+    assert page.evaluate("qlae.latents.focusedIndex()") == first
     page.keyboard.press("0")
     assert state(page, "changed") == []
     page.keyboard.press("Control+z")
@@ -295,7 +305,7 @@ def test_keyboard(page, exploration):
     page.wait_for_selector("#browse", state="hidden")
 
 
-def test_everything_can_be_reached_and_has_a_name(page):
+def test_every_control_can_be_reached_and_has_a_label(page):
     nameless = page.evaluate(
         """() => [...document.querySelectorAll("button, select, input, [role=slider]")]
             .filter((element) => element.checkVisibility() && !element.getAttribute("aria-label"))
@@ -323,7 +333,7 @@ def test_phone(exploration, serve, open_page, scheme):
     page.tap("#tab-latents")
     page.locator(SLIDERS).last.scroll_into_view_if_needed()
     box = page.locator("#decoded").bounding_box()
-    assert box["y"] >= 0  # the picture stays in sight while the last latent is moved
+    assert box["y"] >= 0  # the picture stays visible while the last latent is moved
     page.locator(SLIDERS).last.tap()
     shows_code(page, exploration)
 
@@ -354,21 +364,26 @@ def vector_run(tmp_path_factory, tiny_data):
     from qlae.pipeline import train
 
     path = tmp_path_factory.mktemp("vectors") / "run"
-    train("vq-vae", tiny_data, out=path, size="small", steps=60, batch_size=8, device="cpu", show=False)
-    return open_run(path, show=False)
+    train("vq-vae", tiny_data, out=path, size="small", steps=2, batch_size=8, device="cpu", show=False)
+    trained = open_run(path, show=False)
+    codes = np.random.default_rng(0).integers(0, 5, trained.codes.shape)  # so short a training uses one vector only
+    sample = {"indices": trained.indices, "sources": trained.sources, "codes": codes}
+    return Exploration(trained.run, trained.model, sample=sample, results=trained.results, images=trained.images)
 
 
 def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):
     page = open_page(serve(vector_run))
-    control = max(vector_run.controls, key=lambda c: c.num_used)
+    control = vector_run.controls[1]
+    assert control.num_used == 5
     select = page.locator(f".latent[data-latent='{control.index}'] select")
     assert select.locator("option").count() == control.num_used
     page.keyboard.press("j")
-    first = page.evaluate("qlae.models.latents.focused()")
+    first = page.evaluate("qlae.latents.focusedIndex()")
     page.keyboard.press("j")  # from one list to the next
-    assert page.evaluate("qlae.models.latents.focused()") != first
-    select.select_option(str(control.order[-1]))
-    assert state(page, "code")[control.index] == control.order[-1]
+    assert page.evaluate("qlae.latents.focusedIndex()") != first
+    other = next(code for code in control.order if code != state(page, "code")[control.index])
+    select.select_option(str(other))
+    assert state(page, "code")[control.index] == other
     shows_code(page, vector_run)
 
 
@@ -381,7 +396,7 @@ def test_a_saved_page_opens_from_disk_without_a_network(request, kind, tmp_path,
     }[kind]()
     path = save_page(explored, tmp_path / "page", num_samples=3, show=False)
     page = open_page(path.as_uri(), offline=True)
-    assert "A saved page: 3 samples, one latent moved at a time" in page.locator("#notice").inner_text()
+    assert "This saved page shows 3 samples and moves one latent at a time" in page.locator("#notice").inner_text()
     row = state(page, "sample.row")
     shows(page, "#original", explored.pictures([row])[0])
     control = max(explored.controls, key=lambda c: c.num_used)
@@ -390,7 +405,7 @@ def test_a_saved_page_opens_from_disk_without_a_network(request, kind, tmp_path,
     shows_code(page, explored)
     other = next(c for c in explored.controls if c.index != control.index)
     page.locator(f".latent[data-latent='{other.index}'] .tile").last.click()
-    assert len(state(page, "changed")) <= 1  # the first went back
+    assert len(state(page, "changed")) <= 1  # the first latent was restored
     shows_code(page, explored)
     page.click("#random")
     page.wait_for_function(f"() => qlae.state.sample.row !== {row}")

@@ -1,4 +1,4 @@
-"""The explorer as a process: its port, its address, and what it says when a part is missing."""
+"""The explorer as a process: its port, its address, and its errors when a dependency is missing."""
 
 import socket
 import subprocess
@@ -28,8 +28,8 @@ def test_a_free_port_is_taken():
         assert second.getsockname() == (ADDRESS, port)
 
 
-def test_a_port_that_is_none():
-    with pytest.raises(ValueError, match="from 0 to 65535, got 70000"):
+def test_an_invalid_port_is_an_error():
+    with pytest.raises(ValueError, match="port must lie between 0 and 65535, got 70000"):
         bind(70_000)
 
 
@@ -49,7 +49,7 @@ def test_the_command_serves_until_it_is_stopped(run_path):
     assert "Traceback" not in errors
 
 
-def test_whoever_leaves_in_the_middle_is_not_missed(exploration, serve, capfd):
+def test_a_client_that_disconnects_is_ignored(exploration, serve, capfd):
     host, _, port = serve(exploration).removeprefix("http://").strip("/").partition(":")
     request = f"POST /api/encode HTTP/1.1\r\nHost: {host}\r\nContent-Length: 5000\r\n\r\nabc"
     with socket.create_connection((host, int(port))) as caller:
@@ -67,7 +67,7 @@ def test_the_command_saves_a_page(run_path, tmp_path, capsys):
     assert capsys.readouterr().out.strip() == str(tmp_path / "page" / "index.html")
 
 
-def test_missing_parts_are_named(run_path, capsys, monkeypatch):
+def test_missing_dependencies_are_named(run_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(SystemExit) as stop:
         main(["explore", str(run_path)])
@@ -75,11 +75,11 @@ def test_missing_parts_are_named(run_path, capsys, monkeypatch):
     assert "the explorer needs uvicorn: pip install 'qlae[explorer]'" in capsys.readouterr().err
 
 
-def test_a_model_without_its_run(run_path, tmp_path, capsys):
+def test_an_exported_model_cannot_be_explored(run_path, tmp_path, capsys):
     import qlae
 
     qlae.load(run_path).save_pretrained(tmp_path)
     with pytest.raises(SystemExit) as stop:
         main(["explore", str(tmp_path)])
     assert stop.value.code == 2
-    assert "explore the run that it came from" in capsys.readouterr().err
+    assert "explore the run that it was exported from" in capsys.readouterr().err

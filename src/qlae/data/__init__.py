@@ -1,7 +1,7 @@
 """Data: images with the sources that generated them. Importing this does not load torch; rendering does."""
 
 from .dataset import ImageArray, Progress, SourceDataset
-from .loading import data_config, data_names, data_of, load_again, load_data, load_from_config, prepare_data
+from .loading import data_config, data_names, load_again, load_data, load_from_config, prepare_data
 from .registration import register_dataset
 from .rendering import RenderedImages, images_of, keep_on_disk
 from .sampling import NoisyImages
@@ -14,7 +14,6 @@ __all__ = [
     "SourceDataset",
     "data_config",
     "data_names",
-    "data_of",
     "images_of",
     "keep_on_disk",
     "load_again",

@@ -261,6 +261,3 @@ def _add_noise(data: SourceDataset, noise: float, seed: int) -> SourceDataset:
     if noise == 0:
         return data
     return data.with_images(NoisyImages(data.images, noise, seed), {"noise": noise, "noise_seed": seed})
-
-
-data_of = load_from_config  # alias until merge

@@ -1,7 +1,7 @@
-"""The explorer: a page on this machine where a person sees what every code of a trained model means.
+"""The explorer: a local web page that shows what each latent and each code of a trained model means.
 
-``exploration`` answers questions about a run in NumPy; ``server`` puts them behind a small API; ``saved`` writes a page
-that needs no server. Starlette and uvicorn are imported only where a server is asked for.
+``exploration`` answers questions about a run in NumPy, ``server`` offers the answers as a small API, and ``saved``
+writes a page that needs no server. Starlette and uvicorn are imported only to serve.
 """
 
 import importlib

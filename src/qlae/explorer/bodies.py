@@ -1,4 +1,7 @@
-"""What comes in with a request, read with a limit and checked before anything is done with it."""
+"""Read request bodies with a size limit and validate their fields.
+
+Every reader raises a ``ValueError`` that names the field, what came and what is allowed; the server answers with 400.
+"""
 
 import json
 import math
@@ -13,14 +16,15 @@ from .exploration import Exploration
 
 MAX_JSON_BYTES = 2**20
 MAX_UPLOAD_BYTES = 2**24
-MAX_PICTURES = 128  # decoded or shown by one request
+MAX_PICTURES = 128  # decoded or shown per request
+MAX_ROW_DIGITS = 9
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body of a request, never more than ``limit`` bytes of it."""
-    told = request.headers.get("content-length", "0")
-    if told.isdecimal() and int(told) > limit:
-        raise HTTPException(413, f"at most {limit:,} bytes, got {int(told):,}")
+    """Return the body of a request, or raise HTTP 413 as soon as it exceeds ``limit`` bytes."""
+    announced = request.headers.get("content-length", "0")
+    if announced.isdecimal() and int(announced) > limit:
+        raise HTTPException(413, f"at most {limit:,} bytes, got {int(announced):,}")
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
@@ -31,10 +35,10 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """The JSON object of a request; NaN and infinity are no JSON."""
+    """Return the JSON object in the body of a request; NaN and infinity are not allowed."""
     content = await read_body(request, MAX_JSON_BYTES)
     try:
-        body = json.loads(content, parse_constant=_refuse)
+        body = json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise ValueError("the body must be JSON, without NaN or infinity") from None
     if not isinstance(body, dict):
@@ -42,78 +46,78 @@ async def read_object(request: Request) -> dict[str, Any]:
     return body
 
 
-def whole(body: dict[str, Any], name: str, default: int | None = None) -> int:
-    """A whole number of the body."""
+def read_integer(body: dict[str, Any], name: str, default: int | None = None) -> int:
+    """Return an integer field."""
     value = body.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} must be a whole number, got {_told(value)}")
+        raise ValueError(f"{name} must be an integer, got {_summarize(value)}")
     return value
 
 
-def count(body: dict[str, Any], name: str, default: int) -> int:
-    """How many pictures are wanted, at least 1."""
-    value = whole(body, name, default)
+def read_count(body: dict[str, Any], name: str, default: int) -> int:
+    """Return a number of pictures, from 1 to ``MAX_PICTURES``."""
+    value = read_integer(body, name, default)
     if not 1 <= value <= MAX_PICTURES:
         raise ValueError(f"{name} must lie between 1 and {MAX_PICTURES}, got {value}")
     return value
 
 
-def number(body: dict[str, Any], name: str) -> float:
-    """A finite number of the body, whole where it is written so."""
-    return _finite(body.get(name), name)
+def read_number(body: dict[str, Any], name: str) -> float:
+    """Return a finite number; an ``int`` stays an ``int``."""
+    return _require_finite(body.get(name), name)
 
 
-def text(body: dict[str, Any], name: str) -> str:
-    """A string of the body."""
+def read_text(body: dict[str, Any], name: str) -> str:
+    """Return a string field."""
     value = body.get(name)
     if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {_told(value)}")
+        raise ValueError(f"{name} must be text, got {_summarize(value)}")
     return value
 
 
-def code(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
-    """The one code of the body, (num_latents,)."""
-    return _code(body.get("code"), exploration)
+def read_code(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
+    """Return the field ``code`` as an array (num_latents,)."""
+    return _to_code(body.get("code"), exploration)
 
 
-def codes(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
-    """The codes of the body, (n, num_latents)."""
+def read_codes(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
+    """Return the field ``codes`` as an array (n, num_latents)."""
     value = body.get("codes")
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_PICTURES:
-        raise ValueError(f"codes must be a list of 1 to {MAX_PICTURES} codes, got {_told(value)}")
-    return np.stack([_code(entries, exploration) for entries in value])
+        raise ValueError(f"codes must be a list of 1 to {MAX_PICTURES} codes, got {_summarize(value)}")
+    return np.stack([_to_code(entries, exploration) for entries in value])
 
 
-def row_numbers(query: str) -> list[int]:
-    """Rows from ``"3,17,204"``."""
+def parse_rows(query: str) -> list[int]:
+    """Return row numbers from a query such as ``"3,17,204"``."""
     parts = query.split(",")
     if not 1 <= len(parts) <= MAX_PICTURES or not all(part.isascii() and part.isdecimal() for part in parts):
-        raise ValueError(f"rows must be 1 to {MAX_PICTURES} whole numbers with commas between, got {_told(query)}")
-    if any(len(part) > 9 for part in parts):
-        raise ValueError("rows must have at most 9 digits")
+        raise ValueError(f"rows must be 1 to {MAX_PICTURES} integers separated by commas, got {_summarize(query)}")
+    if any(len(part) > MAX_ROW_DIGITS for part in parts):
+        raise ValueError(f"rows must have at most {MAX_ROW_DIGITS} digits each")
     return [int(part) for part in parts]
 
 
-def _code(entries: Any, exploration: Exploration) -> NDArray[Any]:
+def _to_code(entries: Any, exploration: Exploration) -> NDArray[Any]:
     if not isinstance(entries, list):
-        raise ValueError(f"a code must be a list of numbers, got {_told(entries)}")
-    return exploration.to_code([_finite(entry, "an entry of a code") for entry in entries])
+        raise ValueError(f"a code must be a list of numbers, got {_summarize(entries)}")
+    return exploration.to_code([_require_finite(entry, "an entry of a code") for entry in entries])
 
 
-def _finite(value: Any, name: str) -> float:
+def _require_finite(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be a number, got {_told(value)}")
+        raise ValueError(f"{name} must be a number, got {_summarize(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} must be finite, got {value}")
     return value
 
 
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
+def _refuse_constant(constant: str) -> float:
+    raise ValueError(f"{constant} is not valid JSON")
 
 
-def _told(value: Any) -> str:
-    """What came, short enough for a message."""
+def _summarize(value: Any) -> str:
+    """Return a value in a form that is short enough for a message."""
     if isinstance(value, list | dict):
         return f"{type(value).__name__} of {len(value)}"
     return repr(value)[:60]

@@ -1,8 +1,10 @@
-"""What the page draws for each latent: its values at their true positions, how often each is used, what it tells.
+"""The control that the page draws for each latent: where its values lie, how often each is used, what it encodes.
 
-There are three kinds of control. ``values``: a scalar codebook or grid, a tick a value. ``range``: a continuous latent,
-a slider over what the sample covers. ``vectors``: a codebook of vectors, which have no order, so a list of those in
-use.
+There are three kinds of control:
+
+- ``values`` is a slider with one tick per value, for a scalar codebook or grid;
+- ``range`` is a slider over the range that the sample covers, for a continuous latent;
+- ``vectors`` is a list of the vectors in use, for a codebook of vectors, which have no order.
 """
 
 from dataclasses import dataclass
@@ -13,30 +15,32 @@ import torch
 from numpy.typing import NDArray
 
 from ..models.latents import DiscreteLatent, LatentSpace
+from ..scoring.meanings import find_active, find_meanings
 
-MAX_STEPS = 12  # tiles of a strip
-RANGE_STEPS = 9
+MAX_STEPS = 12  # tiles in the strip of a latent with codes
+RANGE_STEPS = 9  # tiles in the strip of a continuous latent
 NUM_BINS = 32  # of the histogram of a continuous latent
-INACTIVE_SHARE = 20  # continuous: inactive below the widest range / 20, as in InfoMEC
 
 
 @dataclass(frozen=True)
 class Control:
-    """One latent, ready for JSON.
+    """The control of one latent, ready for JSON.
 
     Attributes:
-        index: j of z_j.
-        kind: ``"values"``, ``"range"`` or ``"vectors"``.
-        active: whether it varies over the sample.
-        values: the position of every code (``values`` only).
-        order: codes as the control goes through them: by position, or for vectors by use.
-        counts: how often each code of ``order`` occurs in the sample; for ``range`` a histogram.
-        num_values: codes that exist.
-        num_used: codes that occur in the sample.
-        perplexity: exp(entropy) of the codes in the sample.
-        low, high: ends of the control.
-        steps: what a strip goes through: codes, or numbers for ``range``.
-        source, nmi: the source it tells most about, by its column, and how much; ``None`` if none is known.
+        index: The index j of z_j.
+        kind: ``"values"``, ``"range"`` or ``"vectors"``; decides what the page draws.
+        active: Whether the latent varies over the sample.
+        values: Position of every code; empty unless the control has ticks.
+        order: Codes in the order in which the control steps through them: by position, or by use for vectors.
+        counts: Number of samples with each code of ``order``; a histogram for ``range``.
+        num_values: Number of codes that exist.
+        num_used: Number of codes that occur in the sample.
+        perplexity: exp(entropy) of the codes in the sample; ``None`` for ``range``.
+        low: Lower end of the control.
+        high: Upper end of the control.
+        steps: What the tiles of the strip set the latent to: codes, or numbers for ``range``.
+        source: Column of the source that the latent is most informative about; ``None`` if there is none.
+        nmi: NMI of the latent and that source; ``None`` if there is none.
     """
 
     index: int
@@ -55,54 +59,42 @@ class Control:
     nmi: float | None = None
 
 
-def build_controls(latent: LatentSpace, form: NDArray[Any], scores: dict[str, Any]) -> list[Control]:
-    """A control for each latent.
+def build_controls(latent: LatentSpace, codes: NDArray[Any], scores: dict[str, Any]) -> list[Control]:
+    """Return one control per latent.
 
     Args:
-        latent: the model's latent space.
-        form: codes or latents (n, num_latents) of the sample.
-        scores: of the run, perhaps without ``nmi`` where sources are not known.
+        latent: Latent space of the model.
+        codes: Codes or continuous latents (n, num_latents) of the sample.
+        scores: Scores of the run; without ``nmi`` where the data have no sources.
     """
-    active = active_latents(form, scores)
-    found = meanings(scores, form.shape[1])
+    active = find_active(scores, codes)
     controls = []
-    for j in range(form.shape[1]):
-        facts = _facts(latent, form, j)
-        source, nmi = found[j]
-        controls.append(Control(index=j, active=bool(active[j]), source=source, nmi=nmi, **facts))
+    for j, meaning in enumerate(find_meanings(scores, codes.shape[1])):
+        source, nmi = meaning or (None, None)
+        fields = _control_fields(latent, codes, j)
+        controls.append(Control(index=j, active=bool(active[j]), source=source, nmi=nmi, **fields))
     return controls
 
 
-def active_latents(form: NDArray[Any], scores: dict[str, Any]) -> NDArray[np.bool_]:
-    """(num_latents,) as the run was scored; without sources by the same rule of the ranges."""
-    if "active_latents" in scores:
-        return np.asarray(scores["active_latents"], dtype=bool)
-    ranges = np.ptp(form, axis=0)
-    least = 0.0 if np.issubdtype(form.dtype, np.integer) else ranges.max(initial=0) / INACTIVE_SHARE
-    return np.asarray(ranges > least)
-
-
-def meanings(scores: dict[str, Any], num_latents: int) -> list[tuple[int | None, float | None]]:
-    """For each latent the column of the source that it tells most about and the NMI; none where it is only noise."""
-    if "nmi" not in scores:
-        return [(None, None)] * num_latents
-    nmi = np.asarray(scores["nmi"], dtype=float)  # (n_s, n_z)
-    tells = scores.get("informative_latents", [True] * num_latents)
-    best = nmi.argmax(0)
-    return [(int(i), float(nmi[i, j])) if tells[j] else (None, None) for j, i in enumerate(best)]
-
-
-def _facts(latent: LatentSpace, form: NDArray[Any], j: int) -> dict[str, Any]:
+def _control_fields(latent: LatentSpace, codes: NDArray[Any], j: int) -> dict[str, Any]:
     if not isinstance(latent, DiscreteLatent):
-        return _range_facts(form[:, j])
-    counts = np.bincount(form[:, j], minlength=latent.num_values[j])
+        return _range_fields(codes[:, j])
+    counts = np.bincount(codes[:, j], minlength=latent.num_values[j])
     if latent.num_outputs == latent.num_latents:
-        return _value_facts(positions(latent, j), counts)
-    return _vector_facts(counts)
+        return _value_fields(value_positions(latent, j), counts)
+    return _vector_fields(counts)
 
 
-def positions(latent: DiscreteLatent, j: int) -> NDArray[np.float64]:
-    """The values of latent ``j`` by code, (num_values,), of a space in which every latent is one number."""
+def value_positions(latent: DiscreteLatent, j: int) -> NDArray[np.float64]:
+    """Return the values of latent ``j``, indexed by code.
+
+    Args:
+        latent: A latent space in which every latent is one number.
+        j: Index of the latent.
+
+    Returns:
+        Values (num_values,).
+    """
     size = latent.num_values[j]
     codes = torch.zeros(size, latent.num_latents, dtype=torch.int64, device=latent.sizes.device)
     codes[:, j] = torch.arange(size)
@@ -110,10 +102,10 @@ def positions(latent: DiscreteLatent, j: int) -> NDArray[np.float64]:
         return latent.to_values(codes)[:, j].double().cpu().numpy()
 
 
-def _value_facts(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, Any]:
+def _value_fields(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, Any]:
     order = np.argsort(values, kind="stable")
     steps = order[np.linspace(0, len(order) - 1, min(len(order), MAX_STEPS)).round().astype(int)]
-    return _usage(counts) | {
+    return _usage_fields(counts) | {
         "kind": "values",
         "values": [round(float(value), 6) for value in values],
         "order": order.tolist(),
@@ -124,9 +116,9 @@ def _value_facts(values: NDArray[np.float64], counts: NDArray[np.int64]) -> dict
     }
 
 
-def _vector_facts(counts: NDArray[np.int64]) -> dict[str, Any]:
+def _vector_fields(counts: NDArray[np.int64]) -> dict[str, Any]:
     order = np.argsort(-counts, kind="stable")[: max(int((counts > 0).sum()), 1)]
-    return _usage(counts) | {
+    return _usage_fields(counts) | {
         "kind": "vectors",
         "values": [],
         "order": order.tolist(),
@@ -137,9 +129,9 @@ def _vector_facts(counts: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _range_facts(column: NDArray[np.floating[Any]]) -> dict[str, Any]:
+def _range_fields(column: NDArray[np.floating[Any]]) -> dict[str, Any]:
     low, high = float(column.min()), float(column.max())
-    if low == high:  # a slider of no length cannot be drawn
+    if low == high:  # the page cannot draw a slider of length 0
         low, high = low - 0.5, high + 0.5
     return {
         "kind": "range",
@@ -155,10 +147,10 @@ def _range_facts(column: NDArray[np.floating[Any]]) -> dict[str, Any]:
     }
 
 
-def _usage(counts: NDArray[np.int64]) -> dict[str, Any]:
-    share = counts[counts > 0] / max(counts.sum(), 1)
+def _usage_fields(counts: NDArray[np.int64]) -> dict[str, Any]:
+    shares = counts[counts > 0] / max(counts.sum(), 1)
     return {
         "num_values": len(counts),
-        "num_used": len(share),
-        "perplexity": round(float(np.exp(-(share * np.log(share)).sum())), 3),
+        "num_used": len(shares),
+        "perplexity": round(float(np.exp(-(shares * np.log(shares)).sum())), 3),
     }

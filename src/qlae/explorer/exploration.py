@@ -1,6 +1,7 @@
-"""A run under exploration: its model, its evaluation sample and, where they can be had, the images behind it.
+"""Everything the page can ask about a run, answered in NumPy arrays and plain dictionaries, without a server.
 
-This is all that the page can ask for, in NumPy and plain dictionaries; it knows nothing of servers.
+Throughout the explorer a *code* is one entry per latent: integers where the model has codes, numbers where its latents
+are continuous.
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data import SourceDataset, data_of
+from ..data import SourceDataset, load_from_config
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
 from ..models.building import Networks
@@ -25,21 +26,29 @@ from ..runs.pretrained import is_pretrained
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
-from .search import Found, nearest, sharing
+from .search import Matches, find_nearest, find_sharing
 
-LIMIT = 1e6  # of a continuous latent that is decoded; far beyond any model's
-SHOWN_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "psnr")
+MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
+SHOWN_SCORES = {  # in the header of the page: title and format
+    "infom": ("InfoM", "{:.2f}"),
+    "infoe": ("InfoE", "{:.2f}"),
+    "infoc": ("InfoC", "{:.2f}"),
+    "d": ("D", "{:.2f}"),
+    "i": ("I", "{:.2f}"),
+    "c": ("C", "{:.2f}"),
+    "psnr": ("PSNR", "{:.1f} dB"),
+}
 
 
 class Exploration:
-    """What can be asked about a run.
+    """A run with its model, its evaluation sample and, if they are available, the images of the sample.
 
     Args:
-        run: the run.
-        model: its model.
-        sample: the arrays of its ``sample.npz``.
-        results: its ``results.json``.
-        images: of its data set, ``None`` where they are not to be had; reconstructions then stand in for them.
+        run: The run.
+        model: Its model.
+        sample: Arrays of its ``sample.npz``.
+        results: Content of its ``results.json``.
+        images: Images of its data set, or ``None`` if they are not available; reconstructions are then shown instead.
     """
 
     def __init__(
@@ -55,21 +64,21 @@ class Exploration:
         self.images = images
         self.indices = sample["indices"]
         self.sources = sample["sources"]
-        self.discrete = isinstance(model.latent, DiscreteLatent)
-        self.form: NDArray[Any] = sample["codes" if self.discrete else "latents"]  # (n, num_latents)
-        self.controls: list[Control] = build_controls(model.latent, self.form, results["averaged"])
+        self.has_codes = isinstance(model.latent, DiscreteLatent)
+        self.codes: NDArray[Any] = sample["codes" if self.has_codes else "latents"]  # (n, num_latents)
+        self.controls: list[Control] = build_controls(model.latent, self.codes, results["averaged"])
         self.names = Names(run.path / FILE, [control.num_values for control in self.controls])
-        self.names.read()  # a damaged file is told of now, not by the page
+        self.names.read()  # raises now, rather than on the page, if the file is damaged
 
     def __len__(self) -> int:
-        return len(self.form)
+        return len(self.codes)
 
     @property
     def num_latents(self) -> int:
         return self.model.latent.num_latents
 
     def describe(self) -> dict[str, Any]:
-        """Everything that the page needs before a sample is chosen, fit for JSON."""
+        """Return everything that the page needs before a sample is chosen, ready for JSON."""
         data, scores = self.results["data"], self.results["averaged"]
         return {
             "run": self.run.path.resolve().name,
@@ -80,7 +89,11 @@ class Exploration:
             "seed": self.results["seed"],
             "num_samples": len(self),
             "has_images": self.images is not None,
-            "scores": {name: scores[name] for name in SHOWN_SCORES if name in scores},
+            "scores": [
+                {"title": title, "text": text.format(scores[name])}
+                for name, (title, text) in SHOWN_SCORES.items()
+                if name in scores
+            ],
             "source_names": list(data["source_names"]),
             "source_sizes": list(data["source_sizes"]),
             "nmi": scores.get("nmi"),
@@ -89,68 +102,85 @@ class Exploration:
         }
 
     def sample(self, row: int) -> dict[str, Any]:
-        """A row of the sample: its place in the data set, its code and its sources."""
+        """Return one row of the sample: its index in the data set, its code and its sources."""
         self.require_rows([row])
         return {
             "row": row,
             "index": int(self.indices[row]),
-            "code": self.form[row].tolist(),
+            "code": self.codes[row].tolist(),
             "sources": [number.item() for number in self.sources[row]],
         }
 
     def pictures(self, rows: list[int]) -> NDArray[np.uint8]:
-        """The images (n, r, r, 3) of rows of the sample, or their reconstructions where there are no images."""
+        """Return the images of rows of the sample, or their reconstructions if the images are not available.
+
+        Returns:
+            Images (n, r, r, 3).
+        """
         self.require_rows(rows)
         if self.images is None:
-            return self.model.decode(self.form[rows])
-        order = np.argsort(self.indices[rows], kind="stable")  # files are read forwards
-        found = np.empty((len(rows), self.model.resolution, self.model.resolution, 3), np.uint8)
-        found[order] = self.images[self.indices[rows][order]]
-        return found
+            return self.model.decode(self.codes[rows])
+        order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
+        pictures = np.empty((len(rows), self.model.resolution, self.model.resolution, 3), np.uint8)
+        pictures[order] = self.images[self.indices[rows][order]]
+        return pictures
 
     def decode(self, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Codes or latents (n, num_latents) → images (n, r, r, 3)."""
+        """Decode codes (n, num_latents) to images (n, r, r, 3)."""
         return self.model.decode(codes)
 
     def encode(self, content: bytes) -> tuple[NDArray[np.uint8], list[float]]:
-        """The bytes of an image file → the picture as the model sees it, (r, r, 3), and its code."""
-        picture = np.array(decode_picture(content, self.model.resolution))  # torch wants what it may write to
-        form = self.model.encode(picture[None]) if self.discrete else self.model.latents(picture[None])
-        return picture, form[0].tolist()
+        """Encode an image file.
+
+        Args:
+            content: The bytes of the file.
+
+        Returns:
+            The picture at the model's resolution (r, r, 3), and its code.
+        """
+        picture = np.array(decode_picture(content, self.model.resolution))  # a copy: torch requires a writable array
+        codes = self.model.encode(picture[None]) if self.has_codes else self.model.latents(picture[None])
+        return picture, codes[0].tolist()
 
     def to_code(self, entries: list[float]) -> NDArray[Any]:
-        """One code from plain numbers; an error says what is wrong with it."""
+        """Return a code (num_latents,) from plain numbers.
+
+        Raises:
+            ValueError: If the number of entries is wrong or the model cannot decode one of them.
+        """
         if len(entries) != self.num_latents:
             raise ValueError(f"a code of this model has {self.num_latents} entries, got {len(entries)}")
         for control, entry in zip(self.controls, entries, strict=True):
             self.require_value(control.index, entry)
-        return np.asarray(entries, dtype=np.int64 if self.discrete else np.float32)
+        return np.asarray(entries, dtype=np.int64 if self.has_codes else np.float32)
 
     def require_value(self, latent: int, entry: float) -> None:
-        """An error unless ``entry`` is something that the latent can be set to."""
+        """Raise a ``ValueError`` unless the latent exists and can be set to ``entry``."""
         if not 0 <= latent < self.num_latents:
             raise ValueError(f"latents run from 0 to {self.num_latents - 1}, got {latent}")
-        if self.discrete:
+        if self.has_codes:
             size = self.controls[latent].num_values
             if not isinstance(entry, int) or not 0 <= entry < size:
-                raise ValueError(f"the codes of z{latent} are whole numbers from 0 to {size - 1}, got {entry}")
-        elif not abs(entry) <= LIMIT:  # NaN fails as well
-            raise ValueError(f"z{latent} must be a number between −{LIMIT:g} and {LIMIT:g}, got {entry}")
+                raise ValueError(f"the codes of z{latent} are integers from 0 to {size - 1}, got {entry}")
+        elif not abs(entry) <= MAX_MAGNITUDE:  # also true for NaN
+            raise ValueError(
+                f"z{latent} must be a number between −{MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}, got {entry}"
+            )
 
     def require_rows(self, rows: list[int]) -> None:
-        """An error unless all rows are in the sample."""
+        """Raise a ``ValueError`` unless all rows are in the sample."""
         wrong = next((row for row in rows if not 0 <= row < len(self)), None)
         if wrong is not None:
             raise ValueError(f"rows run from 0 to {len(self) - 1}, got {wrong}")
 
-    def find_sharing(self, latent: int, value: float, limit: int) -> Found:
-        """The rows that share a value; see ``search.sharing``."""
+    def find_sharing(self, latent: int, value: float, limit: int) -> Matches:
+        """Return rows that share a value of one latent; see ``search.find_sharing``."""
         self.require_value(latent, value)
-        return sharing(self.form, latent, value, limit)
+        return find_sharing(self.codes, latent, value, limit)
 
-    def find_nearest(self, code: NDArray[Any], limit: int) -> Found:
-        """The rows nearest to a code; see ``search.nearest``."""
-        return nearest(self.form, code, self.controls, limit)
+    def find_nearest(self, code: NDArray[Any], limit: int) -> Matches:
+        """Return the rows nearest to a code; see ``search.find_nearest``."""
+        return find_nearest(self.codes, code, self.controls, limit)
 
 
 def open_run(
@@ -161,18 +191,25 @@ def open_run(
     device: str = "cpu",
     show: bool = True,
 ) -> Exploration:
-    """A run directory, ready to be explored; one that was never scored, or trained on since, is scored first.
+    """Open a run directory for exploration.
+
+    A run that was never scored, or was trained further since, is scored first.
 
     Args:
-        path: the run directory.
-        data: what it was trained on, where only you have it.
-        networks: the encoder and the decoder, where it was trained with networks of your own.
-        device: where the model runs.
-        show: draw progress bars.
+        path: The run directory.
+        data: The data set that the run was trained on, if it cannot be loaded by name.
+        networks: The encoder and the decoder, if the run was trained with networks of your own.
+        device: Where the model runs.
+        show: Whether to draw progress bars.
+
+    Raises:
+        ValueError: If the directory is not a run, has no checkpoint, or does not match ``data``.
     """
     run = Run.open(path)
     if is_pretrained(run.path):
-        raise ValueError(f"{run.path} holds a model but no sample of its codes; explore the run that it came from")
+        raise ValueError(
+            f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported from"
+        )
     saved = checkpoint.load(run.path)
     if saved is None:
         raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
@@ -180,9 +217,12 @@ def open_run(
         evaluate_run(run, data=data, networks=networks, device=device, num_samples=NUM_SAMPLES, show=show)
     model = model_from(run, saved, weights="averaged", device=device, networks=networks)
     sample = run.arrays(run.sample_path)
-    images = _images(run, data)
+    images = _load_images(run, data)
     if images is not None and sample["indices"].max() >= len(images):
-        raise ValueError(f"{run.path}: its sample goes beyond the {len(images):,} images of this data set")
+        raise ValueError(
+            f"the sample of {run.path} refers to image {sample['indices'].max():,}, but the data set has "
+            f"{len(images):,} images; give the data set that the run was trained on"
+        )
     return Exploration(run, model, sample=sample, results=run.results, images=images)
 
 
@@ -190,10 +230,12 @@ def _is_scored(run: Run, step: int) -> bool:
     return run.sample_path.is_file() and run.results_path.is_file() and run.results["steps"] == step
 
 
-def _images(run: Run, data: SourceDataset | None) -> ImageArray | None:
-    """The images behind a run; without them the explorer still shows what the model makes of the codes."""
+def _load_images(run: Run, data: SourceDataset | None) -> ImageArray | None:
+    """Return the images of a run's data set, or warn and return ``None`` if they are not available."""
     try:
-        return (data_of(run.config.data) if data is None else data).images
+        return (load_from_config(run.config.data) if data is None else data).images
     except (ValueError, OSError) as error:
-        warnings.warn(f"the images of {run.path} are not to be had, reconstructions stand in: {error}", stacklevel=3)
+        warnings.warn(
+            f"the images of {run.path} are not available, so reconstructions are shown instead: {error}", stacklevel=3
+        )
         return None

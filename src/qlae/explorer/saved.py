@@ -1,7 +1,7 @@
-"""A page that needs no server: the explorer with the strips of some samples made beforehand.
+"""Write a page that needs no server: the explorer with the strips of some samples decoded in advance.
 
-It opens from disk or from any web host. A page from disk may not fetch files, so what it knows is a script,
-``saved.js``, and its pictures are PNG sheets inside that.
+The page opens from disk or from any web host. A page opened from disk may not fetch files, so its content is a script,
+``saved.js``, that contains the pictures as PNG sheets.
 """
 
 import base64
@@ -23,25 +23,28 @@ from .page import ICON, SCRIPTS, STYLE, page_html
 
 NUM_SAMPLES = 12
 MAX_SAMPLES = 500
-COLUMNS = 16  # tiles a row of a sheet
+SHEET_COLUMNS = 16  # tiles per row of a sheet
 CONTENT = "saved.js"
 
 
 def save_page(
     exploration: Exploration, folder: str | os.PathLike[str], *, num_samples: int = NUM_SAMPLES, show: bool = True
 ) -> Path:
-    """Write the page to a folder; the path of its ``index.html``.
+    """Write a page without a server to a folder.
 
     Args:
-        exploration: the run.
-        folder: made if it is not there; it must be empty or hold such a page already.
-        num_samples: drawn at random from the sample, always the same.
-        show: draw a progress bar.
+        exploration: The run.
+        folder: Created if missing. It must be empty or contain an earlier page.
+        num_samples: Number of samples on the page, drawn with a fixed seed from the evaluation sample.
+        show: Whether to draw a progress bar.
+
+    Returns:
+        The path of ``index.html``.
     """
     if not 1 <= num_samples <= MAX_SAMPLES:
-        raise ValueError(f"a saved page has 1 to {MAX_SAMPLES} samples, got {num_samples}")
-    place = Path(folder)
-    _require_free(place)
+        raise ValueError(f"num_samples must lie between 1 and {MAX_SAMPLES}, got {num_samples}")
+    target = Path(folder)
+    _require_free(target)
     rows = np.random.default_rng(0).choice(len(exploration), min(num_samples, len(exploration)), replace=False)
     samples = []
     with progress_bar("decoding strips", len(rows), show=show) as report:
@@ -49,51 +52,49 @@ def save_page(
             samples.append(saved_sample(exploration, row))
             report(len(samples))
     content = json.dumps({"run": exploration.describe(), "samples": samples}, allow_nan=False)
-    place.mkdir(parents=True, exist_ok=True)
-    write_bytes(place / CONTENT, f"window.qlaeSaved = {content};\n".encode())
+    target.mkdir(parents=True, exist_ok=True)
+    write_bytes(target / CONTENT, f"window.qlaeSaved = {content};\n".encode())
     for name in (STYLE, ICON, *SCRIPTS):
-        write_bytes(place / name, (files(__package__) / "page" / name).read_bytes())
-    write_bytes(place / "index.html", page_html(CONTENT).encode())
-    return place / "index.html"
+        write_bytes(target / name, (files(__package__) / "page" / name).read_bytes())
+    write_bytes(target / "index.html", page_html(CONTENT).encode())
+    return target / "index.html"
 
 
 def saved_sample(exploration: Exploration, row: int) -> dict[str, Any]:
-    """A sample with its sheet: the reconstruction, every latent at each of its steps, and the original."""
-    code = exploration.form[row]
+    """Return a sample with its sheet: the reconstruction, then each latent at each of its steps, then the original."""
+    code = exploration.codes[row]
     codes = [code]
     for control in exploration.controls:
         for step in control.steps:
-            moved = code.copy()
-            moved[control.index] = step
-            codes.append(moved)
+            changed = code.copy()
+            changed[control.index] = step
+            codes.append(changed)
     tiles = np.concatenate([exploration.decode(np.stack(codes)), exploration.pictures([row])])
-    return exploration.sample(row) | {"num_tiles": len(tiles), "sheet": _address(sheet(tiles))}
+    return exploration.sample(row) | {"num_tiles": len(tiles), "sheet": _data_url(encode_sheet(tiles))}
 
 
-def sheet(tiles: NDArray[np.uint8]) -> bytes:
-    """Tiles (n, r, r, 3), row by row → a PNG."""
+def encode_sheet(tiles: NDArray[np.uint8]) -> bytes:
+    """Arrange tiles (n, r, r, 3) row by row on one sheet and return it as a PNG."""
     count, side = tiles.shape[:2]
-    columns = min(COLUMNS, count)
-    lines = -(-count // columns)
-    whole = np.zeros((lines * columns, side, side, 3), np.uint8)
-    whole[:count] = tiles
-    pixels = whole.reshape(lines, columns, side, side, 3).swapaxes(1, 2).reshape(lines * side, columns * side, 3)
+    columns = min(SHEET_COLUMNS, count)
+    rows = -(-count // columns)
+    padded = np.zeros((rows * columns, side, side, 3), np.uint8)
+    padded[:count] = tiles
+    pixels = padded.reshape(rows, columns, side, side, 3).swapaxes(1, 2).reshape(rows * side, columns * side, 3)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, format="PNG", optimize=True)
     return file.getvalue()
 
 
-def _address(png: bytes) -> str:
+def _data_url(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
-def _require_free(place: Path) -> None:
-    """An error rather than a page among files of another kind."""
-    if place.is_dir():
-        strangers = sorted({path.name for path in place.iterdir()} - {STYLE, ICON, CONTENT, "index.html", *SCRIPTS})
-        if strangers:
-            raise ValueError(
-                f"{place} holds other files ({strangers[0]}, …); choose a new or empty folder for --export"
-            )
-    elif place.exists():
-        raise ValueError(f"{place} is a file, not a folder; choose a folder for --export")
+def _require_free(target: Path) -> None:
+    """Raise a ``ValueError`` if the folder contains files that do not belong to such a page."""
+    if target.is_dir():
+        others = sorted({path.name for path in target.iterdir()} - {STYLE, ICON, CONTENT, "index.html", *SCRIPTS})
+        if others:
+            raise ValueError(f"{target} contains other files ({others[0]}, …); choose a new or empty folder")
+    elif target.exists():
+        raise ValueError(f"{target} is a file, not a folder; choose a new or empty folder")

@@ -1,4 +1,4 @@
-"""Search in the sample: the images that share a code value, and those nearest in code."""
+"""Search in the evaluation sample: images that share a value of one latent, and images with the nearest codes."""
 
 from typing import Any, NamedTuple
 
@@ -8,51 +8,69 @@ from numpy.typing import NDArray
 from .controls import Control
 
 
-class Found(NamedTuple):
-    """What a search found."""
+class Matches(NamedTuple):
+    """The result of a search."""
 
-    rows: list[int]  # of the sample, best first
-    distances: list[float]  # latents that differ for codes, standardised distance for continuous ones
-    total: int  # rows that match, of which ``rows`` are some
-
-
-def sharing(form: NDArray[Any], latent: int, value: float, limit: int) -> Found:
-    """Rows whose latent has this code, spread over the sample; for a continuous latent those nearest to the value."""
-    column = form[:, latent]
-    if np.issubdtype(form.dtype, np.integer):
-        matches = np.flatnonzero(column == value)
-        shown = matches[np.linspace(0, len(matches) - 1, min(limit, len(matches))).round().astype(int)]
-        return Found(shown.tolist(), [0.0] * len(shown), len(matches))
-    away = np.abs(column - value)
-    shown = np.argsort(away, kind="stable")[:limit]
-    return Found(shown.tolist(), _rounded(away[shown]), len(form))
+    rows: list[int]  # of the sample, best match first
+    distances: list[float]  # for codes the number of latents that differ, for continuous latents the distance
+    total: int  # number of rows that match; ``rows`` may list fewer
 
 
-def nearest(form: NDArray[Any], code: NDArray[Any], controls: list[Control], limit: int) -> Found:
-    """Rows nearest to a code over the active latents.
+def find_sharing(codes: NDArray[Any], latent: int, value: float, limit: int) -> Matches:
+    """Return rows that share a value of one latent.
 
-    For codes that is the number of latents that differ and, among equals, how far apart their values are; for
-    continuous latents the Euclidean distance, each latent in its standard deviations.
+    Args:
+        codes: Codes or continuous latents (n, num_latents) of the sample.
+        latent: Index of the latent.
+        value: A code, or a number for a continuous latent.
+        limit: Maximum number of rows to return.
+
+    Returns:
+        For codes, rows with exactly this code, spread evenly over the sample. For a continuous latent, the rows whose
+        value is nearest.
     """
-    kept = [control.index for control in controls if control.active] or list(range(form.shape[1]))
-    if not np.issubdtype(form.dtype, np.integer):
-        spread = form[:, kept].std(0)
-        away = np.sqrt((((form[:, kept] - code[kept]) / np.where(spread > 0, spread, 1)) ** 2).sum(1))
-        rows = np.argsort(away, kind="stable")[:limit]
-        return Found(rows.tolist(), _rounded(away[rows]), len(form))
-    differ = (form[:, kept] != code[kept]).sum(1)
-    apart = np.sum([_apart(controls[j], form[:, j], int(code[j])) for j in kept], axis=0)
-    rows = np.lexsort((apart, differ))[:limit]
-    return Found(rows.tolist(), _rounded(differ[rows]), len(form))
+    column = codes[:, latent]
+    if np.issubdtype(codes.dtype, np.integer):
+        matching = np.flatnonzero(column == value)
+        rows = matching[np.linspace(0, len(matching) - 1, min(limit, len(matching))).round().astype(int)]
+        return Matches(rows.tolist(), [0.0] * len(rows), len(matching))
+    distances = np.abs(column - value)
+    rows = np.argsort(distances, kind="stable")[:limit]
+    return Matches(rows.tolist(), _round_all(distances[rows]), len(codes))
 
 
-def _apart(control: Control, column: NDArray[np.int64], code: int) -> NDArray[np.float64]:
-    """How far the values of a column lie from that of a code, as a share of the codebook's length."""
-    if control.kind != "values" or control.high == control.low:
+def find_nearest(codes: NDArray[Any], code: NDArray[Any], controls: list[Control], limit: int) -> Matches:
+    """Return the rows nearest to a code, compared over the active latents.
+
+    Codes are ranked by the number of latents that differ and, among equals, by how far apart their values are.
+    Continuous latents are ranked by Euclidean distance, each latent in units of its standard deviation.
+
+    Args:
+        codes: Codes or continuous latents (n, num_latents) of the sample.
+        code: The code to compare with (num_latents,).
+        controls: One control per latent.
+        limit: Maximum number of rows to return.
+    """
+    compared = [control.index for control in controls if control.active] or list(range(codes.shape[1]))
+    if not np.issubdtype(codes.dtype, np.integer):
+        deviations = codes[:, compared].std(0)
+        scaled = (codes[:, compared] - code[compared]) / np.where(deviations > 0, deviations, 1)
+        distances = np.sqrt((scaled**2).sum(1))
+        rows = np.argsort(distances, kind="stable")[:limit]
+        return Matches(rows.tolist(), _round_all(distances[rows]), len(codes))
+    num_different = (codes[:, compared] != code[compared]).sum(1)
+    gaps = np.sum([_value_gaps(controls[j], codes[:, j], int(code[j])) for j in compared], axis=0)
+    rows = np.lexsort((gaps, num_different))[:limit]
+    return Matches(rows.tolist(), _round_all(num_different[rows]), len(codes))
+
+
+def _value_gaps(control: Control, column: NDArray[np.int64], code: int) -> NDArray[np.float64]:
+    """Return how far the values of a column lie from that of a code, as a share of the codebook's range."""
+    if not control.values or control.high == control.low:
         return np.zeros(len(column))
     values = np.asarray(control.values)
     return np.asarray(np.abs(values[column] - values[code]) / (control.high - control.low))
 
 
-def _rounded(numbers: NDArray[Any]) -> list[float]:
+def _round_all(numbers: NDArray[Any]) -> list[float]:
     return [round(float(number), 4) for number in numbers]

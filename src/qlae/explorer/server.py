@@ -1,7 +1,7 @@
-"""The explorer's server: its page, and an API over one run. Nothing that is uploaded is kept.
+"""The explorer's server: its page and an API for one run. Uploads are never stored.
 
-Pictures travel as raw bytes, red, green and blue, one after another: on one machine that is faster than to pack and
-unpack them.
+Pictures are sent as raw bytes (red, green, blue per pixel, one picture after another): on one machine that is faster
+than compressing and decompressing them.
 """
 
 import base64
@@ -26,16 +26,16 @@ from .page import ICON, SCRIPTS, STYLE, page_html
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
 
-NUM_FOUND = 48
-TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+NUM_MATCHES = 48  # returned by a search without a limit
+MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
 def build_app(exploration: Exploration) -> Starlette:
-    """The application over one run."""
+    """Return the web application that serves the page and the API of one run."""
     api = Api(exploration)
     routes = [
-        Route("/", _page, methods=["GET"]),
-        *(Route(f"/{name}", partial(_asset, name=name), methods=["GET"]) for name in (STYLE, ICON, *SCRIPTS)),
+        Route("/", _serve_page, methods=["GET"]),
+        *(Route(f"/{name}", partial(_serve_asset, name=name), methods=["GET"]) for name in (STYLE, ICON, *SCRIPTS)),
         Route("/api/run", api.describe, methods=["GET"]),
         Route("/api/sample/{row:int}", api.sample, methods=["GET"]),
         Route("/api/images", api.images, methods=["GET"]),
@@ -48,21 +48,24 @@ def build_app(exploration: Exploration) -> Starlette:
         routes=routes,
         middleware=[Middleware(Guard)],
         exception_handlers={
-            ValueError: _bad_request,
-            OSError: _file_error,
-            HTTPException: _http_error,
-            ClientDisconnect: _gone,
+            ValueError: _answer_bad_request,
+            OSError: _answer_file_error,
+            HTTPException: _answer_http_error,
+            ClientDisconnect: _answer_disconnect,
         },
     )
 
 
 class Api:
-    """The handlers. A single picture comes from a thread of its own: moving a latent never waits for strips."""
+    """The request handlers.
+
+    Single pictures are decoded in a thread of their own, so that moving a latent never waits for strips.
+    """
 
     def __init__(self, exploration: Exploration):
         self.exploration = exploration
-        self._live = CapacityLimiter(1)
-        self._rest = CapacityLimiter(1)
+        self._single_limiter = CapacityLimiter(1)
+        self._batch_limiter = CapacityLimiter(1)
 
     async def describe(self, request: Request) -> Response:
         return JSONResponse(self.exploration.describe())
@@ -71,75 +74,75 @@ class Api:
         return JSONResponse(self.exploration.sample(request.path_params["row"]))
 
     async def images(self, request: Request) -> Response:
-        rows = bodies.row_numbers(request.query_params.get("rows", ""))
-        pictures = await self._work(lambda: self.exploration.pictures(rows))
-        return _raw(pictures.tobytes())
+        rows = bodies.parse_rows(request.query_params.get("rows", ""))
+        pictures = await self._run_in_thread(lambda: self.exploration.pictures(rows))
+        return _raw_response(pictures.tobytes())
 
     async def decode(self, request: Request) -> Response:
-        codes = bodies.codes(await bodies.read_object(request), self.exploration)
-        limiter = self._live if len(codes) == 1 else self._rest
-        pictures = await self._work(lambda: self.exploration.decode(codes), limiter)
-        return _raw(pictures.tobytes())
+        codes = bodies.read_codes(await bodies.read_object(request), self.exploration)
+        limiter = self._single_limiter if len(codes) == 1 else self._batch_limiter
+        pictures = await self._run_in_thread(lambda: self.exploration.decode(codes), limiter)
+        return _raw_response(pictures.tobytes())
 
     async def encode(self, request: Request) -> Response:
         content = await bodies.read_body(request, bodies.MAX_UPLOAD_BYTES)
-        picture, code = await self._work(lambda: self._encoded(content))
+        picture, code = await self._run_in_thread(lambda: self._encode_upload(content))
         return JSONResponse({"code": code, "picture": base64.b64encode(picture.tobytes()).decode()})
 
-    def _encoded(self, content: bytes) -> tuple[Any, list[float]]:
+    def _encode_upload(self, content: bytes) -> tuple[Any, list[float]]:
         try:
             return self.exploration.encode(content)
         except ValueError as error:
             raise ValueError(
-                f"this is no picture that can be read (PNG, JPEG, WebP, BMP, GIF or TIFF): {error}"
+                f"this file cannot be read as a picture (PNG, JPEG, WebP, BMP, GIF or TIFF): {error}"
             ) from None
 
     async def search(self, request: Request) -> Response:
         body = await bodies.read_object(request)
-        limit = bodies.count(body, "limit", NUM_FOUND)
+        limit = bodies.read_count(body, "limit", NUM_MATCHES)
         if "code" in body:
-            code = bodies.code(body, self.exploration)
-            found = await self._work(lambda: self.exploration.find_nearest(code, limit))
+            code = bodies.read_code(body, self.exploration)
+            matches = await self._run_in_thread(lambda: self.exploration.find_nearest(code, limit))
         else:
-            latent, value = bodies.whole(body, "latent"), bodies.number(body, "value")
-            found = await self._work(lambda: self.exploration.find_sharing(latent, value, limit))
-        return JSONResponse(found._asdict())
+            latent, value = bodies.read_integer(body, "latent"), bodies.read_number(body, "value")
+            matches = await self._run_in_thread(lambda: self.exploration.find_sharing(latent, value, limit))
+        return JSONResponse(matches._asdict())
 
     async def rename(self, request: Request) -> Response:
         body = await bodies.read_object(request)
-        latent, name = bodies.whole(body, "latent"), bodies.text(body, "name")
-        value = None if body.get("value") is None else bodies.whole(body, "value")
-        return JSONResponse(await self._work(lambda: self.exploration.names.rename(latent, value, name)))
+        latent, name = bodies.read_integer(body, "latent"), bodies.read_text(body, "name")
+        value = None if body.get("value") is None else bodies.read_integer(body, "value")
+        return JSONResponse(await self._run_in_thread(lambda: self.exploration.names.rename(latent, value, name)))
 
-    async def _work(self, function: Callable[[], Result], limiter: CapacityLimiter | None = None) -> Result:
-        return await to_thread.run_sync(function, limiter=limiter or self._rest)
+    async def _run_in_thread(self, function: Callable[[], Result], limiter: CapacityLimiter | None = None) -> Result:
+        return await to_thread.run_sync(function, limiter=limiter or self._batch_limiter)
 
 
-async def _page(request: Request) -> Response:
+async def _serve_page(request: Request) -> Response:
     return Response(page_html(), media_type="text/html")
 
 
-async def _asset(request: Request, *, name: str) -> Response:
-    return Response((files(__package__) / "page" / name).read_bytes(), media_type=TYPES[name.rpartition(".")[2]])
+async def _serve_asset(request: Request, *, name: str) -> Response:
+    return Response((files(__package__) / "page" / name).read_bytes(), media_type=MEDIA_TYPES[name.rpartition(".")[2]])
 
 
-def _raw(content: bytes) -> Response:
+def _raw_response(content: bytes) -> Response:
     return Response(content, media_type="application/octet-stream")
 
 
-async def _bad_request(request: Request, error: Exception) -> Response:
+async def _answer_bad_request(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 400)
 
 
-async def _file_error(request: Request, error: Exception) -> Response:
+async def _answer_file_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, OSError)
     return JSONResponse({"error": f"{error.filename}: {error.strerror}"}, 500)
 
 
-async def _gone(request: Request, error: Exception) -> Response:
-    return Response(status_code=400)  # nobody is there to read it
+async def _answer_disconnect(request: Request, error: Exception) -> Response:
+    return Response(status_code=400)  # the client is gone, nobody reads it
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)

@@ -1,4 +1,4 @@
-"""The explorer on a port of this machine, and in the browser."""
+"""Serve the explorer on a local port and open it in the browser."""
 
 import os
 import socket
@@ -30,13 +30,13 @@ def explore(
     """Serve the explorer of a run until Ctrl-C.
 
     Args:
-        path: the run directory.
-        port: the wanted one; where it is taken, a free one is used instead.
-        browser: open the page.
-        data: what the run was trained on, where only you have it.
-        networks: the encoder and the decoder, where it was trained with networks of your own.
-        device: where the model runs.
-        show: draw progress bars.
+        path: The run directory.
+        port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
+        browser: Whether to open the page in the browser.
+        data: The data set that the run was trained on, if it cannot be loaded by name.
+        networks: The encoder and the decoder, if the run was trained with networks of your own.
+        device: Where the model runs.
+        show: Whether to draw progress bars.
     """
     require_server()
     exploration = open_run(path, data=data, networks=networks, device=device, show=show)
@@ -44,16 +44,15 @@ def explore(
 
     with bind(port) as bound:
         address = f"http://{ADDRESS}:{bound.getsockname()[1]}"
-
-        bound.listen()  # whoever connects from now on waits for the server instead of being refused
-        print(f"exploring {path} at {address} (Ctrl-C ends)", flush=True)
+        bound.listen()  # connections made before the server is up wait instead of being refused
+        print(f"exploring {path} at {address} (press Ctrl-C to stop)", flush=True)
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         _serve(build_app(exploration), bound)
 
 
 def require_server() -> None:
-    """An error that says what to install where Starlette or uvicorn is missing."""
+    """Raise a ``ValueError`` that says what to install if Starlette or uvicorn is missing."""
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
@@ -62,18 +61,18 @@ def require_server() -> None:
 
 
 def bind(port: int) -> socket.socket:
-    """A socket on the wanted port of this machine, or on a free one where that is taken or not allowed."""
+    """Return a socket bound to the preferred port of this machine, or to a free one if that port is not available."""
     if not 0 <= port <= 65535:
-        raise ValueError(f"a port is a number from 0 to 65535, got {port}")
-    for wanted in (port, 0):
+        raise ValueError(f"port must lie between 0 and 65535, got {port}")
+    for candidate in (port, 0):
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        if os.name == "posix":  # elsewhere this would share a port that is in use
+        if os.name == "posix":  # on Windows this option would share a port that is in use
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            bound.bind((ADDRESS, wanted))
+            bound.bind((ADDRESS, candidate))
         except OSError:
             bound.close()
-            if wanted == 0:
+            if candidate == 0:
                 raise
         else:
             return bound

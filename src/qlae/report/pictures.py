@@ -1,6 +1,7 @@
-"""The pictures of one run, drawn from its directory.
+"""Draw the pictures of one run from its directory.
 
-Reconstructions, interventions, images from the prior, NMI heatmap, training curves.
+They show reconstructions, interventions, images decoded from the prior, the NMI heatmap, training curves, and scores
+against the sample size.
 """
 
 import math
@@ -18,60 +19,65 @@ from scipy.ndimage import median_filter
 from .._files import write_whole
 from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..runs.directory import Run
+from ..scoring.meanings import name_meanings
 from .published import TITLES
 
 NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
 DPI = 150
-GAP = 2  # pixels of the image between tiles
+GAP = 2  # pixels between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
-MANY_POINTS = 150  # of a curve
-PITCH, STACKED_PITCH = 0.38, 0.6  # inches from one tile of interventions to the next
+MANY_POINTS = 150  # from which on a curve gets a running median
+PITCH, STACKED_PITCH = 0.38, 0.6  # inches from one tile of an intervention to the next
 BLOCK_GAP = 0.3  # inches between two samples
 MARGIN = 0.1  # inches
 TITLE_SIZE, LABEL_SIZE = 11, 9  # points
-TITLE_HEIGHT, LABEL_HEIGHT = 0.35, 0.22  # inches of a line with what is around it
-SLANT = math.radians(35)  # of labels
-DECADE = 10
+TITLE_HEIGHT, LABEL_HEIGHT = 0.35, 0.22  # inches, including the space around the line
+SLANT = math.radians(35)  # of the labels above a block
+DECADE = 10  # ratio from which on ticks between powers of ten get no labels
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
 SCORES = ("infom", "infoe", "infoc")
 
 
 def draw_pictures(run: Run) -> list[Path]:
-    """Draw every picture that the run has the material for; their paths."""
+    """Draw every picture that the run has the data for, and delete those that no longer apply.
+
+    Returns:
+        The paths of the pictures.
+    """
     arrays = run.arrays(run.pictures_path)
     results = run.results
     scores = results["averaged"]
     title = f"{results['model']} on {results['data']['name']}"
     active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
     figures = {
-        "reconstructions": reconstructions(arrays["originals"], arrays["reconstructions"], title),
-        "interventions": interventions(
+        "reconstructions": plot_reconstructions(arrays["originals"], arrays["reconstructions"], title),
+        "interventions": plot_interventions(
             arrays["interventions"],
             active,
-            meanings(results, len(active)),
+            name_meanings(results, len(active)),
             f"{title}: one latent moved at a time through its range, top to bottom",
         ),
     }
     if "generated" in arrays:
-        figures["generated"] = generated(arrays["generated"], title)
+        figures["generated"] = plot_generated(arrays["generated"], title)
     if "nmi" in scores:
-        told = "  ".join(f"{TITLES[name]} {scores[name]:.2f}" for name in SCORES)
+        heading = "  ".join(f"{TITLES[name]} {scores[name]:.2f}" for name in SCORES)
         figures["nmi"] = nmi_figure(
             np.asarray(scores["nmi"]),
             active=active,
             informative=np.asarray(scores["informative_latents"]),
             source_names=results["data"]["source_names"],
-            title=f"{title}\n{told}",
+            title=f"{title}\n{heading}",
         )
     log = run.log()
     if log:
-        figures["curves"] = curves(log, title)
+        figures["curves"] = plot_curves(log, title)
     if "by_sample_size" in scores:
-        figures["sample-size"] = sample_sizes(scores["by_sample_size"], title)
+        figures["sample-size"] = plot_sample_sizes(scores["by_sample_size"], title)
     for name in NAMES:
         if name not in figures:
-            (run.path / f"{name}.png").unlink(missing_ok=True)  # of an earlier evaluation
+            (run.path / f"{name}.png").unlink(missing_ok=True)  # left by an earlier evaluation
     paths = []
     for name, figure in figures.items():
         path = run.path / f"{name}.png"
@@ -80,27 +86,17 @@ def draw_pictures(run: Run) -> list[Path]:
     return paths
 
 
-def meanings(results: dict[str, Any], num_latents: int) -> list[str]:
-    """The source that each latent tells most about; nothing where it tells no more than noise would."""
-    scores = results["averaged"]
-    if "nmi" not in scores:
-        return [""] * num_latents
-    best = np.asarray(scores["nmi"]).argmax(0)
-    names = results["data"]["source_names"]
-    return [names[i] if tells else "" for i, tells in zip(best, scores["informative_latents"], strict=True)]
-
-
-def reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
-    """Originals above their reconstructions."""
+def plot_reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
+    """Draw originals (n, r, r, 3) above their reconstructions (n, r, r, 3)."""
     sheet = tile(np.stack([originals, decoded]))
-    figure = _figure(sheet, width=max(4.0, 0.9 * len(originals)), top=0.45, left=1.2)
-    axes = _show(figure, sheet)
+    figure = _new_figure(sheet, width=max(4.0, 0.9 * len(originals)), top=0.45, left=1.2)
+    axes = _show_sheet(figure, sheet)
     figure.suptitle(f"{title}: reconstructions", fontsize=11)
-    _tick_rows(axes, ["original", "decoded"], originals.shape[1])
+    _label_rows(axes, ["original", "decoded"], originals.shape[1])
     return figure
 
 
-def interventions(
+def plot_interventions(
     blocks: NDArray[np.uint8],
     active: NDArray[np.bool_],
     meanings: list[str],
@@ -109,15 +105,17 @@ def interventions(
     pitch: float | None = None,
     rise: float = 0.0,
 ) -> Figure:
-    """A block a sample, a column a latent, a row a step through that latent's range.
+    """Draw interventions: one block per sample, one column per latent, one row per step through the latent's range.
+
+    The label above each column names the source that the latent is most informative about.
 
     Args:
-        blocks: (blocks, steps, num_latents, r, r, 3).
-        active: (num_latents,); the others are labelled in red.
-        meanings: what each latent tells most about, perhaps nothing.
-        title: above it all.
-        pitch: inches from one tile to the next, for blocks that stand one above the other whatever their shape.
-        rise: inches that the labels get at least, so that pictures with other labels stand level.
+        blocks: Decoded images (num_blocks, num_steps, num_latents, r, r, 3).
+        active: Booleans (num_latents,); the labels of inactive latents are red.
+        meanings: Name of the source that each latent is most informative about; may be empty.
+        title: Title of the picture.
+        pitch: Distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
+        rise: Minimum height in inches of the labels, so that pictures placed side by side are level.
     """
     sheets = [tile(block) for block in blocks]
     num_steps, num_latents, side = blocks.shape[1:4]
@@ -126,12 +124,12 @@ def interventions(
     height, width = (pitch / (side + GAP) * pixels for pixels in sheets[0].shape[:2])
     labels = _labels(meanings)
     centre = pitch / 2
-    ends = [centre + j * pitch + _inches(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
-    room = max(width, *ends)  # of a block with its labels
+    ends = [centre + j * pitch + _measure_text(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
+    room = max(width, *ends)  # width of a block with its labels
     rows, columns = (len(blocks), 1) if stacked else (1, len(blocks))
     inner = columns * room + (columns - 1) * BLOCK_GAP
-    top = TITLE_HEIGHT + max(rise, label_rise(meanings))
-    full_width = max(inner, _inches(title, TITLE_SIZE)) + 2 * MARGIN
+    top = TITLE_HEIGHT + max(rise, measure_label_rise(meanings))
+    full_width = max(inner, _measure_text(title, TITLE_SIZE)) + 2 * MARGIN
     full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
     figure = Figure(figsize=(full_width, full_height))
     figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
@@ -146,42 +144,46 @@ def interventions(
         axes.set_yticks([])
         axes.set_xticks([])
         if row == 0:
-            places = np.arange(num_latents) * (side + GAP) + side / 2
-            axes.set_xticks(places, labels, rotation=math.degrees(SLANT), ha="left", rotation_mode="anchor")
-            _redden(axes.get_xticklabels(), active)
-        _bare(axes)
+            centres = np.arange(num_latents) * (side + GAP) + side / 2
+            axes.set_xticks(centres, labels, rotation=math.degrees(SLANT), ha="left", rotation_mode="anchor")
+            _mark_inactive(axes.get_xticklabels(), active)
+        _hide_spines(axes)
     return figure
 
 
-def label_rise(meanings: list[str]) -> float:
-    """Inches that the slanted labels of interventions need above the tiles."""
-    return max(_inches(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
+def measure_label_rise(meanings: list[str]) -> float:
+    """Return the height in inches that the slanted labels of interventions need above the tiles."""
+    return max(_measure_text(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
 
 
 def _labels(meanings: list[str]) -> list[str]:
     return [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
 
 
-def _inches(text: str, size: float) -> float:
-    """How long a line of text of that size (points) is."""
+def _measure_text(text: str, size: float) -> float:
+    """Return the length in inches of a line of text whose size is given in points."""
     return float(TextPath((0, 0), text, size=size).get_extents().x1) / 72
 
 
-def generated(images: NDArray[np.uint8], title: str) -> Figure:
-    """Images (n, r, r, 3) decoded from latents drawn at random."""
+def plot_generated(images: NDArray[np.uint8], title: str) -> Figure:
+    """Draw images (n, r, r, 3) that were decoded from random latents."""
     columns = min(GENERATED_COLUMNS, len(images))
     rows = len(images) // columns
     sheet = tile(images[: rows * columns].reshape(rows, columns, *images.shape[1:]))
-    figure = _figure(sheet, width=max(4.0, 0.9 * columns), top=0.45, left=0.0)
-    _show(figure, sheet).set_yticks([])
+    figure = _new_figure(sheet, width=max(4.0, 0.9 * columns), top=0.45, left=0.0)
+    _show_sheet(figure, sheet).set_yticks([])
     figure.suptitle(f"{title}: decoded from random latents", fontsize=11)
     return figure
 
 
-def curves(log: list[dict[str, Any]], title: str) -> Figure:
-    """Every loss term, and every score that was taken on the way, against the number of updates.
+def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
+    """Draw each loss term, and each score computed during training, against the number of updates.
 
-    Over many points, which make a band rather than a line, runs their running median.
+    Many points form a band rather than a line, so their running median is drawn on top.
+
+    Args:
+        log: Rows of ``log.jsonl``.
+        title: Title of the picture.
     """
     terms = [name for name in dict.fromkeys(key for row in log for key in row) if name not in NOT_CURVES]
     rows = -(-len(terms) // CURVE_COLUMNS)
@@ -192,16 +194,16 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
     for axes, term in zip(all_axes, terms, strict=False):
         points = [(row["step"], row[term]) for row in log if term in row]
         steps, values = zip(*points, strict=True)
-        many = len(points) >= MANY_POINTS
-        axes.plot(steps, values, linewidth=1.2, marker="o" if len(points) < 3 else None, alpha=0.3 if many else 1)
-        if many:
+        has_many = len(points) >= MANY_POINTS
+        axes.plot(steps, values, linewidth=1.2, marker="o" if len(points) < 3 else None, alpha=0.3 if has_many else 1)
+        if has_many:
             axes.plot(steps, median_filter(values, len(points) // 50, mode="nearest"), linewidth=1.2, color="C0")
         if term in SCORES:
             axes.set_ylim(0, 1)
         elif term != "psnr" and min(values) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
-            if max(values) < DECADE * min(values):  # else the ticks between the powers of ten are too many to name
+            if max(values) < DECADE * min(values):  # over a larger range, labels between powers of ten would collide
                 axes.yaxis.set_minor_formatter("{x:g}")
             else:
                 axes.yaxis.set_minor_formatter("")
@@ -215,8 +217,8 @@ def curves(log: list[dict[str, Any]], title: str) -> Figure:
     return figure
 
 
-def sample_sizes(curve: dict[str, Any], title: str) -> Figure:
-    """Every score against the size of the sample: the mean over draws, and their range."""
+def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
+    """Draw each score against the sample size: the mean over draws, and their range."""
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
     figure.suptitle(f"{title}: scores of parts of the sample", fontsize=11)
     axes = figure.subplots()
@@ -237,7 +239,14 @@ def sample_sizes(curve: dict[str, Any], title: str) -> Figure:
 
 
 def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """(rows, columns, h, w, 3) → one white-gapped sheet (…, …, 3)."""
+    """Return images arranged on one sheet, with white gaps between them.
+
+    Args:
+        images: Images (rows, columns, h, w, 3).
+
+    Returns:
+        The sheet (height, width, 3).
+    """
     rows, columns, height, width = images.shape[:4]
     sheet = np.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), 255, np.uint8)
     for i in range(rows):
@@ -247,30 +256,35 @@ def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return sheet
 
 
-def _figure(sheet: NDArray[np.uint8], *, width: float, top: float, left: float) -> Figure:
+def _new_figure(sheet: NDArray[np.uint8], *, width: float, top: float, left: float) -> Figure:
     height, pixels = sheet.shape[:2]
     return Figure(figsize=(width + left, width * height / pixels + top), layout="constrained")
 
 
-def _show(figure: Figure, sheet: NDArray[np.uint8]) -> Any:
+def _show_sheet(figure: Figure, sheet: NDArray[np.uint8]) -> Any:
     axes = figure.subplots()
     axes.imshow(sheet, interpolation="nearest")
     axes.set_xticks([])
-    _bare(axes)
+    _hide_spines(axes)
     return axes
 
 
-def _tick_rows(axes: Any, labels: list[str], side: int) -> None:
+def _label_rows(axes: Any, labels: list[str], side: int) -> None:
     axes.set_yticks(np.arange(len(labels)) * (side + GAP) + side / 2, labels)
     axes.tick_params(length=0, labelsize=9)
 
 
-def _redden(labels: list[Any], active: NDArray[np.bool_]) -> None:
+def _mark_inactive(labels: list[Any], active: NDArray[np.bool_]) -> None:
     for label, is_active in zip(labels, active, strict=True):
         if not is_active:
             label.set_color(INACTIVE)
 
 
-def _bare(axes: Any) -> None:
+def _hide_spines(axes: Any) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
+
+
+interventions = plot_interventions  # alias until merge
+label_rise = measure_label_rise  # alias until merge
+meanings = name_meanings  # alias until merge

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._files import require_new, write_bytes
 from .._progress import growing_bar, progress_bar
-from ..data import SourceDataset, data_of, load_data
+from ..data import SourceDataset, load_data, load_from_config
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from .loading import load
@@ -48,7 +48,7 @@ def encode_to_csv(
     if data is None:
         if model.origin is None or model.origin.config.data.recipe is None:
             raise ValueError(f"the images that {run} was trained on are not known; pass others: data=… (--data)")
-        data = data_of(model.origin.config.data)
+        data = load_from_config(model.origin.config.data)
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
         with growing_bar("reading", show=show) as report:

@@ -1,6 +1,7 @@
-"""The names that a person gives to latents and their values, kept with the run in ``names.json``.
+"""The names that users give to latents and their values in the explorer, stored with the run in ``names.json``.
 
-The file is ``{"latents": {"3": "wall"}, "values": {"3": {"0": "red"}}}``: latents and codes by their numbers.
+The file is ``{"latents": {"3": "wall"}, "values": {"3": {"0": "red"}}}``: latents are keyed by index, values by latent
+and code. `qlae encode` writes the names into its tables of codes, so a name must not be ambiguous there.
 """
 
 import json
@@ -15,11 +16,11 @@ MAX_LENGTH = 60
 
 
 class Names:
-    """The names of one run; every change is written at once, and whole.
+    """The names of one run; each change rewrites the file at once.
 
     Args:
-        path: the file; it need not exist.
-        num_values: codes of each latent, 0 where it is continuous.
+        path: The file; it need not exist.
+        num_values: Number of codes of each latent, 0 where a latent is continuous.
     """
 
     def __init__(self, path: Path, num_values: list[int]):
@@ -28,83 +29,95 @@ class Names:
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
-        """All names; an error if the file is not what this class writes."""
+        """Return all names; raise a ``ValueError`` if the file is damaged."""
         if not self.path.is_file():
             return {"latents": {}, "values": {}}
         try:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             latents = {str(int(j)): str(name) for j, name in content["latents"].items()}
             values = {
-                str(int(j)): {str(int(code)): str(name) for code, name in named.items()}
-                for j, named in content["values"].items()
+                str(int(j)): {str(int(code)): str(name) for code, name in names.items()}
+                for j, names in content["values"].items()
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self.path} is not a file of names ({error}); mend it or move it away") from None
+            raise ValueError(f"{self.path} is not a valid file of names ({error}); repair or remove it") from None
         return {"latents": latents, "values": values}
 
     def rename(self, latent: int, value: int | None, name: str) -> dict[str, Any]:
-        """Name a latent, or one of its values; an empty name takes the old one away. All names after it.
+        """Name a latent or one of its values, and write the file.
 
-        A name that stands for something else in a table of codes is an error.
+        Args:
+            latent: Index of the latent.
+            value: The code to name, or ``None`` to name the latent itself.
+            name: The new name; an empty one removes the old name.
+
+        Returns:
+            All names after the change.
+
+        Raises:
+            ValueError: If there is no such latent or value, or the name already stands for something else in a table
+                of codes.
         """
-        self._require(latent, value)
-        name = clean(name)
+        self._require_known(latent, value)
+        name = clean_name(name)
         with self._lock:
             names = self.read()
-            where = names["latents"] if value is None else names["values"].setdefault(str(latent), {})
+            group = names["latents"] if value is None else names["values"].setdefault(str(latent), {})
             key = str(latent if value is None else value)
-            where.pop(key, None)
+            group.pop(key, None)
             if name:
-                where[key] = name
-                clash = self._clash(names, latent, value, name)
-                if clash:
-                    raise ValueError(f"{clash}; choose another name")
-            names["values"] = {j: named for j, named in names["values"].items() if named}
+                group[key] = name
+                conflict = self._find_conflict(names, latent, value, name)
+                if conflict:
+                    raise ValueError(f"{conflict}; choose another name")
+            names["values"] = {j: value_names for j, value_names in names["values"].items() if value_names}
             write_json(self.path, names)
         return names
 
     def read_distinct(self) -> dict[str, Any]:
-        """All names; an error if one of them stands for two things in a table of codes."""
+        """Return all names; raise a ``ValueError`` if one of them stands for two things in a table of codes."""
         names = self.read()
         for j, name in names["latents"].items():
             self._require_distinct(names, int(j), None, name)
-        for j, named in names["values"].items():
-            for code, name in named.items():
+        for j, value_names in names["values"].items():
+            for code, name in value_names.items():
                 self._require_distinct(names, int(j), int(code), name)
         return names
 
     def _require_distinct(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> None:
-        clash = self._clash(names, latent, value, name)
-        if clash:
-            told = f"z{latent}" if value is None else f"value {value} of z{latent}"
-            raise ValueError(f"{self.path} calls {told} {name!r}, but {clash}; name it otherwise in `qlae explore`")
+        conflict = self._find_conflict(names, latent, value, name)
+        if conflict:
+            owner = f"z{latent}" if value is None else f"value {value} of z{latent}"
+            raise ValueError(f"{self.path} calls {owner} {name!r}, but {conflict}; rename it in `qlae explore`")
 
-    def _clash(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> str | None:
-        """What else a name stands for: the first column, or another latent, or another value of the same latent."""
+    def _find_conflict(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> str | None:
+        """Return what else a name stands for: the first column, another latent, or another value of the latent."""
         if not 0 <= latent < len(self._num_values):
             return None
-        taken: dict[str, str] = {}
+        owners: dict[str, str] = {}  # name → what it stands for
         if value is None:
-            taken |= {"file": "the files", "image": "the images"}
-            own, num, given, plain, told = latent, len(self._num_values), names["latents"], "z{}", "z{}"
+            owners |= {"file": "the files", "image": "the images"}
+            own, count, custom = latent, len(self._num_values), names["latents"]
+            default, title = "z{}", "z{}"
         else:
-            given = names["values"].get(str(latent), {})
-            own, num, plain, told = value, self._num_values[latent], "{}", "value {}"
-        for k in set(range(num)) - {own}:
-            taken |= dict.fromkeys((plain.format(k), given.get(str(k), plain.format(k))), told.format(k))
-        return f"{name!r} stands for {taken[name]} in tables of codes" if name in taken else None
+            own, count, custom = value, self._num_values[latent], names["values"].get(str(latent), {})
+            default, title = "{}", "value {}"
+        for k in set(range(count)) - {own}:
+            owners |= dict.fromkeys((default.format(k), custom.get(str(k), default.format(k))), title.format(k))
+        return f"{name!r} stands for {owners[name]} in tables of codes" if name in owners else None
 
-    def _require(self, latent: int, value: int | None) -> None:
+    def _require_known(self, latent: int, value: int | None) -> None:
         if not 0 <= latent < len(self._num_values):
             raise ValueError(f"latents run from 0 to {len(self._num_values) - 1}, got {latent}")
-        if value is not None and not 0 <= value < self._num_values[latent]:
-            sizes = self._num_values[latent]
-            told = f"run from 0 to {sizes - 1}" if sizes else "are continuous and have no names"
-            raise ValueError(f"the values of z{latent} {told}, got {value}")
+        size = self._num_values[latent]
+        if value is not None and not size:
+            raise ValueError(f"z{latent} is continuous, so its values cannot be named; got value {value}")
+        if value is not None and not 0 <= value < size:
+            raise ValueError(f"the values of z{latent} run from 0 to {size - 1}, got {value}")
 
 
-def clean(name: str) -> str:
-    """A name on one line without control characters; an error if it is too long."""
+def clean_name(name: str) -> str:
+    """Return a name on one line, without control characters; raise a ``ValueError`` if it is too long."""
     name = " ".join("".join(c if c.isprintable() else " " for c in name).split())
     if len(name) > MAX_LENGTH:
         raise ValueError(f"a name has at most {MAX_LENGTH} characters, got {len(name)}")

@@ -18,7 +18,7 @@ from .._files import write_json, write_npz
 from .._process import evaluation_process
 from .._progress import progress_bar
 from ..config import DataConfig
-from ..data import SourceDataset, data_of, images_of
+from ..data import SourceDataset, images_of, load_from_config
 from ..metrics.psnr import psnr_of_errors
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
@@ -88,7 +88,7 @@ def evaluate_run(
     if saved is None:
         what = "is an exported model; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
-    data = data_of(config.data) if data is None else _require_fitting(data, config.data)
+    data = load_from_config(config.data) if data is None else _require_fitting(data, config.data)
     sample, images = _draw(data, request.num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}

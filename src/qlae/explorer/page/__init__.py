@@ -1,4 +1,4 @@
-"""The page: plain HTML, CSS and JavaScript, in the order in which they load."""
+"""The files of the page: plain HTML, CSS and JavaScript, the scripts in loading order."""
 
 from importlib.resources import files
 
@@ -11,6 +11,6 @@ SCRIPTS = (
 
 
 def page_html(*extra_scripts: str) -> str:
-    """``index.html`` with its scripts, and others before them."""
+    """Return ``index.html`` with tags for its scripts, preceded by ``extra_scripts``."""
     tags = "\n".join(f'    <script defer src="{name}"></script>' for name in (*extra_scripts, *SCRIPTS))
     return (files(__package__) / "index.html").read_text(encoding="utf-8").replace("    <!-- scripts -->", tags)

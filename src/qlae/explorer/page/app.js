@@ -1,41 +1,46 @@
-// The page as a whole: what it says of the run, tabs, keys, light and dark.
+// The page as a whole: the header, notices, tabs, keyboard shortcuts, and the light and dark themes.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
   const TABS = ["latents", "mix", "find"];
-  const SCORES = { infom: "InfoM", infoe: "InfoE", infoc: "InfoC", d: "D", i: "I", c: "C", psnr: "PSNR" };
 
-  function describe() {
+  function showHeader() {
     const { run, model, data, steps, scores } = state.run;
     document.title = `${run} · qlae explorer`;
     find("run-name").textContent = run;
     const side = data.resolution;
     find("facts").textContent = [model, `${data.name}, ${data.origin}, ${side}×${side}`, `${steps.toLocaleString("en")} updates`].join(" · ");
-    find("scores").replaceChildren(...Object.entries(scores).map(([name, value]) =>
-      make("div", {}, make("dt", {}, SCORES[name]), make("dd", {}, name === "psnr" ? `${value.toFixed(1)} dB` : value.toFixed(2)))));
-    const notes = [];
-    if (state.backend.saved) {
-      notes.push(`A saved page: ${state.backend.rows.length} samples, one latent moved at a time. To move several, mix two samples, find images, encode your own pictures or give names, run: qlae explore ${run}.`);
-    } else if (!state.run.has_images) {
-      notes.push("The images of this run are not on this machine: reconstructions stand in for them.");
+    find("scores").replaceChildren(...scores.map(({ title, text }) => make("div", {}, make("dt", {}, title), make("dd", {}, text))));
+  }
+
+  function showNotices() {
+    const { run, has_images, nmi } = state.run;
+    const { saved, rows } = state.backend;
+    const notices = []; // text and elements
+    if (saved) {
+      const samples = rows.length === 1 ? "1 sample" : `${rows.length} samples`;
+      notices.push(`This saved page shows ${samples} and moves one latent at a time. To move several latents, mix samples, find images, encode your own pictures or edit names, run `,
+        make("code", {}, `qlae explore ${run}`), ". ");
+    } else if (!has_images) {
+      notices.push("The images of this run are not available on this machine, so reconstructions are shown instead. ");
     }
-    if (!state.run.nmi) notes.push("No sources are known for this data, so latents are not named after what they tell" + (state.backend.saved ? "." : "; give them names of your own."));
-    find("notice").textContent = notes.join(" ");
-    find("notice").hidden = !notes.length;
+    if (!nmi) notices.push("No sources are known for this data, so latents are not named automatically." + (saved ? "" : " You can name them yourself."));
+    find("notice").replaceChildren(...notices);
+    find("notice").hidden = !notices.length;
   }
 
   function openTab(name, focus = false) {
     for (const tab of TABS) {
-      const on = tab === name;
-      find(`tab-${tab}`).setAttribute("aria-selected", String(on));
-      find(`tab-${tab}`).tabIndex = on ? 0 : -1;
-      find(`panel-${tab}`).hidden = !on;
-      if (on && focus) find(`tab-${tab}`).focus();
+      const selected = tab === name;
+      find(`tab-${tab}`).setAttribute("aria-selected", String(selected));
+      find(`tab-${tab}`).tabIndex = selected ? 0 : -1;
+      find(`panel-${tab}`).hidden = !selected;
+      if (selected && focus) find(`tab-${tab}`).focus();
     }
     find("order-label").hidden = name !== "latents";
     if (name === "mix") qlae.mix.open();
-    if (name === "find") qlae.find_images.open();
+    if (name === "find") qlae.search.open();
   }
 
   function startTabs() {
@@ -43,54 +48,62 @@
     document.querySelector("[role=tablist]").addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step || !event.target.matches("[role=tab]")) return;
-      const open = TABS.filter((tab) => !find(`tab-${tab}`).hidden);
-      const at = open.findIndex((tab) => find(`tab-${tab}`).getAttribute("aria-selected") === "true");
-      openTab(open[(at + step + open.length) % open.length], true);
+      const available = TABS.filter((tab) => !find(`tab-${tab}`).hidden);
+      const current = available.findIndex((tab) => find(`tab-${tab}`).getAttribute("aria-selected") === "true");
+      openTab(available[(current + step + available.length) % available.length], true);
     });
   }
 
-  function theme(next) {
-    if (next === "light" || next === "dark") document.documentElement.dataset.theme = next;
+  function setTheme(theme) {
+    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
   }
 
+  // a page opened from disk may be denied storage
+  const storedTheme = {
+    get: () => { try { return localStorage.getItem("qlae-theme"); } catch { return null; } },
+    set: (theme) => { try { localStorage.setItem("qlae-theme", theme); } catch { /* the choice lasts until the page is closed */ } },
+  };
+
   function startTheme() {
-    const kept = { get: () => { try { return localStorage.getItem("qlae-theme"); } catch { return null; } },
-      set: (value) => { try { localStorage.setItem("qlae-theme", value); } catch { /* a page from disk may keep nothing */ } } };
-    theme(kept.get());
+    setTheme(storedTheme.get());
     find("theme").addEventListener("click", () => {
-      const now = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-      const next = now === "dark" ? "light" : "dark";
-      theme(next);
-      kept.set(next);
+      const current = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+      const next = current === "dark" ? "light" : "dark";
+      setTheme(next);
+      storedTheme.set(next);
     });
   }
 
-  function startKeys() {
-    const online = (action) => () => !state.backend.saved && action();
-    const onLatent = (action) => () => qlae.latents.focused() !== null && action(qlae.latents.focused());
-    const keys = {
+  function shortcuts() {
+    const unlessSaved = (action) => () => !state.backend.saved && action();
+    const onLatent = (action) => () => qlae.latents.focusedIndex() !== null && action(qlae.latents.focusedIndex());
+    return {
       r: () => find("random").click(),
       b: () => find("open-browse").click(),
-      u: online(() => find("upload").click()),
+      u: unlessSaved(() => find("upload").click()),
       z: () => state.undo(),
       y: () => state.redo(),
       0: () => state.reset(),
-      c: () => qlae.stage.copy(),
-      d: () => qlae.stage.download(),
+      c: () => qlae.stage.copyCode(),
+      d: () => qlae.stage.downloadPicture(),
       j: () => qlae.latents.focusNext(1),
       k: () => qlae.latents.focusNext(-1),
-      s: onLatent((j) => qlae.sweep(j)),
-      n: online(onLatent((j) => qlae.openNaming(j))),
-      f: online(onLatent((j) => qlae.findSharing(j))),
+      s: onLatent((j) => qlae.latents.sweep(j)),
+      n: unlessSaved(onLatent((j) => qlae.naming.open(j))),
+      f: unlessSaved(onLatent((j) => qlae.search.openSharing(j))),
       1: () => openTab("latents", true),
-      2: online(() => openTab("mix", true)),
-      3: online(() => openTab("find", true)),
+      2: unlessSaved(() => openTab("mix", true)),
+      3: unlessSaved(() => openTab("find", true)),
       "?": () => find("keys").showModal(),
     };
+  }
+
+  function startShortcuts() {
+    const actions = shortcuts();
     addEventListener("keydown", (event) => {
-      const typing = event.target.closest?.("input:not([type=radio]), textarea, select:not(.picker select), dialog");
-      if (typing || document.querySelector("dialog[open]") || event.altKey) return;
+      const isTyping = event.target.closest?.("input:not([type=radio]), textarea, select:not(.picker select), dialog");
+      if (isTyping || document.querySelector("dialog[open]") || event.altKey) return;
       const key = event.key.toLowerCase();
       if (event.ctrlKey || event.metaKey) {
         if (key !== "z" && key !== "y") return;
@@ -99,9 +112,9 @@
         else state.undo();
         return;
       }
-      if (!(key in keys)) return;
+      if (!(key in actions)) return;
       event.preventDefault();
-      keys[key]();
+      actions[key]();
     });
     find("help").addEventListener("click", () => find("keys").showModal());
     for (const dialog of document.querySelectorAll("dialog")) {
@@ -114,11 +127,12 @@
     try {
       state.backend = qlae.connect();
       state.run = await state.backend.describe();
-      describe();
-      for (const part of ["stage", "latents", "samples", "heatmap", "mix", "find_images", "naming"]) qlae[part].start();
+      showHeader();
+      showNotices();
+      for (const part of ["stage", "latents", "samples", "heatmap", "mix", "search", "naming"]) qlae[part].start();
       startTabs();
-      startKeys();
-      await qlae.samples.pick(qlae.samples.first());
+      startShortcuts();
+      await qlae.samples.pick(qlae.samples.firstRow());
       document.documentElement.dataset.ready = "true";
     } catch (error) {
       find("notice").textContent = error.message;

@@ -1,24 +1,24 @@
-// Where answers come from: the server of this page, or what was saved with it.
+// The source of all answers: the server of this page, or the content that was saved with it.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { fromRaw, fromBase64, fromSheet } = qlae.pixels;
 
-  async function ask(address, options) {
+  async function request(address, options) {
     let response;
     try {
       response = await fetch(address, options);
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Error("The server does not answer. Is `qlae explore` still running?");
+      throw new Error("The server does not respond. Is “qlae explore” still running?");
     }
     if (response.ok) return response;
-    const told = await response.json().catch(() => ({}));
-    throw new Error(told.error || `The server answered ${response.status}`);
+    const answer = await response.json().catch(() => ({}));
+    throw new Error(answer.error || `The server responded with status ${response.status}.`);
   }
 
   const post = (address, body, signal) =>
-    ask(address, {
+    request(address, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
@@ -29,21 +29,21 @@
     saved = false;
 
     async describe() {
-      const run = await (await ask("api/run")).json();
+      const run = await (await request("api/run")).json();
       this.side = run.resolution;
       return run;
     }
 
     async sample(row) {
       const [sample, [picture]] = await Promise.all([
-        ask(`api/sample/${row}`).then((r) => r.json()),
+        request(`api/sample/${row}`).then((response) => response.json()),
         this.images([row]),
       ]);
       return { ...sample, picture };
     }
 
     async images(rows, signal) {
-      return this.#pictures(await ask(`api/images?rows=${rows.join(",")}`, { signal }));
+      return this.#pictures(await request(`api/images?rows=${rows.join(",")}`, { signal }));
     }
 
     async decode(codes, signal) {
@@ -51,8 +51,8 @@
     }
 
     async encode(file) {
-      const told = await (await ask("api/encode", { method: "POST", body: file })).json();
-      return { row: null, name: file.name, code: told.code, sources: null, picture: fromBase64(told.picture, this.side) };
+      const { code, picture } = await (await request("api/encode", { method: "POST", body: file })).json();
+      return { row: null, name: file.name, code, sources: null, picture: fromBase64(picture, this.side) };
     }
 
     async search(body) {
@@ -68,23 +68,23 @@
     }
   }
 
-  // A saved page knows some samples, and for each what one moved latent makes of it.
+  // A saved page contains some samples and, for each, the pictures with one latent changed.
   class Saved {
     saved = true;
-    #known = new Map(); // code → [sample, tile]
-    #tiles = new Map(); // sample → its tiles, once unpacked
+    #places = new Map(); // code → [number of the sample, number of the tile]
+    #tiles = new Map(); // number of a sample → its tiles, once unpacked
 
     constructor(content) {
       this.content = content;
       this.side = content.run.resolution;
       content.samples.forEach((sample, number) => {
         let tile = 0;
-        this.#known.set(String(sample.code), [number, tile]);
+        this.#places.set(String(sample.code), [number, tile]);
         content.run.latents.forEach((latent, j) => {
           for (const step of latent.steps) {
             tile += 1;
             const key = String(sample.code.with(j, step));
-            if (!this.#known.has(key)) this.#known.set(key, [number, tile]);
+            if (!this.#places.has(key)) this.#places.set(key, [number, tile]);
           }
         });
       });
@@ -98,11 +98,7 @@
       return this.content.samples.map((sample) => sample.row);
     }
 
-    #number(row) {
-      return this.content.samples.findIndex((sample) => sample.row === row);
-    }
-
-    async #unpacked(number) {
+    async #unpack(number) {
       if (!this.#tiles.has(number)) {
         const { sheet, num_tiles } = this.content.samples[number];
         this.#tiles.set(number, fromSheet(sheet, this.side, num_tiles));
@@ -111,9 +107,9 @@
     }
 
     async sample(row) {
-      const number = this.#number(row);
+      const number = this.content.samples.findIndex((sample) => sample.row === row);
       const { code, sources, index } = this.content.samples[number];
-      const tiles = await this.#unpacked(number);
+      const tiles = await this.#unpack(number);
       return { row, index, code, sources, picture: tiles[tiles.length - 1] };
     }
 
@@ -121,14 +117,11 @@
       return Promise.all(rows.map(async (row) => (await this.sample(row)).picture));
     }
 
-    knows(code) {
-      return this.#known.has(String(code));
-    }
-
+    // null for codes that were not saved
     async decode(codes) {
       return Promise.all(codes.map(async (code) => {
-        const found = this.#known.get(String(code));
-        return found === undefined ? null : (await this.#unpacked(found[0]))[found[1]];
+        const place = this.#places.get(String(code));
+        return place === undefined ? null : (await this.#unpack(place[0]))[place[1]];
       }));
     }
   }

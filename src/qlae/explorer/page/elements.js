@@ -1,7 +1,9 @@
-// Small tools for elements: making them, waiting, telling.
+// Small helpers for elements: creating them, debouncing, messages, and keyboard navigation in groups.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
+  const MESSAGE_MS = 2500;
+  const ERROR_MS = 8000;
 
   const find = (id) => document.getElementById(id);
 
@@ -12,14 +14,14 @@
       if (value === null || value === undefined || value === false) continue;
       if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
       else if (name.startsWith("--")) element.style.setProperty(name, value);
-      else element.setAttribute(name === "class" ? "class" : name, value === true ? "" : value);
+      else element.setAttribute(name, value === true ? "" : value);
     }
     element.append(...children.filter((child) => child !== null && child !== undefined));
     return element;
   }
 
-  // call once after the last of several calls
-  function settled(wait, action) {
+  // returns a function that runs the action once, `wait` ms after the last of several calls
+  function debounce(wait, action) {
     let timer = 0;
     return (...values) => {
       clearTimeout(timer);
@@ -27,22 +29,22 @@
     };
   }
 
-  let hiding = 0;
-  function toast(text, bad = false) {
+  let hideTimer = 0;
+  function showMessage(text, isError = false) {
     const box = find("toast");
     box.textContent = text;
-    box.classList.toggle("bad", bad);
+    box.classList.toggle("error", isError);
     box.hidden = false;
-    clearTimeout(hiding);
-    hiding = setTimeout(() => (box.hidden = true), bad ? 8000 : 2500);
+    clearTimeout(hideTimer);
+    hideTimer = setTimeout(() => (box.hidden = true), isError ? ERROR_MS : MESSAGE_MS);
   }
 
-  const fail = (error) => {
-    if (error.name !== "AbortError") toast(error.message, true);
-  };
+  function showError(error) {
+    if (error.name !== "AbortError") showMessage(error.message, true);
+  }
 
   // a picture that can be clicked
-  function tile(properties, picture) {
+  function makeTile(properties, picture) {
     const canvas = make("canvas", { "aria-hidden": "true" });
     if (picture) qlae.pixels.draw(canvas, picture);
     const button = make("button", { type: "button", ...properties, class: `tile ${properties.class || ""}` }, canvas);
@@ -55,7 +57,7 @@
     find: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.3 10.3l3.4 3.4",
     name: "M2.5 13.5l.7-3.2 7.6-7.6 2.5 2.5-7.6 7.6zM9.3 4.2l2.5 2.5",
   };
-  function icon(name) {
+  function makeIcon(name) {
     const [svg, path] = ["svg", "path"].map((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
     svg.setAttribute("viewBox", "0 0 16 16");
     svg.setAttribute("class", "icon");
@@ -65,34 +67,35 @@
     return svg;
   }
 
-  // arrow keys go through the buttons of a group, of which only one is a stop of the tab key
-  function roving(group, selector, columns) {
-    const all = () => [...group.querySelectorAll(selector)];
+  // Let arrow keys move through the buttons of a group; the tab key stops at one of them only.
+  function addArrowKeys(group, selector, countColumns) {
+    const buttons = () => [...group.querySelectorAll(selector)];
     group.addEventListener("keydown", (event) => {
-      const items = all();
-      const at = items.indexOf(document.activeElement);
-      if (at < 0) return;
-      const wide = columns ? columns() : 1;
-      const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -wide, ArrowDown: wide, Home: -at, End: items.length - 1 - at };
-      if (!(event.key in step)) return;
-      const next = items[at + step[event.key]];
+      const all = buttons();
+      const current = all.indexOf(document.activeElement);
+      if (current < 0) return;
+      const columns = countColumns ? countColumns() : 1;
+      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -current, End: all.length - 1 - current };
+      if (!(event.key in steps)) return;
+      const next = all[current + steps[event.key]];
       event.preventDefault();
       event.stopPropagation();
       if (next) next.focus();
     });
     group.addEventListener("focusin", (event) => {
-      if (event.target.matches(selector)) all().forEach((item) => (item.tabIndex = item === event.target ? 0 : -1));
+      if (event.target.matches(selector)) buttons().forEach((button) => (button.tabIndex = button === event.target ? 0 : -1));
     });
-    qlae.rove(group, selector);
+    resetTabStop(group, selector);
   }
 
-  // after the buttons of such a group were made anew
-  qlae.rove = (group, selector) => {
-    const items = [...group.querySelectorAll(selector)];
-    const first = items.find((item) => item.getAttribute("aria-pressed") === "true") || items[0];
-    items.forEach((item) => (item.tabIndex = item === first ? 0 : -1));
-  };
+  // call this after the buttons of such a group were replaced
+  function resetTabStop(group, selector) {
+    const all = [...group.querySelectorAll(selector)];
+    const stop = all.find((button) => button.getAttribute("aria-pressed") === "true") || all[0];
+    all.forEach((button) => (button.tabIndex = button === stop ? 0 : -1));
+  }
 
-  qlae.calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-  Object.assign(qlae, { find, make, settled, toast, fail, tile, icon, roving });
+  const prefersReducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+  Object.assign(qlae, { find, make, debounce, showMessage, showError, makeTile, makeIcon, addArrowKeys, resetTabStop, prefersReducedMotion });
 })();

@@ -1,27 +1,28 @@
-// Two samples: for every latent, take the value of one or of the other.
+// Mix two samples, A and B: for each latent, use the value of one or of the other.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
-  const { state, find, make, settled, tile } = qlae;
+  const { state, find, make, debounce, makeTile } = qlae;
+  const ROWS_PER_REQUEST = 6;
   let rows = [];
   let drawing = null;
 
-  const shown = () => !find("panel-mix").hidden;
+  const isOpen = () => !find("panel-mix").hidden;
 
-  function head() {
+  function makeHead() {
     const picture = (id, caption) => make("figure", {}, make("canvas", { id, role: "img", "aria-label": caption }), make("figcaption", {}, caption));
     const button = (id, text, action) => make("button", { type: "button", id, onclick: action }, text);
     return make("div", { class: "card mix-head" },
-      picture("mix-a", "A: this sample"), picture("mix-b", "B: the other"),
+      picture("mix-a", "A: this sample"), picture("mix-b", "B: other sample"),
       make("div", {},
-        make("p", {}, "For each latent take A’s value or B’s; the tile shows what it would make of the picture. The large picture follows."),
+        make("p", {}, "For each latent, choose the value of A or of B. Each tile shows the picture that its choice would give."),
         make("div", { class: "bar" },
-          button("mix-random", "Another B", () => qlae.samples.pickOther(qlae.samples.randomRow())),
+          button("mix-random", "Random B", () => qlae.samples.pickOther(qlae.samples.randomRow())),
           button("mix-browse", "Choose B", () => qlae.samples.browse("Choose B", qlae.samples.pickOther)),
           button("mix-swap", "Swap A and B", swap)),
         make("div", { class: "bar" },
-          button("mix-all-a", "All A", () => state.set(state.sample.code)),
-          button("mix-all-b", "All B", () => state.other && state.set(state.other.code)))));
+          button("mix-all-a", "All from A", () => state.set(state.sample.code)),
+          button("mix-all-b", "All from B", () => state.other && state.set(state.other.code)))));
   }
 
   function swap() {
@@ -29,50 +30,51 @@
     const [a, b] = [state.sample, state.other];
     state.other = a;
     state.show(b);
-    state.tell("other");
+    state.emit("other");
   }
 
-  function row(j) {
-    const side = (letter, from) =>
-      tile({ class: "choice", "aria-pressed": "false", onclick: () => from() && state.move(j, from().code[j]) });
-    const a = side("A", () => state.sample);
-    const b = side("B", () => state.other);
-    const name = make("span", { class: "mix-name" });
+  function makeRow(j) {
+    const choice = (letter, sample) =>
+      makeTile({ class: "choice", "data-letter": letter, "aria-pressed": "false", onclick: () => sample() && state.move(j, sample().code[j]) });
+    const a = choice("A", () => state.sample);
+    const b = choice("B", () => state.other);
+    const title = make("span", { class: "mix-name" });
     const note = make("span", { class: "mix-note" });
     const element = make("div", { class: `card mix-row ${state.run.latents[j].active ? "" : "inactive"}`, role: "group", "data-latent": j },
-      make("div", {}, name, note), a, b);
-    return { j, element, a, b, name, note };
+      make("div", {}, title, note), a, b);
+    return { j, element, a, b, title, note };
   }
 
-  function follow() {
-    if (!shown() || !state.other) return;
+  function updateRow({ j, element, a, b, title, note }) {
+    const [valueA, valueB] = [state.sample.code[j], state.other.code[j]];
+    const name = `z${j} ${state.latentName(j)}`.trim();
+    const isSame = valueA === valueB;
+    title.textContent = name;
+    note.textContent = isSame ? "same in both" : `${state.valueLabel(j, valueA)} → ${state.valueLabel(j, valueB)}`;
+    element.setAttribute("aria-label", name);
+    element.classList.toggle("same", isSame);
+    for (const [tile, letter, value] of [[a, "A", valueA], [b, "B", valueB]]) {
+      tile.setAttribute("aria-pressed", String(state.code[j] === value));
+      tile.setAttribute("aria-label", `${name}: ${letter}, ${state.describeValue(j, value)}`);
+      tile.title = `${letter}: ${state.describeValue(j, value)}`;
+    }
+  }
+
+  function update() {
+    if (!isOpen() || !state.other) return;
     qlae.pixels.draw(find("mix-a"), state.sample.picture);
     qlae.pixels.draw(find("mix-b"), state.other.picture);
-    for (const { j, element, a, b, name, note } of rows) {
-      const [mine, theirs] = [state.sample.code[j], state.other.code[j]];
-      const called = `z${j} ${state.latentName(j)}`.trim();
-      name.textContent = called;
-      element.setAttribute("aria-label", called);
-      const same = mine === theirs;
-      note.textContent = same ? "the same in both" : `${state.valueLabel(j, mine)} → ${state.valueLabel(j, theirs)}`;
-      element.classList.toggle("same", same);
-      for (const [button, letter, value] of [[a, "A", mine], [b, "B", theirs]]) {
-        button.setAttribute("aria-pressed", String(state.code[j] === value));
-        button.setAttribute("aria-label", `${called}: ${letter}, ${state.valueTold(j, value)}`);
-        button.title = `${letter}: ${state.valueTold(j, value)}`;
-        button.dataset.letter = letter;
-      }
-    }
-    draw();
+    rows.forEach(updateRow);
+    drawTilesSoon();
   }
 
-  const draw = settled(60, async () => {
-    if (!shown() || !state.other) return;
+  async function drawTiles() {
+    if (!isOpen() || !state.other) return;
     drawing?.abort();
     const { signal } = (drawing = new AbortController());
     try {
-      for (let first = 0; first < rows.length; first += 6) {
-        const part = rows.slice(first, first + 6);
+      for (let first = 0; first < rows.length; first += ROWS_PER_REQUEST) {
+        const part = rows.slice(first, first + ROWS_PER_REQUEST);
         const codes = part.flatMap(({ j }) => [state.code.with(j, state.sample.code[j]), state.code.with(j, state.other.code[j])]);
         const pictures = await state.backend.decode(codes, signal);
         if (signal.aborted) return;
@@ -82,13 +84,14 @@
         });
       }
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     }
-  });
+  }
+  const drawTilesSoon = debounce(60, drawTiles);
 
   function open() {
     if (!state.other) qlae.samples.pickOther(qlae.samples.randomRow());
-    else follow();
+    else update();
   }
 
   function start() {
@@ -96,11 +99,10 @@
       find("tab-mix").hidden = true;
       return;
     }
-    rows = state.run.latents.map((latent) => row(latent.index)).sort((a, b) => Number(!state.run.latents[a.j].active) - Number(!state.run.latents[b.j].active));
-    find("panel-mix").append(head(), make("div", { class: "mix-rows" }, ...rows.map(({ element }) => element)));
-    state.on("code", follow);
-    state.on("other", follow);
-    state.on("names", follow);
+    const isInactive = ({ j }) => Number(!state.run.latents[j].active);
+    rows = state.run.latents.map((latent) => makeRow(latent.index)).sort((a, b) => isInactive(a) - isInactive(b));
+    find("panel-mix").append(makeHead(), make("div", { class: "mix-rows" }, ...rows.map(({ element }) => element)));
+    for (const event of ["code", "other", "names"]) state.on(event, update);
   }
 
   qlae.mix = { start, open };

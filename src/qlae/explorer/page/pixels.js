@@ -1,16 +1,16 @@
-// Pictures as ImageData: from raw bytes, from sheets, onto canvases.
+// Pictures as ImageData: read from raw bytes and from sheets, drawn on canvases, downloaded as PNG.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
 
-  // bytes: red, green, blue of pictures one after another → a list of ImageData
+  // bytes (red, green, blue per pixel, one picture after another) → a list of ImageData
   function fromRaw(bytes, side) {
-    const entries = side * side;
+    const numPixels = side * side;
     const pictures = [];
-    for (let start = 0; start + 3 * entries <= bytes.length; start += 3 * entries) {
+    for (let start = 0; start + 3 * numPixels <= bytes.length; start += 3 * numPixels) {
       const picture = new ImageData(side, side);
       const out = picture.data;
-      for (let i = 0, from = start, to = 0; i < entries; i++, from += 3, to += 4) {
+      for (let i = 0, from = start, to = 0; i < numPixels; i++, from += 3, to += 4) {
         out[to] = bytes[from];
         out[to + 1] = bytes[from + 1];
         out[to + 2] = bytes[from + 2];
@@ -25,7 +25,7 @@
     return fromRaw(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)), side)[0];
   }
 
-  // a sheet of tiles, row by row, in an image at an address → a list of ImageData
+  // the address of an image with tiles arranged row by row → a list of ImageData
   async function fromSheet(address, side, count) {
     const image = new Image();
     image.src = address;
@@ -48,17 +48,17 @@
     canvas.getContext("2d").putImageData(picture, 0, 0);
   }
 
-  // save a picture as PNG, every pixel a square large enough to look at
+  // save a picture as PNG, enlarged to about 512 pixels without smoothing
   function download(picture, name) {
-    const times = Math.max(1, Math.round(512 / picture.width));
-    const small = document.createElement("canvas");
-    draw(small, picture);
-    const large = document.createElement("canvas");
-    large.width = large.height = picture.width * times;
-    const context = large.getContext("2d");
+    const scale = Math.max(1, Math.round(512 / picture.width));
+    const original = document.createElement("canvas");
+    draw(original, picture);
+    const enlarged = document.createElement("canvas");
+    enlarged.width = enlarged.height = picture.width * scale;
+    const context = enlarged.getContext("2d");
     context.imageSmoothingEnabled = false;
-    context.drawImage(small, 0, 0, large.width, large.height);
-    large.toBlob((blob) => {
+    context.drawImage(original, 0, 0, enlarged.width, enlarged.height);
+    enlarged.toBlob((blob) => {
       const link = document.createElement("a");
       link.href = URL.createObjectURL(blob);
       link.download = name;

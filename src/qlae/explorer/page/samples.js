@@ -1,20 +1,21 @@
-// Picking a sample: at random, from the data, or a picture of one's own.
+// Choose a sample: at random, from the data, or a picture of the user's own.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
-  const { state, find, make, tile } = qlae;
-  const PAGE = 48;
-  const MAX_BYTES = 16 * 1024 * 1024;
-  let shown = 0;
-  let chosen = null; // what the dialog does with a row
+  const { state, find, make, makeTile } = qlae;
+  const THUMBS_PER_PAGE = 48;
+  const MEGABYTE = 1024 * 1024;
+  const MAX_UPLOAD_MB = 16;
+  let numShown = 0;
+  let onChoice = null; // what the dialog does with the chosen row
 
-  const rows = () => state.backend.rows || null;
-  const number = () => (rows() ? rows().length : state.run.num_samples);
-  const rowAt = (i) => (rows() ? rows()[i] : i);
+  // a saved page has some rows of the sample, a server has all
+  const numRows = () => (state.backend.rows ? state.backend.rows.length : state.run.num_samples);
+  const rowAt = (i) => (state.backend.rows ? state.backend.rows[i] : i);
 
   function randomRow() {
-    let row = rowAt(Math.floor(Math.random() * number()));
-    if (row === state.sample?.row && number() > 1) row = rowAt((Math.floor(Math.random() * (number() - 1)) + 1) % number());
+    let row = rowAt(Math.floor(Math.random() * numRows()));
+    if (row === state.sample?.row && numRows() > 1) row = rowAt((Math.floor(Math.random() * (numRows() - 1)) + 1) % numRows());
     return row;
   }
 
@@ -22,7 +23,7 @@
     try {
       state.show(await state.backend.sample(row));
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     }
   }
 
@@ -30,111 +31,113 @@
     try {
       state.showOther(await state.backend.sample(row));
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     }
   }
 
-  // the sample's rows lie in the order of the data, where neighbours look alike: go through them in large strides
-  function spread(i) {
-    const n = number();
+  // The rows are in the order of the data, where neighbours look alike: visit all of them in large strides.
+  function spreadRow(i) {
+    const n = numRows();
+    const gcd = (a, b) => (b ? gcd(b, a % b) : a);
     let stride = Math.max(1, Math.round(n * 0.618));
-    const common = (a, b) => (b ? common(b, a % b) : a);
-    while (common(stride, n) !== 1) stride += 1;
+    while (gcd(stride, n) !== 1) stride += 1;
     return rowAt((i * stride) % n);
   }
 
-  async function more() {
-    const list = Array.from({ length: Math.min(PAGE, number() - shown) }, (_, i) => spread(shown + i));
-    shown += list.length;
-    find("browse-more").hidden = shown >= number();
+  const firstRow = () => spreadRow(state.backend.saved ? 0 : 1);
+
+  async function showMore() {
+    const rows = Array.from({ length: Math.min(THUMBS_PER_PAGE, numRows() - numShown) }, (_, i) => spreadRow(numShown + i));
+    numShown += rows.length;
+    find("browse-more").hidden = numShown >= numRows();
     try {
-      const pictures = await state.backend.images(list);
+      const pictures = await state.backend.images(rows);
       const box = find("browse-thumbs");
-      box.append(...list.map((row, i) => thumb(row, pictures[i], () => {
+      box.append(...rows.map((row, i) => makeThumb(row, pictures[i], () => {
         find("browse").close();
-        chosen(row);
+        onChoice(row);
       })));
-      if (shown === list.length) {
-        qlae.rove(box, ".tile");
+      if (numShown === rows.length) {
+        qlae.resetTabStop(box, ".tile");
         box.querySelector(".tile")?.focus();
       }
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     }
   }
 
-  function thumb(row, picture, action, caption = "") {
+  function makeThumb(row, picture, action, caption = "") {
     const label = `sample ${row}${caption ? `, ${caption}` : ""}`;
-    const button = tile({ onclick: action, "aria-label": label, title: label }, picture);
-    if (caption) button.append(make("span", { class: "caption" }, caption));
-    return button;
+    const thumb = makeTile({ onclick: action, "aria-label": label, title: label }, picture);
+    if (caption) thumb.append(make("span", { class: "caption" }, caption));
+    return thumb;
   }
 
   function browse(title, action) {
-    chosen = action;
-    shown = 0;
+    onChoice = action;
+    numShown = 0;
     find("browse-title").textContent = title;
     find("browse-thumbs").replaceChildren();
     find("browse").showModal();
-    more();
+    showMore();
   }
 
-  async function own(file) {
+  async function encodeFile(file) {
     if (!file) return;
-    if (state.backend.saved) return qlae.toast("A saved page cannot encode pictures: run qlae explore", true);
-    if (file.size > MAX_BYTES) return qlae.toast(`At most 16 MB a picture, this one has ${(file.size / 1048576).toFixed(1)}`, true);
+    if (file.size > MAX_UPLOAD_MB * MEGABYTE) {
+      qlae.showMessage(`A picture can have at most ${MAX_UPLOAD_MB} MB; this one has ${(file.size / MEGABYTE).toFixed(1)} MB.`, true);
+      return;
+    }
     try {
       state.show(await state.backend.encode(file));
-      qlae.toast(`Encoded ${file.name || "the picture"}; nothing of it is kept`);
+      qlae.showMessage(`Encoded ${file.name || "the picture"}. It is not stored.`);
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     }
   }
 
   function startDropping() {
     const box = find("drop");
-    let depth = 0;
-    const files = (event) => [...(event.dataTransfer?.types || [])].includes("Files");
+    let depth = 0; // dragenter and dragleave also fire for nested elements
+    const hasFiles = (event) => [...(event.dataTransfer?.types || [])].includes("Files");
     addEventListener("dragenter", (event) => {
-      if (files(event)) box.hidden = ++depth < 1;
+      if (hasFiles(event)) box.hidden = ++depth < 1;
     });
     addEventListener("dragleave", (event) => {
-      if (files(event)) box.hidden = --depth < 1;
+      if (hasFiles(event)) box.hidden = --depth < 1;
     });
-    addEventListener("dragover", (event) => files(event) && event.preventDefault());
+    addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
     addEventListener("drop", (event) => {
-      if (!files(event)) return;
+      if (!hasFiles(event)) return;
       event.preventDefault();
       depth = 0;
       box.hidden = true;
-      own(event.dataTransfer.files[0]);
+      encodeFile(event.dataTransfer.files[0]);
     });
     addEventListener("paste", (event) => {
-      const file = [...(event.clipboardData?.files || [])].find((one) => one.type.startsWith("image/"));
-      if (file) own(file);
+      const picture = [...(event.clipboardData?.files || [])].find((file) => file.type.startsWith("image/"));
+      if (picture) encodeFile(picture);
     });
   }
+
+  const countColumns = (box) => getComputedStyle(box).gridTemplateColumns.split(" ").length;
 
   function start() {
     find("random").addEventListener("click", () => pick(randomRow()));
     find("open-browse").addEventListener("click", () => browse("Choose a sample", pick));
-    find("browse-more").addEventListener("click", more);
-    qlae.roving(find("browse-thumbs"), ".tile", () => columnsOf(find("browse-thumbs")));
+    find("browse-more").addEventListener("click", showMore);
+    qlae.addArrowKeys(find("browse-thumbs"), ".tile", () => countColumns(find("browse-thumbs")));
     if (state.backend.saved) {
       find("open-upload").hidden = true;
       return;
     }
     find("open-upload").addEventListener("click", () => find("upload").click());
     find("upload").addEventListener("change", (event) => {
-      own(event.target.files[0]);
+      encodeFile(event.target.files[0]);
       event.target.value = "";
     });
     startDropping();
   }
 
-  const columnsOf = (box) => getComputedStyle(box).gridTemplateColumns.split(" ").length;
-
-  const first = () => spread(state.backend.saved ? 0 : 1);
-
-  qlae.samples = { start, first, pick, pickOther, randomRow, browse, thumb, columnsOf };
+  qlae.samples = { start, firstRow, pick, pickOther, randomRow, browse, makeThumb, countColumns };
 })();

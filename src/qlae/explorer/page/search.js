@@ -1,90 +1,92 @@
-// Finding images of the data: those nearest in code, or those that share a value.
+// Find images of the evaluation sample: those with the nearest codes, or those that share a value of one latent.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
-  let asked = 0;
+  let numRequests = 0;
 
-  function form() {
+  function makeForm() {
     const radio = (value, text) =>
       make("label", {}, make("input", { type: "radio", name: "by", value, id: `by-${value}` }), ` ${text}`);
     return make("form", { class: "card find-form", id: "find-form" },
-      radio("code", "nearest in code to the picture as it stands"),
-      make("span", { class: "find-value" }, radio("value", "that share a value:"),
+      radio("code", "Images with codes nearest to the current one"),
+      make("span", { class: "find-value" }, radio("value", "Images that share a value:"),
         make("select", { id: "find-latent", "aria-label": "latent" }), make("select", { id: "find-value", "aria-label": "value" })),
-      make("p", { class: "told", id: "find-told", role: "status" }));
+      make("p", { class: "hint", id: "find-status", role: "status" }));
   }
 
-  const byValue = () => find("by-value").checked;
+  const isByValue = () => find("by-value").checked;
+  const isContinuous = () => state.run.latents[0].kind === "range";
 
   function fillLatents() {
     const select = find("find-latent");
-    const kept = select.value;
+    const selected = select.value;
     select.replaceChildren(...state.run.latents.map((latent, j) =>
       make("option", { value: j }, `z${j} ${state.latentName(j)}${latent.active ? "" : " (inactive)"}`)));
-    select.value = kept || String(Math.max(0, state.run.latents.findIndex((latent) => latent.active)));
+    select.value = selected || String(Math.max(0, state.run.latents.findIndex((latent) => latent.active)));
     fillValues();
   }
 
-  function fillValues(wanted) {
+  function fillValues() {
     const j = Number(find("find-latent").value);
-    const { kind, order } = state.run.latents[j];
+    const { order } = state.run.latents[j];
     const select = find("find-value");
-    const value = wanted ?? state.code[j];
-    const all = kind === "range" ? [value] : order.includes(value) ? order : [...order, value];
-    select.replaceChildren(...all.map((code) =>
-      make("option", { value: code }, kind === "range" ? `near ${state.valueLabel(j, code)}` : `${state.valueLabel(j, code)} · ${qlae.percent(state.share(j, code))}`)));
-    select.value = String(value);
+    const current = state.code[j];
+    const values = isContinuous() ? [current] : order.includes(current) ? order : [...order, current];
+    const label = (value) => isContinuous()
+      ? `near ${state.valueLabel(j, value)}`
+      : `${state.valueLabel(j, value)} · ${qlae.formatPercent(state.share(j, value))}`;
+    select.replaceChildren(...values.map((value) => make("option", { value }, label(value))));
+    select.value = String(current);
   }
 
   function caption(distance) {
-    if (byValue()) return "";
-    if (state.run.latents[0].kind === "range") return distance.toFixed(2);
+    if (isByValue()) return "";
+    if (isContinuous()) return distance.toFixed(2);
     return distance === 0 ? "same code" : `${distance} differ${distance === 1 ? "s" : ""}`;
   }
 
-  function told(found) {
-    if (!byValue()) {
-      return state.run.latents[0].kind === "range"
-        ? "Distances over the active latents, each in its standard deviations."
-        : "How many of the active latents differ; among equals, the nearest values first.";
+  function describeMatches({ rows, total }) {
+    if (!isByValue()) {
+      return isContinuous()
+        ? "Captions give the distance over the active latents, each in units of its standard deviation."
+        : "Captions give the number of active latents that differ. Among equals, the nearest values come first.";
     }
-    const j = Number(find("find-latent").value);
-    if (state.run.latents[j].kind === "range") return `The nearest in z${j} alone.`;
-    const shown = found.rows.length < found.total ? `; ${found.rows.length} of them, from all over` : "";
-    return `${found.total.toLocaleString("en")} of ${state.run.num_samples.toLocaleString("en")} images share it${shown}.`;
+    if (isContinuous()) return `Sorted by distance in z${find("find-latent").value} alone.`;
+    const part = rows.length < total ? `; ${rows.length} of them are shown, spread over the sample` : "";
+    return `${total.toLocaleString("en")} of ${state.run.num_samples.toLocaleString("en")} images share this value${part}.`;
   }
 
   async function search() {
     if (find("panel-find").hidden || !state.sample) return;
-    const mine = ++asked;
+    const request = ++numRequests;
     try {
-      const body = byValue()
+      const body = isByValue()
         ? { latent: Number(find("find-latent").value), value: Number(find("find-value").value) }
         : { code: state.code };
-      const found = await state.backend.search(body);
-      const pictures = found.rows.length ? await state.backend.images(found.rows) : [];
-      if (mine !== asked) return;
+      const matches = await state.backend.search(body);
+      const pictures = matches.rows.length ? await state.backend.images(matches.rows) : [];
+      if (request !== numRequests) return; // a newer search was started
       const box = find("find-thumbs");
-      box.replaceChildren(...found.rows.map((row, i) =>
-        qlae.samples.thumb(row, pictures[i], () => qlae.samples.pick(row), caption(found.distances[i]))));
-      qlae.rove(box, ".tile");
-      find("find-told").textContent = told(found);
+      box.replaceChildren(...matches.rows.map((row, i) =>
+        qlae.samples.makeThumb(row, pictures[i], () => qlae.samples.pick(row), caption(matches.distances[i]))));
+      qlae.resetTabStop(box, ".tile");
+      find("find-status").textContent = describeMatches(matches);
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     }
   }
-  const searchSoon = qlae.settled(150, search);
+  const searchSoon = qlae.debounce(150, search);
 
-  function sharing(j) {
+  function openSharing(j) {
     find("by-value").checked = true;
     find("find-latent").value = String(j);
-    fillValues(state.code[j]);
+    fillValues();
     qlae.openTab("find");
   }
 
   function open() {
-    if (!byValue()) find("by-code").checked = true;
+    if (!isByValue()) find("by-code").checked = true;
     search();
   }
 
@@ -93,8 +95,8 @@
       find("tab-find").hidden = true;
       return;
     }
-    find("panel-find").append(form(), make("div", { class: "thumbs", id: "find-thumbs" }));
-    qlae.roving(find("find-thumbs"), ".tile", () => qlae.samples.columnsOf(find("find-thumbs")));
+    find("panel-find").append(makeForm(), make("div", { class: "thumbs", id: "find-thumbs" }));
+    qlae.addArrowKeys(find("find-thumbs"), ".tile", () => qlae.samples.countColumns(find("find-thumbs")));
     find("by-code").checked = true;
     find("find-latent").addEventListener("change", () => {
       find("by-value").checked = true;
@@ -105,12 +107,11 @@
     find("find-form").addEventListener("submit", (event) => event.preventDefault());
     state.on("code", () => {
       if (!find("find-latent").options.length) fillLatents();
-      else if (state.run.latents[0].kind === "range") fillValues();
-      if (!byValue()) searchSoon();
+      else if (isContinuous()) fillValues();
+      if (!isByValue()) searchSoon();
     });
     state.on("names", fillLatents);
   }
 
-  qlae.find_images = { start, open };
-  qlae.findSharing = sharing;
+  qlae.search = { start, open, openSharing };
 })();

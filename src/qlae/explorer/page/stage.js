@@ -1,106 +1,106 @@
-// The two large pictures: the sample and what the code as it stands decodes to, and the buttons under them.
+// The two large pictures, the sample and the decoded code, and the buttons below them.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
-  let decoded = null; // the picture of the code
-  let busy = false;
-  let stale = false;
+  let decoded = null; // the picture of the current code
+  let isDecoding = false;
+  let isStale = false;
 
-  // one request at a time, always for the newest code: what came between is never asked for
-  async function follow() {
-    stale = true;
-    if (busy) return;
-    busy = true;
+  // One request at a time, always for the newest code; codes in between are skipped.
+  async function decodeCode() {
+    isStale = true;
+    if (isDecoding) return;
+    isDecoding = true;
     try {
-      while (stale) {
-        stale = false;
+      while (isStale) {
+        isStale = false;
         const { code, since } = state;
         const [picture] = await state.backend.decode([code]);
         if (picture) {
           decoded = picture;
           showPicture(null);
-          measure(since);
+          measureLatency(since);
         }
       }
     } catch (error) {
-      qlae.fail(error);
+      qlae.showError(error);
     } finally {
-      busy = false;
+      isDecoding = false;
     }
   }
 
-  // from the input to the frame that shows the picture
-  function measure(since) {
+  // the time from the input to the frame that shows the picture
+  function measureLatency(since) {
     requestAnimationFrame(() => {
-      const took = performance.now() - since;
-      qlae.latencies.push(took);
-      find("latency").textContent = `${Math.round(took)} ms`;
+      const latency = performance.now() - since;
+      qlae.latencies.push(latency);
+      find("latency").textContent = `${Math.round(latency)} ms`;
     });
   }
 
-  // a picture for the moment, as while a latent is swept; null for that of the code
+  // show a temporary picture, such as one of a sweep; null restores the picture of the code
   function showPicture(picture) {
     if (picture || decoded) qlae.pixels.draw(find("decoded"), picture || decoded);
   }
 
-  function about() {
+  function showSample() {
     const { sample, run } = state;
-    const where = sample.row === null
+    const title = sample.row === null
       ? `your picture${sample.name ? ` · ${sample.name}` : ""}`
       : `image ${sample.index.toLocaleString("en")} of ${run.data.num_images.toLocaleString("en")}`;
     const chips = (sample.sources || []).map((level, i) =>
       make("span", { class: `chip source-${i % 10}`, "data-source": i },
         make("i"), run.source_names[i], make("b", {}, ` ${Number.isInteger(level) ? level : level.toFixed(2)}`)));
-    find("about").replaceChildren(make("span", { class: "where" }, where), ...chips);
-    find("original-caption").textContent = sample.row === null ? "your picture" : run.has_images ? "original" : "its reconstruction";
+    find("about").replaceChildren(make("span", { class: "sample-title" }, title), ...chips);
+    find("original-caption").textContent = sample.row === null ? "your picture" : run.has_images ? "original" : "reconstruction";
     qlae.pixels.draw(find("original"), sample.picture);
   }
 
-  function buttons() {
+  function showChanges() {
     find("undo").disabled = !state.canUndo;
     find("redo").disabled = !state.canRedo;
     find("reset").disabled = !state.changed.length;
-    const named = state.changed.map((j) => `z${j}`);
-    find("changed").textContent = named.length ? `moved: ${named.join(", ")}` : "the code as it was encoded";
+    const changed = state.changed.map((j) => `z${j}`);
+    find("changed").textContent = changed.length ? `Changed: ${changed.join(", ")}` : "No latent changed";
   }
 
-  async function copy() {
+  async function copyCode() {
     const text = JSON.stringify(state.code);
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      const area = make("textarea", { class: "away" });
+      // without permission for the clipboard, select the text and copy it as a user would
+      const area = make("textarea", { class: "offscreen" });
       area.value = text;
       document.body.append(area);
       area.select();
       const copied = document.execCommand("copy");
       area.remove();
-      if (!copied) return qlae.toast(`The browser does not let this page copy. The code: ${text}`, true);
+      if (!copied) return qlae.showMessage(`The browser blocked copying. The code is ${text}`, true);
     }
-    return qlae.toast(`Copied ${text.length > 60 ? "the code" : text}`);
+    return qlae.showMessage(`Copied ${text.length > 60 ? "the code" : text}`);
   }
 
-  function download() {
+  function downloadPicture() {
     if (!decoded) return;
-    const which = state.sample.row === null ? "own" : state.sample.index;
-    qlae.pixels.download(decoded, `${state.run.run}-${which}-${state.changed.length ? "changed" : "decoded"}.png`);
+    const title = state.sample.row === null ? "own" : state.sample.index;
+    qlae.pixels.download(decoded, `${state.run.run}-${title}-${state.changed.length ? "changed" : "decoded"}.png`);
   }
 
   function start() {
-    state.on("sample", about);
+    state.on("sample", showSample);
     state.on("code", () => {
-      buttons();
-      follow();
+      showChanges();
+      decodeCode();
     });
     find("undo").addEventListener("click", () => state.undo());
     find("redo").addEventListener("click", () => state.redo());
     find("reset").addEventListener("click", () => state.reset());
-    find("copy").addEventListener("click", copy);
-    find("download").addEventListener("click", download);
+    find("copy").addEventListener("click", copyCode);
+    find("download").addEventListener("click", downloadPicture);
   }
 
-  qlae.latencies = []; // ms from input to picture, for whoever wants to know
-  qlae.stage = { start, copy, download };
-  qlae.showPicture = showPicture;
+  qlae.latencies = []; // ms from input to picture; read by tests/explorer/measure_latency.py
+  qlae.stage = { start, copyCode, downloadPicture, showPicture };
 })();

@@ -1,4 +1,4 @@
-// What the page shows: a sample, the code as it stands, and the way back. Everything else listens.
+// The state of the page: the run, the sample, the current code and its undo history. All other parts listen to it.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
@@ -7,19 +7,20 @@
     run = null;
     backend = null;
     sample = null; // { row, index, name, code, sources, picture }
-    code = [];
-    other = null; // the second sample, to mix with
+    code = []; // as edited by the user
+    other = null; // the second sample, for mixing
     #past = [];
     #future = [];
     #gesture = null;
-    since = 0; // when the last input came, to measure how long a picture takes
+    since = 0; // time of the last input, to measure how long a picture takes
 
-    tell(what, detail) {
-      this.dispatchEvent(new CustomEvent(what, { detail }));
+    // events: sample, code, other, names
+    emit(event) {
+      this.dispatchEvent(new Event(event));
     }
 
-    on(what, listener) {
-      this.addEventListener(what, (event) => listener(event.detail));
+    on(event, listener) {
+      this.addEventListener(event, () => listener());
     }
 
     show(sample) {
@@ -29,20 +30,20 @@
       this.#past = [];
       this.#future = [];
       this.#gesture = null;
-      this.tell("sample");
-      this.tell("code");
+      this.emit("sample");
+      this.emit("code");
     }
 
     showOther(sample) {
       this.other = sample;
-      this.tell("other");
+      this.emit("other");
     }
 
-    // gesture: moves of one drag are undone together
+    // Set one latent. Moves with the same gesture, such as those of one drag, are undone together.
     move(latent, value, gesture = null) {
       if (this.code[latent] === value) return;
-      const from = this.backend.saved ? this.sample.code : this.code;
-      this.set(from.with(latent, value), gesture);
+      const base = this.backend.saved ? this.sample.code : this.code; // a saved page changes one latent at a time
+      this.set(base.with(latent, value), gesture);
     }
 
     set(code, gesture = null) {
@@ -52,7 +53,7 @@
       this.#gesture = gesture;
       this.#future = [];
       this.code = [...code];
-      this.tell("code");
+      this.emit("code");
     }
 
     reset() {
@@ -73,7 +74,7 @@
       to.push(this.code);
       this.code = from.pop();
       this.#gesture = null;
-      this.tell("code");
+      this.emit("code");
     }
 
     get canUndo() {
@@ -88,12 +89,17 @@
       return this.sample ? this.code.flatMap((value, j) => (value === this.sample.code[j] ? [] : [j])) : [];
     }
 
-    // ---- words for latents and values
+    // ---- names and descriptions of latents and values
 
     latentName(j) {
-      const { names, latents, source_names } = this.run;
-      const source = latents[j].source;
-      return names.latents[j] || (source === null ? "" : source_names[source]);
+      return this.run.names.latents[j] || this.defaultName(j);
+    }
+
+    // the source that the latent is most informative about
+    defaultName(j) {
+      const { latents, source_names } = this.run;
+      const { source } = latents[j];
+      return source === null ? "" : source_names[source];
     }
 
     valueName(j, value) {
@@ -101,40 +107,43 @@
     }
 
     valueLabel(j, value) {
-      const latent = this.run.latents[j];
-      if (latent.kind === "range") return decimal(value);
-      const name = this.valueName(j, value);
-      if (latent.kind === "vectors") return name || `vector ${value}`;
-      return name || `code ${value}`;  // as tables and copied codes have it
+      return this.valueName(j, value) || this.defaultLabel(j, value);
     }
 
+    // codes go by the numbers that tables and copied codes contain
+    defaultLabel(j, value) {
+      const { kind } = this.run.latents[j];
+      if (kind === "range") return formatNumber(value);
+      return kind === "vectors" ? `vector ${value}` : `code ${value}`;
+    }
+
+    // the share of the sample that has this code
     share(j, value) {
       const latent = this.run.latents[j];
-      const place = latent.order.indexOf(value);
-      return place < 0 ? 0 : latent.counts[place] / this.run.num_samples;
+      const k = latent.order.indexOf(value);
+      return k < 0 ? 0 : latent.counts[k] / this.run.num_samples;
     }
 
-    // everything about a value in a line
-    valueTold(j, value) {
+    // everything about a value in one line
+    describeValue(j, value) {
       const latent = this.run.latents[j];
-      if (latent.kind === "range") return `z${j} = ${decimal(value, 3)}`;
-      const at = latent.kind === "values" ? ` at ${decimal(latent.values[value], 3)}` : "";
+      if (latent.kind === "range") return `z${j} = ${formatNumber(value, 3)}`;
+      const position = latent.kind === "values" ? ` at ${formatNumber(latent.values[value], 3)}` : "";
       const share = this.share(j, value);
-      const used = share > 0 ? `in ${percent(share)} of the images` : "dead: in none of the images";
+      const usage = share > 0 ? `used by ${formatPercent(share)} of the images` : "dead: used by no image";
       const name = this.valueName(j, value);
-      return `${name ? `${name}: ` : ""}code ${value}${at}, ${used}`;
+      return `${name ? `${name}: ` : ""}code ${value}${position}, ${usage}`;
     }
   }
 
-  function percent(share) {
+  function formatPercent(share) {
     const number = 100 * share;
-    return `${number >= 10 ? number.toFixed(0) : number >= 0.1 ? number.toFixed(1) : "< 0.1"} %`;
+    return `${number >= 10 ? number.toFixed(0) : number >= 0.1 ? number.toFixed(1) : "< 0.1"}%`;
   }
 
-  // a number with a true minus
-  const decimal = (number, digits = 2) => number.toFixed(digits).replace("-", "−");
+  // with a minus sign instead of a hyphen
+  const formatNumber = (number, digits = 2) => number.toFixed(digits).replace("-", "−");
 
-  qlae.decimal = decimal;
   qlae.state = new State();
-  qlae.percent = percent;
+  Object.assign(qlae, { formatPercent, formatNumber });
 })();
