@@ -10,6 +10,7 @@ from qlae.data import RenderedImages, data_config, images_of, load_data
 from qlae.data.batches import HostBatches
 from qlae.models.building import build_model
 from qlae.models.model import place
+from qlae.models.networks import FULL, ConvEncoder, StyleDecoder
 from qlae.pipeline import train
 from qlae.presets import MODELS, resolve
 from qlae.registry import OBJECTIVES
@@ -150,3 +151,75 @@ def test_images_are_rendered_where_they_are_used_and_kept_between_runs_if_asked_
     assert states[0].update.batches.images.data_ptr() == states[1].update.batches.images.data_ptr()
     monkeypatch.setattr(RenderedImages, "on", lambda *_: pytest.fail("rendered once more"))
     assert np.array_equal(images_of(data, rows, "cuda"), on_gpu)
+
+
+class TwiceEncoder(nn.Module):
+    """The paper's encoder called twice: each of its weights has two gradients to add."""
+
+    def __init__(self, num_latents: int):
+        super().__init__()
+        self.inner = ConvEncoder(16, num_latents, size=FULL)
+
+    def forward(self, images):
+        return self.inner(images) + self.inner(images.flip(3))
+
+
+class TwiceDecoder(nn.Module):
+    """The paper's decoder called twice, with a weight that is also used outside of its layer."""
+
+    def __init__(self, num_latents: int):
+        super().__init__()
+        self.inner = StyleDecoder(16, num_latents, size=FULL)
+
+    def forward(self, z):
+        return self.inner(z) + self.inner(-z) * (1 + self.inner.dense1.weight.square().mean())
+
+
+def gradients_of(networks, data, *, compile: bool, verified: list[bool]) -> list[torch.Tensor]:
+    config = resolve("qlae", data_config(data), 2, batch_size=16, own_networks=("encoder", "decoder"))
+    with training_process(GPU, compile=compile):
+        state = build_state(config, data, GPU, networks=networks, compile=compile)
+        (turn,) = state.update.turns
+        images = torch.rand(16, 3, 16, 16, device=GPU, generator=torch.Generator(GPU).manual_seed(1))
+        images = images.contiguous(memory_format=torch.channels_last)
+        for _ in range(3):  # the claim is checked at the first
+            _, gradients = turn.loss_and_gradients(images, state.update.noise, torch.ones((), device=GPU))
+        verified.append(turn._uses_weights_once)
+        return [gradient.double().cpu() for gradient in gradients]
+
+
+@pytest.mark.parametrize("twice", ["encoder", "decoder", "neither"])
+def test_networks_that_use_a_weight_twice_get_the_right_gradients(tiny_data, twice):
+    torch.manual_seed(0)
+    encoder = TwiceEncoder(4) if twice == "encoder" else ConvEncoder(16, 4, size=FULL)
+    decoder = TwiceDecoder(4) if twice == "decoder" else StyleDecoder(16, 4, size=FULL)
+    verified: list[bool] = []
+    fast, plain = (gradients_of((encoder, decoder), tiny_data, compile=c, verified=verified) for c in (True, False))
+    assert verified[0] == (twice == "neither")
+    for ours, theirs in zip(fast, plain, strict=True):
+        assert (ours - theirs).norm() <= 2e-2 * theirs.norm() + 1e-9
+
+
+@pytest.mark.parametrize("model", ["qlae", "beta-tcvae"])
+@pytest.mark.parametrize("options", [{"schedule": "cosine"}, {"weight_decay_schedule": "step", "warm_up": 20}])
+def test_schedules_are_the_same_when_recorded(tiny_data, model, options):
+    config = config_of(tiny_data, model, steps=150, **options)
+    whole, eager = (build_state(config, tiny_data, GPU) for _ in range(2))
+    advance(whole, 150)
+    eager.updates.block = 1
+    advance(eager, 150)
+    assert whole.updates.is_recorded
+    assert same(tensors(whole), tensors(eager))
+    constant = build_state(config_of(tiny_data, model, steps=150), tiny_data, GPU)
+    advance(constant, 150)
+    assert not same(tensors(whole), tensors(constant))
+
+
+def test_the_process_is_left_as_it_was(tmp_path, tiny_data):
+    torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = False
+    torch.cuda.manual_seed(5)
+    state = torch.cuda.get_rng_state()
+    train("qlae", tiny_data, out=tmp_path / "run", device="cuda", size="small", steps=60, show=False, evaluate=False)
+    assert not torch.backends.cudnn.benchmark
+    assert not torch.backends.cudnn.deterministic
+    assert torch.equal(torch.cuda.get_rng_state(), state)

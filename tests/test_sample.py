@@ -118,9 +118,13 @@ def test_sample_of_another_evaluation_is_not_taken_for_that_of_the_results(run):
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [
-        ("sample.npz", b"PK\x03\x04 cut short", r"sample\.npz cannot be read \(File is not a zip file\)"),
-        ("sample.npz", b"no arrays", r"sample\.npz cannot be read \(it is no \.npz file of plain arrays\)"),
-        ("results.json", b"{", r"results\.json cannot be read \(Expecting"),
+        (
+            "sample.npz",
+            b"PK\x03\x04 cut short",
+            r"sample\.npz cannot be read \(it is damaged or incomplete: File is not",
+        ),
+        ("sample.npz", b"no arrays", r"sample\.npz cannot be read \(it is not an \.npz file of plain arrays\)"),
+        ("results.json", b"{", r"results\.json cannot be read \(it is not JSON: Expecting"),
         ("results.json", b"{}", r"results\.json cannot be read \(it lacks model, data, protocol, averaged\)"),
     ],
 )

@@ -311,8 +311,9 @@ def test_the_old_name_of_report_study_warns(folder):
     assert old_name is report_study
 
 
-def test_reporting_does_not_load_torch(folder):
-    code = f"from qlae.cli import main\nimport sys\ntry: main(['report', {str(folder.path)!r}])\n"
+def test_reporting_on_a_run_does_not_load_torch(folder):
+    run = folder.run(next(iter(folder.index.runs)))
+    code = f"from qlae.cli import main\nimport sys\ntry: main(['report', {str(run.path)!r}])\n"
     code += "except SystemExit as stop: assert not stop.code\nsys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
 

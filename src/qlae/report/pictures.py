@@ -20,7 +20,7 @@ from .._files import write_whole
 from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..runs.directory import Run
 from ..scoring.meanings import name_meanings
-from .published import TITLES
+from .titles import TITLES
 
 NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
 DPI = 150
@@ -283,8 +283,3 @@ def _mark_inactive(labels: list[Any], active: NDArray[np.bool_]) -> None:
 def _hide_spines(axes: Any) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
-
-
-interventions = plot_interventions  # alias until merge
-label_rise = measure_label_rise  # alias until merge
-meanings = name_meanings  # alias until merge

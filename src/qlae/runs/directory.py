@@ -7,16 +7,14 @@ pictures. Reading one needs no torch.
 import contextlib
 import json
 import os
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .._directory_lock import LOCK_FILE, locked_directory
-from .._files import write_bytes, write_json
+from .._files import read_json, read_npz, write_bytes, write_json
 from ..config import RunConfig
 
 
@@ -66,26 +64,22 @@ class Run:
 
     @property
     def config(self) -> RunConfig:
+        remedy = "if it was damaged, restore it or start again in another folder"
+        content = read_json(self.config_path, remedy=remedy)
         try:
-            return RunConfig.from_dict(json.loads(self.config_path.read_text()))
+            return RunConfig.from_dict(content)
         except ValueError as error:
-            raise ValueError(
-                f"{self.config_path} cannot be read ({error}); "
-                "if it was damaged, restore it or start again in another folder"
-            ) from None
+            raise ValueError(f"{self.config_path} cannot be read ({error}); {remedy}") from None
 
     @property
     def results(self) -> dict[str, Any]:
         """The scores, as ``qlae evaluate`` wrote them."""
         if not self.results_path.is_file():
             raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
-        try:
-            results = dict(json.loads(self.results_path.read_text()))
-        except (ValueError, TypeError) as error:
-            raise self._damaged(self.results_path, error) from None
+        results = read_json(self.results_path, remedy=self._remedy)
         missing = [key for key in ("model", "data", "protocol", "averaged") if key not in results]
         if missing:
-            raise self._damaged(self.results_path, f"it lacks {', '.join(missing)}")
+            raise ValueError(f"{self.results_path} cannot be read (it lacks {', '.join(missing)}); {self._remedy}")
         return results
 
     @property
@@ -105,15 +99,12 @@ class Run:
         """Return the arrays of one of the run's ``.npz`` files."""
         if not path.is_file():
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
-        try:
-            with np.load(path, allow_pickle=False) as content:
-                return {name: content[name] for name in content.files}
-        except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-            problem = "it is no .npz file of plain arrays" if isinstance(error, ValueError | AttributeError) else error
-            raise self._damaged(path, problem) from None
+        return read_npz(path, remedy=self._remedy)
 
-    def _damaged(self, path: Path, problem: object) -> ValueError:
-        return ValueError(f"{path} cannot be read ({problem}); run `qlae evaluate {self.path}` to write it again")
+    @property
+    def _remedy(self) -> str:
+        """What to do about a damaged file that an evaluation writes."""
+        return f"run `qlae evaluate {self.path}` to write it again"
 
     def log(self) -> list[dict[str, Any]]:
         """Return the rows of the log; a last line that was cut short by a kill is left out."""

@@ -4,12 +4,11 @@ The file is ``{"latents": {"3": "wall"}, "values": {"3": {"0": "red"}}}``: laten
 and code. `qlae encode` writes the names into its tables of codes, so a name must not be ambiguous there.
 """
 
-import json
 import threading
 from pathlib import Path
 from typing import Any
 
-from .._files import write_json
+from .._files import read_json, write_json
 
 FILE = "names.json"
 MAX_LENGTH = 60
@@ -33,7 +32,7 @@ class Names:
         if not self.path.is_file():
             return {"latents": {}, "values": {}}
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
+            content = read_json(self.path)
             latents = {str(int(j)): str(name) for j, name in content["latents"].items()}
             values = {
                 str(int(j)): {str(int(code)): str(name) for code, name in names.items()}

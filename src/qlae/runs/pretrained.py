@@ -14,7 +14,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from .._files import write_bytes, write_json
+from .._files import read_json, write_bytes, write_json
 from .._version import __version__
 from ..config import RunConfig
 from ..upgrade import upgrade_tensors
@@ -23,6 +23,7 @@ WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"
 RESULTS = "results.json"
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
+REMEDY = "copy it again from where it came"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
 CARD_SCORES = (
@@ -82,9 +83,11 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
             weights = (file.metadata() or {}).get("weights", "averaged")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
-        raise ValueError(f"{path} cannot be read ({error}); copy it again from where it came") from None
-    config = RunConfig.from_dict(_object(folder / "config.json"))
-    results = _object(folder / RESULTS) if (folder / RESULTS).is_file() else {}
+        raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"{folder / 'config.json'} is missing; {REMEDY}")
+    config = RunConfig.from_dict(read_json(folder / "config.json", remedy=REMEDY))
+    results = read_json(folder / RESULTS, remedy=REMEDY) if (folder / RESULTS).is_file() else {}
     return Origin(config, weights, results), upgrade_tensors(tensors)
 
 
@@ -110,13 +113,6 @@ def _is_ours(folder: Path) -> bool:
             return "qlae" in (file.metadata() or {})
     except (safetensors.SafetensorError, OSError):
         return False
-
-
-def _object(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is missing or no JSON object ({error}); copy it again from where it came") from None
 
 
 def _without_paths(origin: Origin) -> Origin:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ...metrics.heatmap import nmi_figure
-from ...report.pictures import interventions, label_rise, meanings
+from ...report.pictures import measure_label_rise, plot_interventions
+from ...scoring.meanings import name_meanings
 from .aggregate import Group, Summary
 from .published import PRIOR
 
@@ -45,7 +46,7 @@ def draw_sheet(summary: Summary, data: str) -> NDArray[np.uint8] | None:
         return None
     num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in runs)))
     pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / max(run.blocks.shape[2] for run in runs)))
-    rise = max(label_rise(run.meanings) for run in runs)
+    rise = max(measure_label_rise(run.meanings) for run in runs)
     above = [figure_pixels(_draw_interventions(run, num_steps, pitch, rise)) for run in runs]
     below = [figure_pixels(_draw_heatmap(run)) for run in runs]
     widths = [max(pair[0].shape[1], pair[1].shape[1]) + GAP for pair in zip(above, below, strict=True)]
@@ -72,7 +73,7 @@ def _represent(group: Group) -> _ShownRun:
     index = group.median_index()
     run, results = group.runs[index], group.results[index]
     blocks = run.arrays(run.pictures_path)["interventions"][:NUM_BLOCKS]
-    return _ShownRun(f"{group.model} on {group.data}", results, blocks, meanings(results, blocks.shape[2]))
+    return _ShownRun(f"{group.model} on {group.data}", results, blocks, name_meanings(results, blocks.shape[2]))
 
 
 def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: float) -> Figure:
@@ -82,7 +83,7 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
     reduced = f", {len(rows)} of {steps} steps" if len(rows) < steps else ""
     active = np.asarray(run.scores["active_latents"])
     title = f"{run.title}, seed {run.results['seed']}{reduced}"
-    return interventions(run.blocks[:, rows], active, run.meanings, title, pitch=pitch, rise=rise)
+    return plot_interventions(run.blocks[:, rows], active, run.meanings, title, pitch=pitch, rise=rise)
 
 
 def _draw_heatmap(run: _ShownRun) -> Figure:
