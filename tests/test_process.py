@@ -1,0 +1,83 @@
+"""A library call leaves the process as it found it, and is not changed by the settings of its caller."""
+
+import random
+import signal
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import qlae
+from qlae.runs import checkpoint
+
+OPTIONS = {"size": "small", "batch_size": 8, "steps": 20, "show": False}
+
+
+def process_state() -> dict[str, object]:
+    cudnn = torch.backends.cudnn
+    return {
+        "cudnn": (cudnn.benchmark, cudnn.deterministic, cudnn.enabled, cudnn.allow_tf32),
+        "matmul": (torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision()),
+        "threads": torch.get_num_threads(),
+        "dtype": torch.get_default_dtype(),
+        "grad": (torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled()),
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "torch generator": torch.get_rng_state().tolist(),
+        "numpy generator": np.random.get_state()[1].tolist(),
+        "python generator": random.getstate(),
+        "handlers": {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)},
+        "warnings": (list(warnings.filters), warnings.showwarning),
+        "numpy errors": np.geterr(),
+    }
+
+
+def weights(run) -> dict[str, torch.Tensor]:
+    return {name: t for name, t in checkpoint.load(run.path).tensors.items() if name.startswith("weights.")}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_training_evaluating_and_loading_leave_the_process_as_it_was(tmp_path, tiny_data):
+    torch.manual_seed(3)
+    torch.set_num_threads(2)
+    before = process_state()
+    try:
+        run = qlae.train("qlae", tiny_data, out=tmp_path / "run", threads=1, **OPTIONS)
+        assert process_state() == before
+        qlae.evaluate(run, data=tiny_data, show=False)
+        qlae.load(run.path)
+        qlae.resume(run.path, steps=25, data=tiny_data, show=False)
+        assert process_state() == before
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_a_failed_training_leaves_it_too(tmp_path, tiny_data):
+    before = process_state()
+    with pytest.raises(ValueError, match="more than steps=10"):
+        for steps in (20, 10):
+            qlae.train(
+                "qlae", tiny_data, out=tmp_path / "run", evaluate=False, **OPTIONS | {"steps": steps, "threads": 1}
+            )
+    assert process_state() == before
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("setting", ["float64", "no_grad", "inference_mode", "autocast"])
+def test_the_caller_s_settings_do_not_change_the_result(tmp_path, tiny_data, setting):
+    expected = weights(qlae.train("qlae", tiny_data, out=tmp_path / "plain", evaluate=False, **OPTIONS))
+    contexts = {
+        "no_grad": torch.no_grad,
+        "inference_mode": torch.inference_mode,
+        "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+        "float64": torch.enable_grad,
+    }
+    if setting == "float64":
+        torch.set_default_dtype(torch.float64)
+    try:
+        with contexts[setting]():
+            run = qlae.train("qlae", tiny_data, out=tmp_path / "inside", evaluate=False, **OPTIONS)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    actual = weights(run)
+    assert all(torch.equal(expected[name], actual[name]) for name in expected)

@@ -1,0 +1,129 @@
+"""Files that version 0.1 wrote are still read: configs, checkpoints, exports, study folders, and names of modules."""
+
+import importlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import qlae
+from qlae._moved import MODULES
+from qlae.config import RunConfig
+from qlae.data import data_config
+from qlae.presets import resolve
+from qlae.runs.directory import Run
+from qlae.upgrade import upgrade_config, upgrade_tensors
+
+RESULTS = Path(__file__).parents[1] / "results"
+CONFIGS = sorted(RESULTS.rglob("config.json"))
+FIXTURES = Path(__file__).parent / "written_by_0.1"
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: str(path.parent.relative_to(RESULTS)))
+def test_committed_configs_are_those_of_today(path):
+    """A config of 0.1 is the config that the same model, data and options give now."""
+    content = json.loads(path.read_text())
+    config = RunConfig.from_dict(content)
+    again = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
+    assert again == config
+    training = config.training
+    today = resolve(
+        config.model,
+        config.data,
+        len(config.data.source_names),
+        size=config.networks.size,
+        form=config.networks.form,
+        steps=training.steps,
+        batch_size=training.batch_size,
+        weight_decay=training.optimizer.weight_decay,
+        precision=training.precision,
+        seed=training.seed,
+    )
+    assert config.difference(today) == {}
+
+
+def test_there_are_committed_configs_of_every_kind():
+    kinds = [RunConfig.from_dict(json.loads(path.read_text())) for path in CONFIGS]
+    assert len(CONFIGS) > 40
+    assert {type(config.latent).__name__ for config in kinds} >= {
+        *("QuantizedConfig", "VectorQuantizedConfig", "GaussianConfig", "ContinuousConfig", "UniformConfig")
+    }
+    assert {type(config.objective).__name__ for config in kinds} == {"AutoencodingConfig", "AdversarialConfig"}
+
+
+@pytest.mark.parametrize("name", ["qlae", "qlinfowgan-gp"])
+def test_runs_of_0_1_load_resume_and_evaluate(tmp_path, name):
+    run = tmp_path / name
+    shutil.copytree(FIXTURES / name, run)
+    expected = np.load(FIXTURES / f"{name}-expected.npz")
+    model = qlae.load(run)
+    data = qlae.load_data("shapes3d", resolution=8, sources=["floor hue", "shape"])
+    images = np.asarray(data.images[:8])
+    assert np.array_equal(model.encode(images), expected["codes"])
+    if "critic" in expected.files:
+        assert np.allclose(model.parts["critic"].weight.numpy(), expected["critic"])
+    resumed = qlae.resume(run, steps=40, show=False, evaluate=False)
+    assert resumed.config.training.steps == 40
+    after = qlae.load(run, weights="raw").encode(images)
+    assert (after == expected["codes_after_40"]).mean() >= 0.9  # all of them on the machine that wrote the files
+
+
+def test_an_export_of_0_1_loads():
+    model = qlae.load(FIXTURES / "export")
+    assert model.latent.num_values == (4, 4, 4, 4)
+
+
+def test_small_weight_decay_is_the_same_run(tiny_data):
+    """0.1 wrote 0.30000000000000004."""
+    config = resolve("qlae", data_config(tiny_data), 2, size="small")
+    assert str(config.training.optimizer.weight_decay) == "0.3"
+    old = json.loads((FIXTURES / "qlae" / "config.json").read_text())
+    assert old["optimizer"]["weight_decay"] == 0.30000000000000004
+    assert upgrade_config(old)["training"]["optimizer"]["weight_decay"] == 0.3
+
+
+def test_warm_up_and_own_networks_of_0_1():
+    old = json.loads((FIXTURES / "qlae" / "config.json").read_text())
+    config = RunConfig.from_dict(old | {"warm_up": 50, "network": old["network"] | {"own": True}})
+    assert config.objective.schedules == {"quantize": ((0, 0.0), (50, 1.0)), "commit": ((0, 0.0), (50, 1.0))}
+    assert config.networks.own == ("encoder", "decoder")
+
+
+def test_tensors_of_the_critic_are_renamed_and_others_are_not():
+    names = ["weights.critic.weight", "average.critic.bias", "optimizer.encoder.critic.weight.first", "noise"]
+    assert list(upgrade_tensors(dict.fromkeys(names))) == [
+        *("weights.parts.critic.weight", "average.parts.critic.bias"),
+        *("optimizer.encoder.parts.critic.weight.first", "noise"),
+    ]
+
+
+@pytest.mark.parametrize("old", MODULES)
+def test_old_modules_are_found_with_a_warning(old):
+    with pytest.warns(DeprecationWarning, match=rf"qlae\.{old} is now qlae\.{MODULES[old]}"):
+        import sys
+
+        sys.modules.pop(f"qlae.{old}", None)
+        importlib.import_module(f"qlae.{old}")
+
+
+def test_old_names_of_configs_and_models_warn(tiny_data):
+    config = resolve("qlinfowgan-gp", data_config(tiny_data), 2, size="small")
+    with pytest.warns(DeprecationWarning, match="config.steps is now config.training.steps"):
+        assert config.steps == config.training.steps
+    with pytest.warns(DeprecationWarning, match="config.weights is now config.objective.weights"):
+        assert config.weights == config.objective.weights
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = config.nonsense
+    from qlae.models import build_model
+
+    model = build_model(config)
+    with pytest.warns(DeprecationWarning, match="model.critic is now"):
+        assert isinstance(model.critic, torch.nn.Linear)
+
+
+def test_committed_results_are_read():
+    runs = [Run(path.parent) for path in CONFIGS if (path.parent / "results.json").exists()]
+    assert all(0 <= run.results["averaged"]["infom"] <= 1 for run in runs)
