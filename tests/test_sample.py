@@ -9,11 +9,11 @@ import pytest
 
 import qlae
 from qlae.cli import main
-from qlae.metrics import METRICS, infomec, score_file
+from qlae.metrics import METRICS, infomec, register_metric, score_file, unregister_metric
 from qlae.metrics.inputs import scored_form
 from qlae.metrics.scoring import metric_names
 from qlae.runs.directory import Run
-from qlae.scoring.sample import rescore_run, score_sample, score_weights
+from qlae.scoring.sample import metrics_of, rescore_run, score_sample, score_weights
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_the_command(run, capsys):
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"metrics": ["best"]}, r"metrics are \['infomec', 'best'\]; allowed are 'infomec', 'dci'"),
+        ({"metrics": ["best"]}, r"metrics has the unknown name .best.; allowed are 'infomec', 'dci'"),
         ({"protocol": "mine"}, "protocol is 'mine'; allowed are 'paper'"),
         ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"jobs": 0}, "jobs must be at least 1, or -1 for all cores, got 0"),
@@ -224,6 +224,28 @@ def test_what_was_warned_of_is_kept_with_the_results(evaluated):
     with pytest.warns(UserWarning, match="all images have the same code"):
         _, warned = score_sample(arrays)
     assert warned == [
-        "averaged weights: all images have the same code, so the model tells none from another; train longer"
+        "averaged weights: all images have the same code, so the model does not distinguish them; train longer"
     ]
     assert all(warning.startswith(("averaged weights: ", "raw weights: ")) for warning in evaluated.results["warnings"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_metric_registered_from_outside_is_scored_and_kept(run):
+    @register_metric("offset", title="Offset")
+    def offset(sources, latents):
+        return float(np.abs(latents.mean(axis=0)).max())
+
+    try:
+        results = rescore_run(run, metrics=["offset"], bootstrap=2, show=False)
+        stored = json.loads(run.results_path.read_text())
+        assert stored == results
+        for weights in ("averaged", "raw"):
+            assert stored[weights]["offset"] > 0
+        assert {"offset", "infom"} <= stored["averaged"]["intervals"].keys()
+        assert metrics_of(stored) == ("infomec", "offset")
+    finally:
+        unregister_metric("offset")
+    again = rescore_run(run, metrics=["mig"], protocol="tripod", show=False)  # without the import
+    assert again["averaged"]["offset"] == results["averaged"]["offset"]
+    with pytest.raises(ValueError, match="unknown name 'offset'"):
+        rescore_run(run, metrics=["offset"])

@@ -27,7 +27,7 @@ def test_numbers_are_those_of_the_single_calls() -> None:
 def test_all_metrics_at_once_are_plain_numbers() -> None:
     seen: list[str] = []
     scores = score(SOURCES, VALUES, metrics=["all"], progress=seen.append)
-    assert tuple(seen) == METRICS
+    assert seen == list(METRICS)
     plain = json.loads(json.dumps(scores.to_dict()))
     assert set(plain) == set(METRICS)
     assert plain["dci"]["d"] == scores["d"]
@@ -120,7 +120,7 @@ def test_files_that_cannot_be_scored(tmp_path: Path) -> None:
         ({"metrics": None}, "allowed are"),
         ({"seed": 1.5}, "seed is 1.5"),
         ({"confidence": 1.0}, "0 < confidence < 1"),
-        ({"bootstrap": 1}, "one half sample has no spread"),
+        ({"bootstrap": 1}, "one half-sample has no spread"),
         ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"protocol": "papers"}, "protocol is 'papers'"),
     ],

@@ -28,6 +28,7 @@ from sklearn.model_selection import train_test_split
 
 from .forest import forest_by_depth
 from .inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, plain_columns, whole_number
+from .registry import UNIT, Score, register_metric
 
 DEPTHS = tuple(range(1, 17))
 
@@ -80,6 +81,15 @@ class DCI:
         return f"DCI({self})"
 
 
+@register_metric(
+    "dci",
+    scores=[
+        Score("d", "D", meaning="DCI disentanglement", bounds=UNIT),
+        Score("c", "C", meaning="DCI completeness", bounds=UNIT),
+        Score("i", "I", meaning="DCI informativeness, held-out accuracy", bounds=UNIT),
+    ],
+    validates=True,
+)
 def dci(
     sources: Any,
     latents: Any,

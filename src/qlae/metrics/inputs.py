@@ -210,6 +210,16 @@ def leave_out_constant(sources: Sources, *, but_for: str = "") -> Bools:
     return varying
 
 
+def require_discrete(sources: Sources, metric: str) -> None:
+    """Raise a ``ValueError`` if a source is continuous, for a metric that distinguishes classes."""
+    if not all(sources.discrete):
+        continuous = ", ".join(str(i) for i, discrete in enumerate(sources.discrete) if not discrete)
+        raise ValueError(
+            f"{metric} needs discrete sources, and these columns are continuous: {continuous}. Use infomec, which "
+            "scores continuous sources by R², or say source_kinds='discrete' if they are classes."
+        )
+
+
 def warn_of_order(sources: Sources, held_out: slice) -> None:
     """Tell of rows in the order of a source: what is learned on the others says little about those held out."""
     for i in np.flatnonzero(sources.varying & np.array(sources.discrete)).tolist():

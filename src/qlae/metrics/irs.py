@@ -20,11 +20,17 @@ import numpy as np
 
 from .binning import equal_width
 from .inputs import Floats, Ints, check_pair, leave_out_constant
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 
 
+@register_metric(
+    "irs",
+    scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)],
+    validates=True,
+)
 def irs(
     sources: Any,
     latents: Any,
@@ -32,7 +38,7 @@ def irs(
     protocol: str = "disentanglement_lib",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
+) -> MetricResult:
     """Interventional robustness score (Suter et al. 2019), in [0, 1]; `matrix` is M, 0 for constant latents.
 
     Parameters
@@ -54,7 +60,7 @@ def irs(
     moving = np.ptp(values, axis=0) > 0
     matrix = np.zeros((checked.num_sources, given.num_latents))
     if not moving.any():
-        return Score("irs", 0.0, matrix, protocol, checked.num_samples, {"unclipped": 0.0, "num_nonconstant": 0})
+        return MetricResult("irs", 0.0, matrix, protocol, checked.num_samples, {"unclipped": 0.0, "num_nonconstant": 0})
     kept = values[:, moving]
     weights = np.abs(kept - kept.mean(axis=0)).max(axis=0)
     for i in np.flatnonzero(varying).tolist():
@@ -65,7 +71,7 @@ def irs(
         matrix[i, moving] = 1.0 - _mean_deviation(kept, groups, quantile) / weights
     best = matrix[varying][:, moving].max(axis=0)
     average = float(np.average(best, weights=weights))
-    return Score(
+    return MetricResult(
         "irs",
         min(1.0, max(0.0, average)),
         matrix,

@@ -14,9 +14,15 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from .inputs import Floats, check_pair, leave_out_constant, plain_columns
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 
+@register_metric(
+    "mcc",
+    scores=[Score("mcc", "MCC", meaning="mean correlation of matched pairs", bounds=UNIT)],
+    validates=True,
+)
 def mcc(
     sources: Any,
     latents: Any,
@@ -24,7 +30,7 @@ def mcc(
     correlation: str = "pearson",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
+) -> MetricResult:
     """Mean correlation coefficient, in [0, 1]; `matrix` holds the absolute correlations.
 
     Sources and codes count as numbers (strings in alphabetic order). A source without a latent of its own, because
@@ -50,7 +56,7 @@ def mcc(
     matrix = np.clip(np.abs(_unit(x).T @ _unit(y)), 0.0, 1.0)
     rows, columns = linear_sum_assignment(matrix[varying], maximize=True)
     matched = matrix[varying][rows, columns]
-    return Score(
+    return MetricResult(
         "mcc",
         float(matched.sum() / varying.sum()),
         matrix,

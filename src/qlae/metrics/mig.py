@@ -25,11 +25,17 @@ from .discrete import discrete_mutual_information, entropy
 from .infomec import top_two_gaps
 from .information import estimate, normalise
 from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 
 
+@register_metric(
+    "mig",
+    scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)],
+    validates=True,
+)
 def mig(
     sources: Any,
     latents: Any,
@@ -39,7 +45,7 @@ def mig(
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
+) -> MetricResult:
     """Mutual information gap (Chen et al. 2018), in [0, 1]; `matrix` holds the normalised information.
 
     Continuous sources are cut into bins like the latents. With a single latent the second is taken as 0.
@@ -65,7 +71,9 @@ def mig(
     else:
         matrix = _binned(checked, given, (_BINS[protocol] or 20) if num_bins is None else num_bins, protocol)
     gaps = top_two_gaps(matrix)
-    return Score("mig", float(gaps[varying].mean()), matrix, protocol, checked.num_samples, {"gap_per_source": gaps})
+    return MetricResult(
+        "mig", float(gaps[varying].mean()), matrix, protocol, checked.num_samples, {"gap_per_source": gaps}
+    )
 
 
 def binned_labels(sources: Sources, num_bins: int) -> tuple[Any, list[int]]:

@@ -25,13 +25,19 @@ from sklearn.linear_model import LogisticRegression
 
 from .binning import equal_width_columns
 from .discrete import discrete_mutual_information
-from .inputs import Bools, Floats, Sources, check_pair, leave_out_constant, plain_columns, warn_of_order
+from .inputs import Bools, Floats, check_pair, leave_out_constant, plain_columns, require_discrete, warn_of_order
 from .mig import binned_labels
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10}
 
 
+@register_metric(
+    "modularity",
+    scores=[Score("modularity", "modularity", meaning="modularity of Ridgeway & Mozer", bounds=UNIT)],
+    validates=True,
+)
 def modularity(
     sources: Any,
     latents: Any,
@@ -40,7 +46,7 @@ def modularity(
     num_bins: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
+) -> MetricResult:
     """Modularity (Ridgeway & Mozer 2018), in [0, 1]; `matrix` is the mutual information in nats.
 
     Continuous sources are cut into bins like the latents. With a single source every latent that tells of it has 1.
@@ -73,9 +79,16 @@ def modularity(
     each[told] = 1.0 - others
     counted = np.ptp(given.values, axis=0) > 0 if protocol == "ubisoft" else np.ones(best.size, dtype=bool)
     value = float(each[counted].mean()) if counted.any() else 0.0
-    return Score("modularity", value, matrix, protocol, checked.num_samples, {"modularity_per_latent": each})
+    return MetricResult("modularity", value, matrix, protocol, checked.num_samples, {"modularity_per_latent": each})
 
 
+@register_metric(
+    "explicitness",
+    scores=[Score("explicitness", "explicitness", meaning="area under the ROC curve, 0.5 by chance", bounds=UNIT)],
+    needs_discrete=True,
+    holds_rows_out=True,
+    validates=True,
+)
 def explicitness(
     sources: Any,
     latents: Any,
@@ -83,7 +96,7 @@ def explicitness(
     held_out: bool = True,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
+) -> MetricResult:
     """Explicitness (Ridgeway & Mozer 2018) by ROC area, in [0, 1] with 0.5 for chance, as in disentanglement_lib.
 
     Logistic regression with scikit-learn's defaults on standardised latents. Constant latents are left out, and so are
@@ -101,7 +114,7 @@ def explicitness(
     """
     checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(checked)
-    require_discrete(checked)
+    require_discrete(checked, "explicitness")
     n = checked.num_samples
     cut = min(int(np.ceil(0.9 * n)), n - 1) if held_out else n
     fit_rows, test_rows = slice(0, cut), slice(cut if held_out else 0, n)
@@ -121,7 +134,7 @@ def explicitness(
             model = LogisticRegression().fit(X[fit_rows], y[fit_rows])
         train[i] = _mean_roc_area(y[fit_rows], model.predict_proba(X[fit_rows]), model.classes_)
         test[i] = _mean_roc_area(y[test_rows], model.predict_proba(X[test_rows]), model.classes_)
-    return Score(
+    return MetricResult(
         "explicitness",
         float(test[varying].mean()),
         None,
@@ -142,9 +155,3 @@ def _mean_roc_area(labels: Any, probabilities: Floats, classes: Any) -> float:
             ranks = rankdata(probabilities[:, column])
             areas.append((ranks[member].sum() - inside * (inside + 1) / 2) / (inside * outside))
     return float(np.mean(areas)) if areas else 0.5
-
-
-def require_discrete(sources: Sources) -> None:
-    """An error where explicitness cannot be: it tells one class from the rest."""
-    if not all(sources.discrete):
-        raise ValueError("explicitness by ROC area needs discrete sources; use infomec (R²) for continuous ones.")

@@ -15,12 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from .inputs import Floats, Ints
-from .result import Score
+from .result import MetricResult
 
 
 def beta_vae_score(
     first: Any, second: Any, factors: Any, *, eval_first: Any, eval_second: Any, eval_factors: Any, seed: int = 0
-) -> Score:
+) -> MetricResult:
     """β-VAE score (Higgins et al. 2017): accuracy of telling the fixed source from the mean of |z − z'|.
 
     Each point is a batch of pairs whose two members share the source `factors[point]` and differ in the others; its
@@ -36,7 +36,7 @@ def beta_vae_score(
 
     Returns
     -------
-    Score with the held-out accuracy, and `details["train_accuracy"]`.
+    MetricResult with the held-out accuracy, and `details["train_accuracy"]`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def beta_vae_score(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(random_state=seed).fit(train, labels)
     accuracy = float(np.mean(model.predict(held_out) == held_out_labels))
-    return Score(
+    return MetricResult(
         "beta_vae_score",
         accuracy,
         None,
@@ -68,7 +68,7 @@ def beta_vae_score(
 
 def factor_vae_score(
     latents: Any, batches: Any, factors: Any, *, eval_batches: Any, eval_factors: Any, threshold: float = 0.05
-) -> Score:
+) -> MetricResult:
     """FactorVAE score (Kim & Mnih 2018): accuracy of a majority vote from the latent that varies least.
 
     The latent with the least variance in the batch, relative to its variance overall, votes for the fixed source.
@@ -85,7 +85,7 @@ def factor_vae_score(
 
     Returns
     -------
-    Score with the held-out accuracy; `matrix` is (num_factors, n_z) the training votes; `details` the training
+    MetricResult with the held-out accuracy; `matrix` is (num_factors, n_z) the training votes; `details` the training
     accuracy.
 
     >>> import numpy as np
@@ -112,14 +112,14 @@ def factor_vae_score(
     votes = np.zeros((num_factors, overall.shape[1]), dtype=np.int64)
     details: dict[str, Any] = {"active": active, "train_accuracy": 0.0, "eval_votes": votes.copy()}
     if not active.any():
-        return Score("factor_vae_score", 0.0, votes.astype(float), "disentanglement_lib", labels.size, details)
+        return MetricResult("factor_vae_score", 0.0, votes.astype(float), "disentanglement_lib", labels.size, details)
     np.add.at(votes, (labels, _least_varying(train, variances, active)), 1)
     np.add.at(details["eval_votes"], (held_out_labels, _least_varying(held_out, variances, active)), 1)
     voted_for = votes.argmax(axis=0)
     columns = np.arange(overall.shape[1])
     details["train_accuracy"] = float(votes[voted_for, columns].sum() / votes.sum())
     accuracy = float(details["eval_votes"][voted_for, columns].sum() / held_out_labels.size)
-    return Score("factor_vae_score", accuracy, votes.astype(float), "disentanglement_lib", labels.size, details)
+    return MetricResult("factor_vae_score", accuracy, votes.astype(float), "disentanglement_lib", labels.size, details)
 
 
 def _least_varying(batches: Floats, variances: Floats, active: Any) -> Ints:

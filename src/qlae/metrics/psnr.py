@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from .inputs import Floats, unwrapped
+from .registry import Score, register_score
 
 CHUNK = 256  # images at a time
 PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10
+SCORE = register_score(Score("psnr", "PSNR", digits=1, unit="dB", meaning="fidelity of reconstructions", watched=True))
 
 
 def psnr(images: Any, reconstructions: Any) -> float:

@@ -21,9 +21,16 @@ from sklearn.svm import LinearSVC
 
 from .infomec import top_two_gaps
 from .inputs import Floats, check_pair, leave_out_constant, warn_of_order
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 
+@register_metric(
+    "sap",
+    scores=[Score("sap", "SAP", meaning="gap between the two most predictive latents", bounds=UNIT)],
+    holds_rows_out=True,
+    validates=True,
+)
 def sap(
     sources: Any,
     latents: Any,
@@ -34,7 +41,7 @@ def sap(
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
+) -> MetricResult:
     """Separated attribute predictability (Kumar et al. 2018), in [0, 1]; `matrix` holds the S_ij.
 
     Parameters
@@ -69,7 +76,7 @@ def sap(
             else:
                 matrix[i, j] = _accuracy(latent, checked.labels[:, i], cut, dual, seed)
     gaps = top_two_gaps(matrix)
-    return Score(
+    return MetricResult(
         "sap",
         float(gaps[varying].mean()),
         matrix,

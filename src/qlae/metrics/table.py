@@ -7,26 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .infomec import InfoMEC
+from .registry import find_score
 from .scoring import Scores
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-MEANING = {
-    "infom": "modularity: each latent tells of one source",
-    "infoe": "explicitness: sources can be read off linearly",
-    "infoe_scalar": "the same, codes taken as numbers",
-    "infoc": "compactness: each source sits in one latent",
-    "d": "DCI disentanglement",
-    "c": "DCI completeness",
-    "i": "DCI informativeness, held-out accuracy",
-    "mig": "gap between the two most informative latents",
-    "sap": "gap between the two most predictive latents",
-    "modularity": "modularity of Ridgeway & Mozer",
-    "explicitness": "area under the ROC curve, 0.5 by chance",
-    "irs": "robustness to interventions",
-    "mcc": "mean correlation of matched pairs",
-}
 
 
 def score_table(scores: Scores, *, title: str | None = None) -> Table:
@@ -41,10 +26,11 @@ def score_table(scores: Scores, *, title: str | None = None) -> Table:
     table.add_column("protocol")
     table.add_column("what it says")
     for name, value in scores.values.items():
-        row = [name, f"{value:.3f}"]
+        described = find_score(name)
+        row = [name, described.format(value)]
         if scores.intervals:
-            row.append("{:.3f} – {:.3f}".format(*scores.intervals[name]) if name in scores.intervals else "")
-        table.add_row(*row, _protocol_of(scores, name), MEANING[name])
+            row.append(" – ".join(map(described.format, scores.intervals.get(name, ()))))
+        table.add_row(*row, _protocol_of(scores, name), described.meaning)
     return table
 
 
