@@ -86,7 +86,7 @@ def test_specificity_by_hand() -> None:
         ({"protocol": "linear"}, "allowed are 'paper', 'tripod'"),
         ({"depths": []}, "depths are empty"),
         ({"depths": [0, 3]}, "give a whole number of at least 1"),
-        ({"protocol": "disentanglement_lib", "depths": [3]}, "belong to the forests"),
+        ({"protocol": "disentanglement_lib", "depths": [3]}, "depths belong to random forests"),
     ],
 )
 def test_options_that_cannot_be(mixture: tuple[np.ndarray, np.ndarray], options: dict, message: str) -> None:

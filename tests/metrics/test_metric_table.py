@@ -131,8 +131,9 @@ def test_a_metric_that_needs_discrete_sources() -> None:
     register_metric("own", needs_discrete=True)(correlation)
     with pytest.raises(ValueError, match="own needs discrete sources, and these columns are continuous: 0, 1"):
         score(LATENTS, LATENTS, metrics=["own"])
-    with pytest.warns(UserWarning, match="own is left out: it needs discrete sources"):
+    with pytest.warns(UserWarning, match="is left out: it needs discrete sources") as caught:
         assert "own" not in score(LATENTS[:60], LATENTS[:60], metrics="all").results
+    assert [str(warning.message).split()[0] for warning in caught] == ["explicitness", "own"]
 
 
 def test_half_samples_and_parts_know_the_metric_in_other_processes() -> None:
