@@ -23,13 +23,13 @@ def figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure
 
 
 def examples() -> None:
-    """Four representations of the same three sources, and what InfoMEC says."""
+    """Draw the NMI of four representations of the same three sources, with their InfoMEC scores."""
     rng = np.random.default_rng(0)
     sources = rng.integers(0, 6, size=(4000, 3))
     unit = (sources - 2.5) / 1.7
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     cases = {
-        "one latent a source": unit + 0.1 * rng.normal(size=unit.shape),
+        "one latent per source": unit + 0.1 * rng.normal(size=unit.shape),
         "a rotation": unit @ rotation + 0.1 * rng.normal(size=unit.shape),
         "every source twice": np.hstack([unit, -unit]) + 0.1 * rng.normal(size=(4000, 6)),
         "noise alone": rng.normal(size=(4000, 3)),
@@ -45,13 +45,13 @@ def examples() -> None:
             )
         axis.set_xticks(range(3), [f"s{i}" for i in range(3)])
         axis.set_yticks(range(shown.shape[0]), [f"z{j}" for j in range(shown.shape[0])])
-        told = f"{int(result.informative.sum())} of {result.informative.size} latents tell something"
-        axis.set_title(f"{name}\nM {result.infom:.2f}  E {result.infoe:.2f}  C {result.infoc:.2f}\n{told}", fontsize=9)
+        count = f"{int(result.informative.sum())} of {result.informative.size} latents informative"
+        axis.set_title(f"{name}\nM {result.infom:.2f}  E {result.infoe:.2f}  C {result.infoc:.2f}\n{count}", fontsize=9)
     drawing.savefig(HERE / "examples.png", dpi=130)
 
 
 def one_hot_or_scalar() -> None:
-    """A source that is a function of a code, ordered and scattered."""
+    """Draw a source as a function of a code, ordered and scattered, with InfoE of both inputs."""
     rng = np.random.default_rng(1)
     codes = rng.integers(0, 10, 2000)
     drawing, axes = figure(1, 2, 8, 2.8)
@@ -67,13 +67,13 @@ def one_hot_or_scalar() -> None:
 
 
 def bins_or_neighbours() -> None:
-    """NMI of one noisy latent by bins, for several numbers of bins, and by KSG, for several k."""
+    """Draw the NMI of an informative latent and of noise, by number of bins and by number of neighbours."""
     rng = np.random.default_rng(2)
     source = rng.integers(0, 8, 2000)
     informed, noise = source + 0.5 * rng.normal(size=2000), rng.normal(size=2000)
     bins, ks = [2, 4, 8, 16, 32, 64, 128, 256], [1, 2, 3, 5, 10, 20, 40]
     drawing, axes = figure(1, 2, 8, 2.8)
-    for latent, label in ((informed, "tells of the source"), (noise, "noise")):
+    for latent, label in ((informed, "informative"), (noise, "noise")):
         edges = [np.histogram_bin_edges(latent, b)[1:-1] for b in bins]
         axes[0, 0].plot(bins, [nmi(source, np.digitize(latent, e)).item() for e in edges], "o-", label=label)
         axes[0, 1].plot(ks, [nmi(source, latent, k=k).item() for k in ks], "o-", label=label)
@@ -87,7 +87,7 @@ def bins_or_neighbours() -> None:
 
 
 def protocol_table() -> None:
-    """Where the published variants of InfoMEC disagree, on the test fixtures."""
+    """Print where the published variants of InfoMEC disagree, on the test fixtures."""
     names = ("paper", "official-train", "official-standalone", "tripod")
     cases = (
         "inactive_codes",
@@ -107,7 +107,7 @@ def protocol_table() -> None:
 
 
 def other_table() -> None:
-    """Different metrics on the same samples."""
+    """Print different metrics of the same samples."""
     print(
         "| sample | InfoM | InfoC | MIG | MIG, ubisoft | DCI D (forest) | DCI D (all features) |\n"
         "|---|---|---|---|---|---|---|"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
+from qlae.cli.score import BUILT_IN_METRICS
 from qlae.metrics import (
     METRICS,
     MetricResult,
@@ -49,6 +52,10 @@ def test_built_in_metrics_stand_in_their_order() -> None:
     assert watched_scores() == ("infom", "infoe", "infoc", "psnr")
     keys = ["infom", "infoe", "infoe_scalar", "infoc", "active", "informative", "d", "c", "i", *names[2:], "psnr"]
     assert list(known_scores()) == keys
+
+
+def test_help_names_the_built_in_metrics() -> None:
+    assert BUILT_IN_METRICS.split(", ") == list(METRICS)
 
 
 def test_titles_and_formats() -> None:
@@ -142,6 +149,20 @@ def test_half_samples_and_parts_know_the_metric_in_other_processes() -> None:
     assert one.intervals == two.intervals != {}
     curve = by_sample_size(SOURCES, LATENTS, one.values, metrics=["own"], protocol="paper", n_jobs=2)
     assert [len(values) for values in curve["scores"]["own"]] == [5, 5, 1]
+
+
+def test_other_processes_find_a_module_that_is_not_on_the_path(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_metric_module.py").write_text(
+        "from qlae.metrics import register_metric\n\n"
+        "def middle(latents):\n    return latents.mean()\n\n"
+        '@register_metric("own")\ndef own(sources, latents):\n    return middle(latents)\n'
+    )
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        importlib.import_module("my_metric_module")
+    one, two = (score(SOURCES, LATENTS, metrics=["own"], bootstrap=3, n_jobs=n) for n in (1, 2))
+    assert one.intervals == two.intervals != {}
+    monkeypatch.delitem(sys.modules, "my_metric_module")
 
 
 @pytest.mark.parametrize(

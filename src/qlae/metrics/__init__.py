@@ -24,6 +24,7 @@ from .psnr import psnr
 from .heatmap import nmi_figure, plot_nmi
 from .information import mutual_information, nmi
 from .paired import beta_vae_score, factor_vae_score
+from .protocols import active_latents
 from .registry import (
     METRICS,
     Metric,
@@ -50,6 +51,7 @@ __all__ = [
     "MetricResult",
     "Score",
     "Scores",
+    "active_latents",
     "beta_vae_score",
     "dci",
     "explicitness",

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from .compute import compute_metric, kinds_of, scores_in
 from .inputs import Latents, Sources
+from .parallel import run_jobs
 from .registry import Metric, find_score
 
 Interval = tuple[float, float]
@@ -49,12 +49,8 @@ def half_sample_intervals(
         n_jobs: processes, as in joblib.
         progress: called with a line of text after each half-sample.
     """
-    # Metrics instead of names: in another process only those of qlae are registered.
-    jobs = (
-        delayed(_score_half)(sources, latents, metrics, protocol, results, seed + 1 + draw)
-        for draw in range(num_halves)
-    )
-    halves: Iterator[dict[str, float]] = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    calls = ((sources, latents, protocol, results, seed + 1 + draw) for draw in range(num_halves))
+    halves: Iterator[dict[str, float]] = run_jobs(_score_half, metrics, calls, n_jobs)
     drawn: dict[str, list[float]] = {key: [] for key in values}
     for count, numbers in enumerate(halves, start=1):
         if progress is not None:
@@ -83,7 +79,7 @@ def _clip(interval: Interval, bounds: tuple[float, float] | None) -> Interval:
 
 
 def _score_half(
-    sources: Sources, latents: Latents, metrics: Sequence[Metric], protocol: str, whole: Mapping[str, Any], seed: int
+    metrics: Sequence[Metric], sources: Sources, latents: Latents, protocol: str, whole: Mapping[str, Any], seed: int
 ) -> dict[str, float]:
     """Return the scores of one half-sample, without those that cannot be computed on it."""
     n = sources.num_samples

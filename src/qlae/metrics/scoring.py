@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .compute import compute_metric, scores_in
-from .half_samples import half_sample_interval, half_sample_intervals
+from .half_samples import half_sample_intervals
 from .inputs import Sources, check_pair, check_sources, require_discrete, scored_form, whole_number
 from .protocols import find_protocol
 from .registry import METRICS, find_metric, find_score, metric_names
@@ -22,7 +22,6 @@ __all__ = [
     "Scores",
     "allowed_names",
     "check_options",
-    "half_sample_interval",
     "metric_names",
     "score",
     "score_file",

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from ..metrics import Metric, find_metric
 from ..metrics.compute import compute_metric, scores_in
 from ..metrics.half_samples import half_sample_interval
 from ..metrics.inputs import check_sources
+from ..metrics.parallel import run_jobs
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve
 NUM_DRAWS = 5  # parts per size
@@ -55,10 +55,8 @@ def by_sample_size(
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
     kinds = check_sources(sources, kinds=source_kinds).kinds  # of the whole: in a part, few values repeat
     options = {"protocol": protocol, "source_kinds": kinds, "latent_kind": latent_kind}
-    # Metrics instead of names: in another process only those of qlae are registered.
-    chosen = [find_metric(name) for name in metrics]
-    jobs = (delayed(_score_part)(sources, latents, size, seed, chosen, options) for size, seed in draws)
-    parts = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    calls = ((sources, latents, size, seed, options) for size, seed in draws)
+    parts = run_jobs(_score_part, [find_metric(name) for name in metrics], calls, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
         for key in whole:
             if key in values:
@@ -77,11 +75,11 @@ def mean_interval(values: NDArray[np.float64], num_halves: int, *, seed: int = 0
 
 
 def _score_part(
+    metrics: Sequence[Metric],
     sources: NDArray[Any],
     latents: NDArray[Any],
     size: int,
     seed: int,
-    metrics: Sequence[Metric],
     options: dict[str, Any],
 ) -> dict[str, float]:
     rows = np.sort(np.random.default_rng([size, seed]).permutation(len(sources))[:size])
