@@ -1,11 +1,12 @@
-"""How fast the metrics are, beside the procedure of the published code on the same data, one thread each.
+"""Time the metrics against the procedure of the published code on the same data, one thread each.
 
     python benchmarks/metrics.py                 # n = 10,000, sizes of Shapes3D, MPI3D and Isaac3D
     python benchmarks/metrics.py --pieces infoe-codes dci-codes --sets mpi3d
-    python benchmarks/metrics.py --scaling       # ours alone at n = 10,000, 100,000 and 1,000,000, with peak memory
+    python benchmarks/metrics.py --scaling       # only ours at n = 10,000, 100,000 and 1,000,000, with peak memory
 
-Both sides are run in turns (`--repeats`), the best of each counts, and the ratio is printed. The reference side is
-written here from the description of the published procedure: scikit-learn's estimators, one pair or source at a time.
+Both sides run alternately (`--repeats` times); the best time of each counts, and their ratio is printed. The reference
+side is written here from the description of the published procedure: scikit-learn's estimators, one pair or source at a
+time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SIZES = {
 
 
 def sample(name: str, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sources, continuous latents and codes: twice as many latents as sources, most follow one source, some two."""
+    """Return sources, continuous latents and codes: two per source, of which most follow one source and some two."""
     rng = np.random.default_rng(seed)
     sizes = np.array(SIZES[name])
     sources = np.column_stack([rng.integers(0, size, n) for size in sizes])
@@ -103,7 +104,7 @@ def reference_infoe_codes(sources: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 def reference_dci(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
-    """A forest for each of 16 depths; the depth of the best held-out accuracy gives importances."""
+    """Return the importances of the best of 16 forests, one per depth, by held-out accuracy."""
     order = np.random.default_rng(0).permutation(len(sources))
     cut = int(0.9 * len(sources))
     train, test = order[:cut], order[cut:]
@@ -124,9 +125,8 @@ def reference_dci(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
 
 
 def our_infoe(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
-    checked, given = check_pair(sources, latents)
-    how: Any = "one-hot" if given.discrete else "scalar"
-    return explicitness_per_source(checked, given, PROTOCOLS["paper"], how)
+    s, z = check_pair(sources, latents)
+    return explicitness_per_source(s, z, PROTOCOLS["paper"], "one-hot" if z.discrete else "scalar")
 
 
 def our_dci(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
@@ -147,13 +147,13 @@ PIECES: dict[str, tuple[str, Callable[..., np.ndarray], Callable[..., np.ndarray
 
 
 def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
-    start = time.process_time()  # of the processor: one thread, whatever else the machine does
+    start = time.process_time()  # processor time, so that other programs do not count
     result = call(*arguments)
     return time.process_time() - start, result
 
 
 def compare(pieces: list[str], sets: list[str], n: int, repeats: int) -> None:
-    print(f"n = {n:,}, one thread, processor seconds, best of {repeats} in turns")
+    print(f"n = {n:,}, one thread, processor seconds, best of {repeats} alternating runs")
     print(f"{'piece':18}{'sizes':10}{'reference s':>12}{'ours s':>10}{'ratio':>8}{'wanted':>8}   largest difference")
     for piece in pieces:
         kind, reference, ours, wanted = PIECES[piece]

@@ -1,4 +1,4 @@
-"""Scores from a run's sample alone."""
+"""Scores computed from a run's sample alone."""
 
 import json
 import shutil
@@ -9,11 +9,11 @@ import pytest
 
 import qlae
 from qlae.cli import main
-from qlae.metrics import METRICS, infomec, score_file
+from qlae.metrics import METRICS, infomec, register_metric, score_file, unregister_metric
 from qlae.metrics.inputs import scored_form
 from qlae.metrics.scoring import metric_names
 from qlae.runs.directory import Run
-from qlae.scoring.sample import rescore_run, score_sample, score_weights
+from qlae.scoring.sample import metrics_of, rescore_run, score_sample, score_weights
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,13 @@ def parked(rng):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_scoring_again_gives_the_same_results(run):
+def test_rescoring_gives_the_same_results(run):
     before = run.results
     assert rescore_run(run.path, show=False) == before == json.loads(run.results_path.read_text())
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_scoring_again_adds_metrics_and_intervals_and_changes_the_protocol(run):
+def test_rescoring_adds_metrics_and_intervals_and_changes_the_protocol(run):
     before = run.results
     results = rescore_run(run, metrics=["mig"], protocol="tripod", bootstrap=3, show=False)
     assert (results["protocol"], results["steps"], results["seconds"]) == ("tripod", 100, before["seconds"])
@@ -83,22 +83,22 @@ def test_the_command(run, capsys):
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
-        ({"metrics": ["best"]}, r"metrics are \['infomec', 'best'\]; allowed are 'infomec', 'dci'"),
+        ({"metrics": ["best"]}, r"metrics has the unknown name .best.; allowed are 'infomec', 'dci'"),
         ({"protocol": "mine"}, "protocol is 'mine'; allowed are 'paper'"),
         ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"jobs": 0}, "jobs must be at least 1, or -1 for all cores, got 0"),
     ],
 )
-def test_wrong_options_are_told_before_any_work(run, wrong, told):
-    for score_run in (rescore_run, qlae.evaluate):  # of which the latter would not find a checkpoint here
-        with pytest.raises(ValueError, match=told):
+def test_invalid_options_are_rejected_before_any_work(run, wrong, message):
+    for score_run in (rescore_run, qlae.evaluate):  # the latter has no checkpoint here
+        with pytest.raises(ValueError, match=message):
             score_run(run, **wrong)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_other_metrics_found_stays(run):
+def test_scores_of_other_metrics_stay(run):
     first = rescore_run(run, metrics="mig", bootstrap=2, show=False)
     second = rescore_run(run, metrics=["sap"], show=False)
     assert second["averaged"] == first["averaged"] | {"sap": second["averaged"]["sap"]}
@@ -108,7 +108,7 @@ def test_what_other_metrics_found_stays(run):
     assert "intervals" not in third["averaged"]  # which were of the other protocol
 
 
-def test_sample_of_another_evaluation_is_not_taken_for_that_of_the_results(run):
+def test_sample_of_another_evaluation_is_rejected(run):
     arrays = run.arrays(run.sample_path)
     np.savez(run.sample_path, **arrays | {"step": np.asarray(50)})
     with pytest.raises(ValueError, match=r"40 images after update 50, and results\.json is of 40 after update 100"):
@@ -116,7 +116,7 @@ def test_sample_of_another_evaluation_is_not_taken_for_that_of_the_results(run):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         (
             "sample.npz",
@@ -128,9 +128,9 @@ def test_sample_of_another_evaluation_is_not_taken_for_that_of_the_results(run):
         ("results.json", b"{}", r"results\.json cannot be read \(it lacks model, data, protocol, averaged\)"),
     ],
 )
-def test_damaged_files_are_named(run, name, content, told):
+def test_damaged_files_are_named(run, name, content, message):
     (run.path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         rescore_run(run)
 
 
@@ -147,13 +147,13 @@ def test_errors_say_what_is_missing(run):
 
 
 def test_code_is_scored_as_its_number(parked):
-    _, found = parked
-    values, kind = scored_form(found["latents"], found["codes"])
+    _, arrays = parked
+    values, kind = scored_form(arrays["latents"], arrays["codes"])
     assert kind == "codes"
-    assert np.array_equal(values, found["latents"])
-    blurred = found["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))
-    for j, column in enumerate(scored_form(blurred, found["codes"])[0].T):
-        assert len(np.unique(column)) == len(np.unique(found["codes"][:, j]))  # which code it is, its index says
+    assert np.array_equal(values, arrays["latents"])
+    blurred = arrays["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))
+    for j, column in enumerate(scored_form(blurred, arrays["codes"])[0].T):
+        assert len(np.unique(column)) == len(np.unique(arrays["codes"][:, j]))  # the index identifies the code
 
 
 def test_codes_without_numbers_and_continuous_latents_are_scored_as_they_are(rng):
@@ -172,41 +172,41 @@ def test_file_of_a_sample_is_scored_as_the_run_was(run):
     }
 
 
-def test_protocols_part_over_a_latent_that_hardly_moves(parked):
-    sources, found = parked
-    by_paper = score_weights(sources, found)
-    by_code = score_weights(sources, found, protocol="official-train")
+def test_protocols_differ_about_a_latent_that_hardly_varies(parked):
+    sources, arrays = parked
+    by_paper = score_weights(sources, arrays)
+    by_code = score_weights(sources, arrays, protocol="official-train")
     assert by_paper["active_latents"] == [True, True, True, True]  # its range is not 0
     assert by_code["active_latents"] == [True, True, True, False]  # its range is below an eighth of the largest
     assert by_code["infom"] > 0.99
-    assert by_paper["infom"] == infomec(sources, found["codes"]).infom < 0.95
+    assert by_paper["infom"] == infomec(sources, arrays["codes"]).infom < 0.95
 
 
-def test_linear_reading_of_codes_follows_their_numbers(parked):
-    sources, found = parked
-    ordered = score_weights(sources, {name: array[:, :2] for name, array in found.items()})
-    shuffled = score_weights(sources, {name: array[:, 2:] for name, array in found.items()})
-    by_index = infomec(sources, found["codes"][:, 2:]).infoe_scalar
+def test_scalar_infoe_depends_on_the_numbers_of_codes(parked):
+    sources, arrays = parked
+    ordered = score_weights(sources, {name: array[:, :2] for name, array in arrays.items()})
+    shuffled = score_weights(sources, {name: array[:, 2:] for name, array in arrays.items()})
+    by_index = infomec(sources, arrays["codes"][:, 2:]).infoe_scalar
     assert ordered["infoe_scalar"] > 0.99
     assert shuffled["infoe_scalar"] < by_index  # code 0 of the third latent has its largest number
 
 
 def test_infomec_is_always_computed_and_all_means_all(parked):
-    sources, found = parked
+    sources, arrays = parked
     assert {"infom", "mig"} <= score_weights(
-        sources[:200], {n: a[:200] for n, a in found.items()}, metrics=["mig"]
+        sources[:200], {n: a[:200] for n, a in arrays.items()}, metrics=["mig"]
     ).keys()
     assert metric_names(["infomec", "all"]) == list(METRICS)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_not_said_stays_as_it_was(run):
+def test_options_that_are_left_out_stay_as_they_were(run):
     first = rescore_run(run, metrics=["dci", "mig"], protocol="tripod", show=False)
     again = rescore_run(run, bootstrap=3, show=False)
     assert (again["protocol"], again["raw"]) == ("tripod", first["raw"])
     assert {"d", "mig"} <= again["averaged"].keys()
     assert "infom" in again["averaged"]["intervals"]
-    assert "d" not in again["averaged"]["intervals"]  # which nobody asked for, and would take long
+    assert "d" not in again["averaged"]["intervals"]  # intervals of DCI would take long and were not asked for
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -220,7 +220,7 @@ def test_a_new_evaluation_keeps_sample_size_protocol_and_metrics(evaluated, tmp_
     assert "d" not in results["averaged"]["intervals"]
 
 
-def test_what_was_warned_of_is_kept_with_the_results(evaluated):
+def test_warnings_are_kept_with_the_results(evaluated):
     same = {"codes": np.zeros((50, 3), dtype=np.int64)}
     with pytest.warns(UserWarning, match="all images have the same code"):
         score_weights(np.zeros((50, 0)), same)
@@ -228,6 +228,28 @@ def test_what_was_warned_of_is_kept_with_the_results(evaluated):
     with pytest.warns(UserWarning, match="all images have the same code"):
         _, warned = score_sample(arrays)
     assert warned == [
-        "averaged weights: all images have the same code, so the model tells none from another; train longer"
+        "averaged weights: all images have the same code, so the model does not distinguish them; train longer"
     ]
     assert all(warning.startswith(("averaged weights: ", "raw weights: ")) for warning in evaluated.results["warnings"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_metric_registered_from_outside_is_scored_and_kept(run):
+    @register_metric("offset", title="Offset")
+    def offset(sources, latents):
+        return float(np.abs(latents.mean(axis=0)).max())
+
+    try:
+        results = rescore_run(run, metrics=["offset"], bootstrap=2, show=False)
+        stored = json.loads(run.results_path.read_text())
+        assert stored == results
+        for weights in ("averaged", "raw"):
+            assert stored[weights]["offset"] > 0
+        assert {"offset", "infom"} <= stored["averaged"]["intervals"].keys()
+        assert metrics_of(stored) == ("infomec", "offset")
+    finally:
+        unregister_metric("offset")
+    again = rescore_run(run, metrics=["mig"], protocol="tripod", show=False)  # without the import
+    assert again["averaged"]["offset"] == results["averaged"]["offset"]
+    with pytest.raises(ValueError, match="unknown name 'offset'"):
+        rescore_run(run, metrics=["offset"])

@@ -1,4 +1,4 @@
-"""Arguments that cannot be: a clear word, not a traceback from below."""
+"""Invalid arguments raise a clear error."""
 
 import numpy as np
 import pytest

@@ -19,7 +19,7 @@ def mixture() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("depth", [1, 3, 7])
-def test_at_its_own_depth_a_forest_is_scikit_learns(mixture: tuple[np.ndarray, np.ndarray], depth: int) -> None:
+def test_a_forest_at_its_full_depth_equals_scikit_learns(mixture: tuple[np.ndarray, np.ndarray], depth: int) -> None:
     sources, latents = mixture
     forest = RandomForestClassifier(20, criterion="entropy", max_depth=depth, random_state=0)
     forest.fit(latents[:500], sources[:500, 0])
@@ -36,7 +36,7 @@ def test_a_regression_forest_too(mixture: tuple[np.ndarray, np.ndarray]) -> None
     np.testing.assert_allclose(importances[0], forest.feature_importances_, atol=1e-14)
 
 
-def test_a_prefix_is_the_tree_cut_off() -> None:
+def test_a_prefix_is_the_truncated_tree() -> None:
     # Without random choices a tree fitted at depth 2 is the beginning of the tree fitted at depth 6.
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
@@ -86,9 +86,9 @@ def test_specificity_by_hand() -> None:
         ({"protocol": "linear"}, "allowed are 'paper', 'tripod'"),
         ({"depths": []}, "depths are empty"),
         ({"depths": [0, 3]}, "give a whole number of at least 1"),
-        ({"protocol": "disentanglement_lib", "depths": [3]}, "belong to the forests"),
+        ({"protocol": "disentanglement_lib", "depths": [3]}, "depths belong to random forests"),
     ],
 )
-def test_options_that_cannot_be(mixture: tuple[np.ndarray, np.ndarray], options: dict, message: str) -> None:
+def test_invalid_options(mixture: tuple[np.ndarray, np.ndarray], options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dci(*mixture, **options)

@@ -27,14 +27,14 @@ def test_identity_permuted_and_relabelled() -> None:
 
 
 def test_duplicates_halve_compactness() -> None:
-    # Two latents a source: the largest share of a row is 1/2, moved from [1/6, 1] to [0, 1].
+    # Two latents per source: the largest share of a row is 1/2, mapped from [1/6, 1] to [0, 1].
     result = infomec(GRID, np.hstack([GRID, GRID]))
     assert result.infom == 1.0
     assert result.infoc == pytest.approx((1 / 2 - 1 / 6) / (1 - 1 / 6))
 
 
 def test_a_known_mixture() -> None:
-    # One latent holds both bits, so it tells each source whole: NMI (1, 1), ratio 1/2, InfoM 0, InfoC 1 (one latent).
+    # One latent encodes both bits, so each source completely: NMI (1, 1), ratio 1/2, InfoM 0, InfoC 1 (one latent).
     bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     result = infomec(bits, bits[:, :1] * 2 + bits[:, 1:])
     np.testing.assert_allclose(result.nmi, [[1.0], [1.0]], atol=1e-12)
@@ -85,8 +85,8 @@ def test_one_source_is_modular() -> None:
 def test_a_latent_without_information_is_left_out() -> None:
     assert expected("small_n_continuous", "official-standalone", "infom") == "NaN"
     result = infomec(*load("small_n_continuous"), protocol="official-standalone")
-    told = result.nmi[:, result.nmi.sum(axis=0) > 0]
-    by_hand = (np.mean(told.max(axis=0) / told.sum(axis=0)) - 1 / 3) / (1 - 1 / 3)
+    kept = result.nmi[:, result.nmi.sum(axis=0) > 0]
+    by_hand = (np.mean(kept.max(axis=0) / kept.sum(axis=0)) - 1 / 3) / (1 - 1 / 3)
     assert result.infom == pytest.approx(by_hand)
 
 
@@ -99,7 +99,7 @@ def test_constant_sources_are_left_out() -> None:
     np.testing.assert_array_equal(result.nmi[2], 0.0)
     recorded = expected("constant_source", "official-standalone[unweighted,converged]", "infoe_per_source")
     np.testing.assert_allclose(result.infoe_per_source[:2], recorded[:2], atol=1e-4)
-    with pytest.warns(UserWarning, match="left out of the scores, but for InfoM, by this protocol"):
+    with pytest.warns(UserWarning, match="left out of the scores, except InfoM by this protocol"):
         train = infomec(sources, latents, protocol="official-train")
     assert train.infom == pytest.approx(expected("constant_source", "official-train", "infom"), abs=1e-9)
 
@@ -109,7 +109,7 @@ def test_only_constant_sources_cannot_be_scored() -> None:
         infomec(np.ones((10, 2), dtype=int), np.arange(20).reshape(10, 2))
 
 
-def test_noise_is_called_noise() -> None:
+def test_noise_is_not_informative() -> None:
     result = infomec(*load("noise_only_continuous"))
     assert result.infom > 0.4  # as published: a ratio of two small numbers is not small
     assert not result.informative.any()
@@ -173,7 +173,7 @@ def test_more_classes_than_the_full_hessian_takes() -> None:
     assert fit.loss == pytest.approx(loss, abs=2e-4)
 
 
-def test_the_whole_hessian_leads_where_its_blocks_lead(monkeypatch) -> None:
+def test_the_full_hessian_and_its_blocks_give_the_same_fit(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, 800)
     codes = np.where(rng.random((800, 4)) < 0.4, rng.integers(0, 6, (800, 4)), labels[:, None])
@@ -191,7 +191,7 @@ def test_the_whole_hessian_leads_where_its_blocks_lead(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("promised", [5e-7, 0.0])
-def test_steps_that_single_precision_spoils_are_taken_in_double(promised: float, monkeypatch) -> None:
+def test_steps_that_fail_in_single_precision_are_computed_in_double(promised: float, monkeypatch) -> None:
     # Nearly separated classes do that: the step promises next to nothing, leads uphill, and is the same next time.
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 500)
@@ -202,18 +202,18 @@ def test_steps_that_single_precision_spoils_are_taken_in_double(promised: float,
 
     def solve(design, probabilities, *how):
         nonlocal spoiled
-        step, *told = solved(design, probabilities, *how)
+        step, *rest = solved(design, probabilities, *how)
         if probabilities.dtype == np.float64:
-            return step, *told
+            return step, *rest
         spoiled += 1
-        return -step, promised, True, told[-1]
+        return -step, promised, True, rest[-1]
 
     monkeypatch.setattr(newton, "_DOUBLE_STEPS", 0)
     monkeypatch.setattr(newton, "_conjugate_gradients", solve)
-    found = fit_codes(codes, [4] * 3, labels, 4, tolerance=1e-6)
+    fit = fit_codes(codes, [4] * 3, labels, 4, tolerance=1e-6)
     assert spoiled == 1
-    assert found.converged
-    assert found.loss == pytest.approx(wanted.loss, abs=1e-6)
+    assert fit.converged
+    assert fit.loss == pytest.approx(wanted.loss, abs=1e-6)
 
 
 def test_the_result_is_frozen_and_plain() -> None:
@@ -230,7 +230,7 @@ def test_the_result_is_frozen_and_plain() -> None:
     assert repr(result).startswith("InfoMEC(InfoM 1.000")
 
 
-def test_codes_that_arrive_as_floats_are_pointed_out() -> None:
+def test_codes_stored_as_floats_raise_a_warning() -> None:
     rng = np.random.default_rng(0)
     sources = rng.integers(0, 4, size=(300, 1))
     with pytest.warns(UserWarning, match="if they are codes, pass integers"):

@@ -1,4 +1,4 @@
-"""What may come in, and what is said to what may not."""
+"""Which arrays are accepted, and the errors for those that are not."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_kinds_can_be_overruled() -> None:
     np.testing.assert_allclose(nmi(SOURCES, CODES / 10.0, latent_kind="codes"), EXPECTED_CODES, atol=1e-12)
 
 
-def test_a_source_of_unique_integers_is_told_to_be_continuous() -> None:
+def test_a_source_of_unique_integers_raises_an_error_that_suggests_continuous() -> None:
     with pytest.raises(ValueError, match="never repeat is continuous"):
         mutual_information(np.arange(120), VALUES)
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What must not change a score, over drawn samples."""
+"""Changes of a sample that must not change a score, checked on random samples."""
 
 from __future__ import annotations
 
@@ -80,15 +80,15 @@ def test_the_scale_of_latents_does_not_matter_to_sap() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["paper", "disentanglement_lib"])
-def test_no_scale_or_offset_is_too_far_off(protocol) -> None:
+def test_large_scales_and_offsets_change_no_score(protocol) -> None:
     rng = np.random.default_rng(0)
     sources = rng.integers(0, [4, 3], size=(400, 2))
     smooth = rng.uniform(size=(400, 2))
 
     def scores(sources: np.ndarray, latents: np.ndarray) -> list[float]:
         trees = dci(sources, latents, protocol=protocol, **({"num_trees": 5} if protocol == "paper" else {}))
-        found = [*triple(sources, latents), trees.d, trees.i, mcc(sources, latents).score]
-        return [*found, explicitness(sources, latents).score] if sources.dtype.kind == "i" else found
+        scores = [*triple(sources, latents), trees.d, trees.i, mcc(sources, latents).score]
+        return [*scores, explicitness(sources, latents).score] if sources.dtype.kind == "i" else scores
 
     for s in (sources, smooth):
         latents = s + 0.3 * rng.normal(size=s.shape)
@@ -101,7 +101,7 @@ def test_no_scale_or_offset_is_too_far_off(protocol) -> None:
                 np.testing.assert_allclose(scores(moved, latents), expected, atol=1e-5)
 
 
-def test_codes_that_no_float_tells_apart_count_as_labels() -> None:
+def test_codes_too_large_for_floats_count_as_labels() -> None:
     rng = np.random.default_rng(0)
     names = 2**62 + np.arange(5)
     index = rng.integers(0, 5, size=(300, 2))
@@ -110,7 +110,7 @@ def test_codes_that_no_float_tells_apart_count_as_labels() -> None:
     assert mcc(names[index], index).score == pytest.approx(1.0)
 
 
-def test_booleans_may_be_said_to_be_continuous() -> None:
+def test_booleans_may_be_declared_continuous() -> None:
     rng = np.random.default_rng(0)
     sources = rng.random((200, 2)) < 0.5
     latents = sources + rng.normal(size=(200, 2))
@@ -184,7 +184,7 @@ def test_one_seed_one_answer(seed: int) -> None:
     assert first.to_dict() == second.to_dict()
 
 
-def test_modularity_of_latents_that_tell_the_same_of_every_source_is_0_and_not_below() -> None:
+def test_modularity_of_latents_equally_informative_about_every_source_is_exactly_0() -> None:
     latents = np.random.default_rng(0).integers(0, 5, (200, 50))
     for latent in latents.T:
         assert modularity(np.repeat(latent[:, None] % 2, 3, axis=1), latent[:, None]).score >= 0.0

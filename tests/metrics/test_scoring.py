@@ -1,4 +1,4 @@
-"""One call for all metrics: numbers, intervals, files, table and picture."""
+"""`score` with several metrics: scores, intervals, files, table and picture."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CODES = np.where(RNG.random((400, 3)) < 0.2, RNG.integers(0, 5, (400, 3)), SOURC
 VALUES = SOURCES + 0.5 * RNG.normal(size=SOURCES.shape)
 
 
-def test_numbers_are_those_of_the_single_calls() -> None:
+def test_scores_equal_those_of_the_single_functions() -> None:
     scores = score(SOURCES, CODES, metrics=["infomec", "mig"])
     assert scores["infom"] == infomec(SOURCES, CODES).infom
     assert scores["mig"] == mig(SOURCES, CODES).score
     assert list(scores.values) == ["infom", "infoe", "infoe_scalar", "infoc", "mig"]
 
 
-def test_all_metrics_at_once_are_plain_numbers() -> None:
+def test_all_metrics_give_plain_numbers() -> None:
     seen: list[str] = []
     scores = score(SOURCES, VALUES, metrics=["all"], progress=seen.append)
-    assert tuple(seen) == METRICS
+    assert seen == list(METRICS)
     plain = json.loads(json.dumps(scores.to_dict()))
     assert set(plain) == set(METRICS)
     assert plain["dci"]["d"] == scores["d"]
@@ -36,7 +36,7 @@ def test_all_metrics_at_once_are_plain_numbers() -> None:
 
 
 @pytest.mark.parametrize("latents", [CODES, VALUES], ids=["codes", "continuous"])
-def test_intervals_hold_their_number(latents: np.ndarray) -> None:
+def test_intervals_contain_their_score(latents: np.ndarray) -> None:
     scores = score(SOURCES, latents, metrics=["infomec", "mig", "mcc"], bootstrap=12, seed=1)
     assert set(scores.intervals) == set(scores.values)
     for name, (low, high) in scores.intervals.items():
@@ -60,14 +60,14 @@ def test_half_samples_vary_as_fresh_samples_do() -> None:
 
 
 def test_half_samples_are_scored_as_the_whole_is() -> None:
-    """Codes as the numbers they stand for: with uneven ones the indices would have other intervals."""
+    """Codes are scored as the numbers they stand for; if these are uneven, indices have other intervals."""
     numbers = np.array([0.0, 0.001, 0.002, 0.003, 1.0])[CODES]
     names = ["mig", "explicitness", "sap"]
-    found = [score(SOURCES, numbers, metrics=names, latent_kind=k, bootstrap=6) for k in ("codes", "continuous")]
-    assert found[0].values == found[1].values
-    assert found[0].intervals == found[1].intervals
+    scores = [score(SOURCES, numbers, metrics=names, latent_kind=k, bootstrap=6) for k in ("codes", "continuous")]
+    assert scores[0].values == scores[1].values
+    assert scores[0].intervals == scores[1].intervals
     indices = score(SOURCES, CODES, metrics=names, bootstrap=6)
-    assert indices.intervals["explicitness"] != found[0].intervals["explicitness"]
+    assert indices.intervals["explicitness"] != scores[0].intervals["explicitness"]
 
 
 def test_half_samples_that_cannot_be_scored_are_left_out() -> None:
@@ -77,7 +77,7 @@ def test_half_samples_that_cannot_be_scored_are_left_out() -> None:
     assert low <= scores["mig"] <= high
 
 
-def test_all_metrics_of_continuous_sources_leave_out_what_asks_for_classes() -> None:
+def test_all_metrics_of_continuous_sources_leave_out_those_that_need_classes() -> None:
     with pytest.warns(UserWarning, match="explicitness is left out"):
         scores = score(VALUES, SOURCES + 0.1 * VALUES, metrics="all")
     assert set(scores.results) == set(METRICS) - {"explicitness"}
@@ -91,7 +91,7 @@ def test_intervals_in_two_processes_are_the_same() -> None:
     assert one.intervals == two.intervals
 
 
-def test_a_file_made_elsewhere(tmp_path: Path) -> None:
+def test_a_file_of_another_tool(tmp_path: Path) -> None:
     path = tmp_path / "scores.npz"
     np.savez(path, sources=SOURCES.astype(np.uint8), latents=CODES)
     assert score_file(path)["infom"] == score(SOURCES, CODES)["infom"]
@@ -120,17 +120,17 @@ def test_files_that_cannot_be_scored(tmp_path: Path) -> None:
         ({"metrics": None}, "allowed are"),
         ({"seed": 1.5}, "seed is 1.5"),
         ({"confidence": 1.0}, "0 < confidence < 1"),
-        ({"bootstrap": 1}, "one half sample has no spread"),
+        ({"bootstrap": 1}, "one half-sample has no spread"),
         ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"protocol": "papers"}, "protocol is 'papers'"),
     ],
 )
-def test_options_that_cannot_be(options: dict, message: str) -> None:
+def test_invalid_options(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         score(SOURCES, CODES, **options)
 
 
-def test_the_table_names_what_is_noise() -> None:
+def test_the_table_names_latents_that_are_noise() -> None:
     from rich.console import Console
 
     console = Console(record=True, width=120)
@@ -140,7 +140,7 @@ def test_the_table_names_what_is_noise() -> None:
     assert "three sources" in text
     assert "95% interval" in text
     assert "one-hot" in text
-    assert "Of the sources z3 tells no more than noise would" in text
+    assert "z3 is no more informative about any source than noise" in text
 
 
 def test_the_heatmap_is_written(tmp_path: Path) -> None:
@@ -157,13 +157,13 @@ def test_the_order_of_rows_does_not_matter(metric: str) -> None:
     one_hot = np.eye(20)[ordered].reshape(len(ordered), -1)
     latents = one_hot if metric == "explicitness" else ordered + 0.0
     order = np.random.default_rng(1).permutation(len(ordered))
-    found = score(ordered, latents, metrics=[metric])[metric]
-    assert found == pytest.approx(score(ordered[order], latents[order], metrics=[metric])[metric], abs=0.05)
-    assert found > 0.99 if metric == "explicitness" else 0.1 < found < 0.9
+    value = score(ordered, latents, metrics=[metric])[metric]
+    assert value == pytest.approx(score(ordered[order], latents[order], metrics=[metric])[metric], abs=0.05)
+    assert value > 0.99 if metric == "explicitness" else 0.1 < value < 0.9
 
 
 @pytest.mark.parametrize("metric", [explicitness, sap])
-def test_rows_in_the_order_of_a_source_are_told(metric) -> None:
+def test_sorted_rows_raise_a_warning(metric) -> None:
     ordered = np.repeat(np.arange(4), 100)[:, None]
     with pytest.warns(UserWarning, match="source 0 has one value only in the rows held out, the last 40"):
         metric(ordered, ordered)
@@ -172,7 +172,7 @@ def test_rows_in_the_order_of_a_source_are_told(metric) -> None:
         metric(np.random.default_rng(0).permutation(ordered), ordered)
 
 
-def test_halves_without_a_source_give_no_numbers() -> None:
+def test_halves_in_which_all_sources_are_constant_are_left_out() -> None:
     sources = np.zeros((400, 1), dtype=int)
     sources[[7, 300]] = 1
     scores = score(sources, sources, bootstrap=100)
@@ -180,7 +180,7 @@ def test_halves_without_a_source_give_no_numbers() -> None:
     assert scores.intervals["infom"] == (1.0, 1.0)
 
 
-def test_rows_given_several_times_are_told() -> None:
+def test_repeated_rows_raise_a_warning() -> None:
     rng = np.random.default_rng(0)
     sources = rng.integers(0, 5, (300, 3))
     latents = sources + 0.1 * rng.normal(size=(300, 3))

@@ -1,4 +1,4 @@
-"""The verb over plain arrays: score."""
+"""``qlae score``: score plain arrays."""
 
 import json
 from dataclasses import dataclass
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
+
+BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
 
 
 @dataclass(frozen=True)
@@ -18,20 +20,20 @@ class Score:
 
     file: Positional[Annotated[Path, arg(metavar="FILE.npz")]]
     """Written with np.savez(path, sources=…, latents=…)."""
-    metrics: tuple[str, ...] = ("infomec",)
-    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, or all."""
+    metrics: Annotated[tuple[str, ...], arg(help=f"{BUILT_IN_METRICS}, or all.")] = ("infomec",)
     protocol: str = "paper"
     """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
-    """What latents are, where their type does not say: floats that stand for codes, or integers that are measured."""
+    """Overrules the type of the latents: codes that are stored as floats, or continuous values stored as integers."""
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
-    """The same of sources: one word for all, or one a source. Left alone, floats are continuous unless they repeat."""
+    """Overrules the types of the sources: one word for all, or one per source. With auto, floats are continuous unless
+    their values repeat."""
     bootstrap: int = 0
-    """Resamples for 95% intervals; 200 are plenty."""
+    """Compute 95% intervals from this many half-samples; 200 are plenty."""
     jobs: int = 1
-    """Processes for the resamples, and threads for DCI; -1 for all cores."""
+    """Processes for the half-samples, and threads for DCI; -1 for all cores."""
     seed: int = 0
-    """Of everything random."""
+    """Seed of everything random."""
     json: bool = False
     """Print JSON, and nothing else, to standard output."""
     plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]")] = None
@@ -39,19 +41,11 @@ class Score:
 
     def __call__(self) -> None:
         from .._progress import progress_bar
-        from ..metrics import plot_nmi, print_scores, score_file
-        from ..metrics.scoring import metric_names
+        from ..metrics import metric_names, plot_nmi, print_scores, score_file
 
         names = metric_names(self.metrics)
-        if self.plot is not None and len(self.plot) > 1:
-            raise ValueError(f"--plot takes one path, got {len(self.plot)}")
-        if self.plot is not None and "infomec" not in names:
-            raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
-        beside = self.file.parent / f"{self.file.stem}-nmi.png"
-        picture = None if self.plot is None else next(iter(self.plot), beside)
-        if picture is not None and (picture.suffix not in (".png", ".svg", ".pdf") or not picture.parent.is_dir()):
-            raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
-        parts = iter(range(len(names) + self.bootstrap))
+        picture = self._picture(names)
+        steps = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
             scores = score_file(
                 self.file,
@@ -61,7 +55,7 @@ class Score:
                 bootstrap=self.bootstrap,
                 n_jobs=self.jobs,
                 **self._kinds(),
-                progress=lambda part: report(next(parts), note=part),
+                progress=lambda part: report(next(steps), note=part),
             )
         if self.json:
             print(json.dumps(scores.to_dict(), indent=2))
@@ -72,9 +66,22 @@ class Score:
             if not self.json:
                 print(picture)
 
+    def _picture(self, names: list[str]) -> Path | None:
+        """Return the path of the heatmap, None without --plot; raise if it could not be drawn or written."""
+        if self.plot is None:
+            return None
+        if len(self.plot) > 1:
+            raise ValueError(f"--plot takes one path, got {len(self.plot)}")
+        if "infomec" not in names:
+            raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
+        picture = self.plot[0] if self.plot else self.file.parent / f"{self.file.stem}-nmi.png"
+        if picture.suffix not in (".png", ".svg", ".pdf") or not picture.parent.is_dir():
+            raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
+        return picture
+
     def _kinds(self) -> dict[str, Any]:
-        """What overrules the types of the arrays, and nothing else, since the file may say it too."""
-        said: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
+        """Return only the kinds that overrule the types of the arrays, because the file may say them, too."""
+        kinds: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
         if set(self.source_kinds) - {"auto"}:
-            said["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
-        return said
+            kinds["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
+        return kinds

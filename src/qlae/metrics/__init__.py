@@ -1,6 +1,6 @@
 """Metrics of disentanglement over plain arrays: sources (n, n_s) and latents (n, n_z).
 
-Nothing here knows of models or imports torch.
+This package needs no model and imports neither torch nor the rest of qlae.
 
 >>> import numpy as np
 >>> from qlae.metrics import infomec
@@ -9,34 +9,61 @@ Nothing here knows of models or imports torch.
 True
 """
 
-from .dci import DCI, dci
-from .heatmap import nmi_figure, plot_nmi
+# isort: off
+# Importing a metric's file registers the metric, so the order of these lines is the order of METRICS and of tables.
 from .infomec import InfoMEC, infomec
-from .information import mutual_information, nmi
+from .dci import DCI, dci
+from .mig import mig
+from .sap import sap
+from .modularity import explicitness, modularity
 from .irs import irs
 from .mcc import mcc
-from .mig import mig
-from .modularity import explicitness, modularity
-from .paired import beta_vae_score, factor_vae_score
 from .psnr import psnr
-from .result import Score
-from .sap import sap
-from .scoring import METRICS, Scores, score, score_file
+
+# isort: on
+from .heatmap import nmi_figure, plot_nmi
+from .information import mutual_information, nmi
+from .paired import beta_vae_score, factor_vae_score
+from .protocols import active_latents
+from .registry import (
+    METRICS,
+    Metric,
+    Score,
+    find_metric,
+    find_score,
+    known_scores,
+    metric_names,
+    metric_of,
+    register_metric,
+    register_score,
+    unregister_metric,
+    watched_scores,
+)
+from .result import MetricResult
+from .scoring import Scores, score, score_file
 from .table import print_scores, score_table
 
 __all__ = [
     "DCI",
     "METRICS",
     "InfoMEC",
+    "Metric",
+    "MetricResult",
     "Score",
     "Scores",
+    "active_latents",
     "beta_vae_score",
     "dci",
     "explicitness",
     "factor_vae_score",
+    "find_metric",
+    "find_score",
     "infomec",
     "irs",
+    "known_scores",
     "mcc",
+    "metric_names",
+    "metric_of",
     "mig",
     "modularity",
     "mutual_information",
@@ -45,8 +72,12 @@ __all__ = [
     "plot_nmi",
     "print_scores",
     "psnr",
+    "register_metric",
+    "register_score",
     "sap",
     "score",
     "score_file",
     "score_table",
+    "unregister_metric",
+    "watched_scores",
 ]

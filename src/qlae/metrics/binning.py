@@ -1,16 +1,16 @@
-"""Equal-width bins, as the older metrics cut continuous variables into labels."""
+"""Equal-width bins, by which the older metrics turn continuous variables into labels."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .inputs import Floats, Ints, whole_number
+from .inputs import Floats, Ints, Sources, whole_number
 
 
 def equal_width(values: Floats, num_bins: int) -> Ints:
-    """Bin of each value, 0 … num_bins − 1, of `num_bins` equal bins between the least and the largest value.
+    """Return the bin of each value (n,), 0 … num_bins − 1, out of equal bins between the least and the largest value.
 
-    A bin holds its lower border; the largest value goes into the last bin.
+    A bin includes its lower edge; the last bin includes the largest value.
 
     >>> import numpy as np
     >>> equal_width(np.array([0.0, 0.4, 0.5, 1.0]), 2)
@@ -22,6 +22,15 @@ def equal_width(values: Floats, num_bins: int) -> Ints:
 
 
 def equal_width_columns(values: Floats, num_bins: int) -> tuple[Ints, tuple[int, ...]]:
-    """Each column in bins, and the number of bins of each."""
+    """Return each column of (n, m) in bins, and the number of bins of each column."""
     bins = np.column_stack([equal_width(column, num_bins) for column in values.T])
     return bins, (num_bins,) * bins.shape[1]
+
+
+def binned_labels(sources: Sources, num_bins: int) -> tuple[Ints, list[int]]:
+    """Return labels (n, n_s) of all sources, continuous ones in bins, and the number of labels of each source."""
+    labels, sizes = sources.labels.copy(), list(sources.sizes)
+    for i, discrete in enumerate(sources.discrete):
+        if not discrete:
+            labels[:, [i]], (sizes[i],) = equal_width_columns(sources.values[:, [i]], num_bins)
+    return labels, sizes

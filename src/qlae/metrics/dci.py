@@ -9,9 +9,9 @@ importance of latent j for source i,
 
 Protocols:
 
-* `paper` (Hsu et al. 2023, appendix): a random forest a source, 100 trees, entropy criterion, 0.9/0.1 split, depth
+* `paper` (Hsu et al. 2023, appendix): one random forest per source, 100 trees, entropy criterion, 0.9/0.1 split, depth
   tuned on held-out accuracy. All depths come from one forest (forest.py).
-* `tripod` (kylehkhsu/tripod): depth 10, and that code's own split, whatever the seed.
+* `tripod` (kylehkhsu/tripod): depth 10, and the fixed split of that code, which does not depend on the seed.
 * `disentanglement_lib` (google-research/disentanglement_lib): gradient boosting with scikit-learn's defaults; the first
   ⌈0.9 n⌉ rows train, the rest test.
 """
@@ -28,8 +28,11 @@ from sklearn.model_selection import train_test_split
 
 from .forest import forest_by_depth
 from .inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, plain_columns, whole_number
+from .registry import UNIT, Score, register_metric
+from .splits import random_split, train_size
 
 DEPTHS = tuple(range(1, 17))
+PROTOCOLS = ("paper", "tripod", "disentanglement_lib")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +50,19 @@ class DCI:
     accuracy: Floats
     """(n_s,) held-out accuracy of the chosen model."""
     train_accuracy: Floats | None
-    """(n_s,) accuracy on the training samples; only where the protocol reports it."""
+    """(n_s,) accuracy on the training samples; only with the protocol "disentanglement_lib"."""
     depth: Ints | None
     """(n_s,) the chosen depth of each forest."""
     depths: tuple[int, ...]
     """The depths tried."""
     accuracy_by_depth: Floats | None
-    """(n_s, num_depths) held-out accuracy of each forest cut off at each depth."""
+    """(n_s, num_depths) held-out accuracy of each forest, truncated at each depth."""
     protocol: str
     num_samples: int
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, fit for JSON."""
+        """Return plain numbers, strings and lists, suitable for JSON."""
         result: dict[str, Any] = {
             "d": self.d,
             "i": self.i,
@@ -80,6 +83,15 @@ class DCI:
         return f"DCI({self})"
 
 
+@register_metric(
+    "dci",
+    scores=[
+        Score("d", "D", meaning="DCI disentanglement", bounds=UNIT),
+        Score("c", "C", meaning="DCI completeness", bounds=UNIT),
+        Score("i", "I", meaning="DCI informativeness, held-out accuracy", bounds=UNIT),
+    ],
+    validates=True,
+)
 def dci(
     sources: Any,
     latents: Any,
@@ -93,73 +105,86 @@ def dci(
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
 ) -> DCI:
-    """Nonlinear DCI (Eastwood & Williams 2018) by trees.
+    """Compute nonlinear DCI (Eastwood & Williams 2018) by trees.
 
-    The trees see codes as numbers. With few latents a forest that considers the square root of their number at each
-    split is forced to split on irrelevant ones, which keeps D below 1 even for perfect codes; `max_features=None` lets
-    it see all.
+    The trees see codes as numbers. With few latents, a forest that considers the square root of their number at each
+    split is forced to split on irrelevant ones, which keeps D below 1 even for perfect codes; with `max_features=None`
+    it considers all.
 
-    Parameters
-    ----------
-    sources, latents : as for `infomec`.
-    protocol : "paper", "tripod" or "disentanglement_lib".
-    depths : depths to choose from, by default 1 to 16 ("paper") or 10 ("tripod").
-    num_trees, max_features : of the random forests.
-    seed : of the split and of the forests.
-    n_jobs : threads for fitting forests, as in scikit-learn; the result is the same.
+    Args:
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        protocol: "paper", "tripod" or "disentanglement_lib".
+        depths: depths to choose from, by default 1 to 16 ("paper") or 10 ("tripod").
+        num_trees, max_features: of the random forests.
+        seed: of the split and of the forests.
+        n_jobs: threads that fit forests, as in scikit-learn; the result does not depend on it.
 
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).integers(0, 4, size=(400, 2))
     >>> print(dci(sources, sources, num_trees=10, max_features=None))
     D 1.000  C 1.000  I 1.000  [paper; depths 2, 2; n = 400]
     """
-    if protocol not in ("paper", "tripod", "disentanglement_lib"):
+    if protocol not in PROTOCOLS:
         raise ValueError(f"protocol is {protocol!r}; allowed are 'paper', 'tripod' and 'disentanglement_lib'.")
     whole_number("seed", seed, 0)
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    leave_out_constant(s)
     if protocol == "disentanglement_lib":
         if depths is not None:
             raise ValueError(
-                "depths belong to the forests; the protocol 'disentanglement_lib' boosts trees of depth 3."
+                "depths belong to random forests; the protocol 'disentanglement_lib' boosts trees of depth 3."
             )
-        return _boosted(checked, given, np.flatnonzero(varying).tolist(), seed)
-    tried = tuple(depths) if depths is not None else (DEPTHS if protocol == "paper" else (10,))
-    if not tried:
-        raise ValueError("depths are empty; give at least one.")
-    tried = tuple(whole_number("a depth", depth, 1) for depth in tried)
+        return _boosted(s, z, seed)
+    tried = _check_depths(protocol, depths)
     whole_number("num_trees", num_trees, 1)
     if not (max_features in (None, "sqrt", "log2") or (isinstance(max_features, int | float) and max_features > 0)):
         raise ValueError(f"max_features is {max_features!r}; give 'sqrt', 'log2', None, or a number above 0.")
-    train, test = _split(checked.num_samples, protocol, seed)
-    num_sources, values = checked.num_sources, plain_columns(given.values)
-    curve, importance = np.zeros((num_sources, len(tried))), np.zeros((num_sources, given.num_latents))
-    chosen = np.zeros(num_sources, dtype=np.int64)
-    for i in np.flatnonzero(varying).tolist():
-        target: Any = checked.labels[:, i] if checked.discrete[i] else plain_columns(checked.values[:, i])
-        grown = forest_by_depth(
+    train, test = _split(s.num_samples, protocol, seed)
+    values = plain_columns(z.values)
+    curve, importance = np.zeros((s.num_sources, len(tried))), np.zeros((s.num_sources, z.num_latents))
+    depth = np.zeros(s.num_sources, dtype=np.int64)
+    for i in np.flatnonzero(s.varying).tolist():
+        target: Any = s.labels[:, i] if s.discrete[i] else plain_columns(s.values[:, i])
+        forest = forest_by_depth(
             values[train],
             target[train],
             values[test],
             target[test],
             depths=tried,
-            classify=checked.discrete[i],
+            classify=s.discrete[i],
             num_trees=num_trees,
             max_features=max_features,
             seed=seed,
             n_jobs=n_jobs,
         )
-        best = int(np.argmax(grown.scores))
-        curve[i], importance[i], chosen[i] = grown.scores, grown.importances[best], tried[best]
+        best = int(np.argmax(forest.scores))
+        curve[i], importance[i], depth[i] = forest.scores, forest.importances[best], tried[best]
     curve = np.maximum(curve, 0.0)
-    return _result(importance, curve.max(axis=1), None, chosen, tried, curve, protocol, checked, seed, varying)
+    return _result(s, protocol, seed, importance, curve.max(axis=1), depth=depth, depths=tried, accuracy_by_depth=curve)
 
 
-def _boosted(sources: Sources, latents: Latents, index: list[int], seed: int) -> DCI:
-    cut, values = _train_size(sources.num_samples), plain_columns(latents.values)
+def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...]:
+    if depths is None:
+        return DEPTHS if protocol == "paper" else (10,)
+    checked = tuple(whole_number("a depth", depth, 1) for depth in depths)
+    if not checked:
+        raise ValueError("depths are empty; give at least one.")
+    return checked
+
+
+def _split(n: int, protocol: str, seed: int) -> tuple[Ints, Ints]:
+    """Return the numbers of the training rows and of the test rows."""
+    if protocol == "tripod":
+        train, test = train_test_split(np.arange(n), test_size=0.1, random_state=42)
+        return train, test
+    return random_split(n, seed)
+
+
+def _boosted(sources: Sources, latents: Latents, seed: int) -> DCI:
+    cut, values = train_size(sources.num_samples), plain_columns(latents.values)
     importance = np.zeros((sources.num_sources, latents.num_latents))
-    train_score, test_score = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
-    for i in index:
+    train_accuracy, test_accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
+    for i in np.flatnonzero(sources.varying).tolist():
         target: Any
         if sources.discrete[i]:
             target, model = sources.labels[:, i], GradientBoostingClassifier(random_state=seed)
@@ -171,35 +196,34 @@ def _boosted(sources: Sources, latents: Latents, index: list[int], seed: int) ->
             target, model = plain_columns(sources.values[:, i]), GradientBoostingRegressor(random_state=seed)
         model.fit(values[:cut], target[:cut])
         importance[i] = np.abs(model.feature_importances_)
-        train_score[i] = max(0.0, model.score(values[:cut], target[:cut]))
-        test_score[i] = max(0.0, model.score(values[cut:], target[cut:]))
-    varying = sources.varying
-    return _result(importance, test_score, train_score, None, (), None, "disentanglement_lib", sources, seed, varying)
+        train_accuracy[i] = max(0.0, model.score(values[:cut], target[:cut]))
+        test_accuracy[i] = max(0.0, model.score(values[cut:], target[cut:]))
+    return _result(sources, "disentanglement_lib", seed, importance, test_accuracy, train_accuracy=train_accuracy)
 
 
 def _result(
+    sources: Sources,
+    protocol: str,
+    seed: int,
     importance: Floats,
     accuracy: Floats,
-    train_accuracy: Floats | None,
-    depth: Ints | None,
-    depths: tuple[int, ...],
-    curve: Floats | None,
-    protocol: str,
-    sources: Sources,
-    seed: int,
-    varying: Any,
+    *,
+    train_accuracy: Floats | None = None,
+    depth: Ints | None = None,
+    depths: tuple[int, ...] = (),
+    accuracy_by_depth: Floats | None = None,
 ) -> DCI:
-    used = importance[varying]
+    varying = sources.varying
     return DCI(
-        d=specificity(used.T),
-        c=specificity(used),
+        d=specificity(importance[varying].T),
+        c=specificity(importance[varying]),
         i=float(accuracy[varying].mean()),
         importance=importance,
         accuracy=accuracy,
         train_accuracy=train_accuracy,
         depth=depth,
         depths=depths,
-        accuracy_by_depth=curve,
+        accuracy_by_depth=accuracy_by_depth,
         protocol=protocol,
         num_samples=sources.num_samples,
         seed=seed,
@@ -207,7 +231,7 @@ def _result(
 
 
 def specificity(matrix: Floats) -> float:
-    """Mean over rows, weighted by their sums, of 1 − entropy of the row (to the base of its length).
+    """Return the mean over rows, weighted by their sums, of 1 − entropy of the row (to the base of its length).
 
     >>> import numpy as np
     >>> round(specificity(np.array([[1.0, 0.0], [0.5, 0.5]])), 6)
@@ -218,21 +242,7 @@ def specificity(matrix: Floats) -> float:
         return 0.0
     if matrix.shape[1] == 1:
         return 1.0
-    shares = matrix + 1e-11  # as disentanglement_lib
+    shares = matrix + 1e-11  # as in disentanglement_lib
     shares = shares / shares.sum(axis=1, keepdims=True)
     entropies = -np.sum(shares * np.log(shares), axis=1) / np.log(matrix.shape[1])
     return float(np.clip(np.sum((1.0 - entropies) * matrix.sum(axis=1)) / total, 0.0, 1.0))
-
-
-def _split(n: int, protocol: str, seed: int) -> tuple[Ints, Ints]:
-    """Rows that train and rows that test, 0.9 to 0.1."""
-    if protocol == "tripod":
-        train, test = train_test_split(np.arange(n), test_size=0.1, random_state=42)
-        return train, test
-    order = np.random.default_rng(seed).permutation(n)
-    return order[: _train_size(n)], order[_train_size(n) :]
-
-
-def _train_size(n: int) -> int:
-    """⌈0.9 n⌉, but at least one sample is held out."""
-    return min(int(np.ceil(0.9 * n)), n - 1)

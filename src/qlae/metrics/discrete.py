@@ -17,17 +17,17 @@ from scipy.special import xlogy
 
 from .inputs import Floats, Ints
 
-_ROUNDING = 1e-13  # nats; exact zeros come out this small
-_DENSE_CELLS = 1 << 22  # beyond this many cells, and more cells than samples, count only the pairs that occur
+_ROUNDING = 1e-13  # nats; smaller results are rounding errors of exact zeros
+_DENSE_CELLS = 1 << 22  # tables with more cells than this, and than samples, count only the pairs that occur
 
 
 def sum_count_log_count(counts: Ints) -> float:
-    """Σ c log c over the cells of a table of counts, with 0 log 0 = 0."""
+    """Return Σ c log c over the cells of a table of counts, with 0 log 0 = 0."""
     return float(xlogy(counts, counts).sum())
 
 
 def entropy(labels: Ints) -> float:
-    """Entropy in nats of labels 0 … size − 1.
+    """Return the entropy of labels (n,), 0 … size − 1, in nats.
 
     >>> import numpy as np
     >>> round(entropy(np.array([0, 1, 0, 1])), 4)
@@ -39,13 +39,20 @@ def entropy(labels: Ints) -> float:
 def discrete_mutual_information(
     labels: Ints, label_sizes: Sequence[int], codes: Ints, code_sizes: Sequence[int]
 ) -> Floats:
-    """(n_s, n_z) mutual information in nats of every pair of columns of `labels` (n, n_s) and `codes` (n, n_z)."""
+    """Return (n_s, n_z) mutual information in nats of every pair of columns.
+
+    Args:
+        labels: (n, n_s), 0 … size − 1 in each column.
+        label_sizes: n_s sizes.
+        codes: (n, n_z), 0 … size − 1 in each column.
+        code_sizes: n_z sizes.
+    """
     n = labels.shape[0]
-    of_codes = [sum_count_log_count(np.bincount(codes[:, j])) for j in range(codes.shape[1])]
+    code_terms = [sum_count_log_count(np.bincount(codes[:, j])) for j in range(codes.shape[1])]
     result = np.zeros((labels.shape[1], codes.shape[1]))
     narrow = np.asfortranarray(codes, dtype=np.intp)
     for i in range(labels.shape[1]):
-        of_labels = sum_count_log_count(np.bincount(labels[:, i]))
+        label_term = sum_count_log_count(np.bincount(labels[:, i]))
         for j, code_size in enumerate(code_sizes):
             cells = label_sizes[i] * code_size
             pair = labels[:, i] * code_size + narrow[:, j]
@@ -53,6 +60,6 @@ def discrete_mutual_information(
                 joint = np.unique(pair, return_counts=True)[1]
             else:
                 joint = np.bincount(pair, minlength=cells)
-            nats = np.log(n) + (sum_count_log_count(joint) - of_labels - of_codes[j]) / n
+            nats = np.log(n) + (sum_count_log_count(joint) - label_term - code_terms[j]) / n
             result[i, j] = nats if nats > _ROUNDING else 0.0
     return result

@@ -1,8 +1,8 @@
 """A random forest at every depth, from one fit.
 
-A tree cut off at depth d is a prefix of the tree grown to full depth: its leaves are the nodes at depth d and the
+A tree truncated at depth d is a prefix of the tree grown to full depth: its leaves are the nodes at depth d and the
 leaves above them, its importances count the splits above depth d. So one forest, grown to the largest depth, gives the
-held-out score and the importances of each smaller depth, as a forest fitted at that depth would, up to random draws.
+held-out score and the importances at each smaller depth. A forest fitted at that depth differs only in random draws.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from .inputs import Floats
 
-_TEST_ROWS = 2000  # held-out samples read at a time
+_TEST_ROWS = 2000  # test samples processed at a time
 
 
 @dataclass(frozen=True, eq=False)
 class ForestByDepth:
-    """Held-out score (accuracy, or R² of a regression) and importances of a forest cut off at each depth."""
+    """Held-out score (accuracy, or R² of a regression) and importances of a forest truncated at each depth."""
 
     depths: tuple[int, ...]
     scores: Floats  # (num_depths,)
-    importances: Floats  # (num_depths, n_z), each row with sum 1, or 0 if no tree splits
+    importances: Floats  # (num_depths, n_z); each row sums to 1, or to 0 if no tree splits
 
 
 def forest_by_depth(
@@ -42,7 +42,15 @@ def forest_by_depth(
     seed: int,
     n_jobs: int | None,
 ) -> ForestByDepth:
-    """Fit one forest to the largest of `depths` and read off all."""
+    """Fit one forest to the largest of `depths` and evaluate it at all of them.
+
+    Args:
+        train, test: (num_rows, n_z) latents of the training and test rows.
+        train_targets, test_targets: (num_rows,) labels or values of one source.
+        depths: at which to truncate the forest.
+        classify: whether targets are labels.
+        num_trees, max_features, seed, n_jobs: of the forest, as in scikit-learn.
+    """
     kind = RandomForestClassifier if classify else RandomForestRegressor
     forest = kind(
         num_trees,
@@ -52,7 +60,7 @@ def forest_by_depth(
         random_state=seed,
         n_jobs=n_jobs,
     )
-    with config_context(assume_finite=True, skip_parameter_validation=True):  # checked before, not once a tree
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # already checked, not once per tree
         forest.fit(train, train_targets)
     predictions, importances = read_prefixes(forest, test, depths)
     if classify:
@@ -65,7 +73,7 @@ def forest_by_depth(
 
 
 def read_prefixes(forest: Any, test: Any, depths: Sequence[int]) -> tuple[Floats, Floats]:
-    """Mean predictions (num_depths, num_test, outputs) and importances (num_depths, n_z) of the trees cut off."""
+    """Return mean predictions (num_depths, num_test, outputs) and importances (num_depths, n_z) of truncated trees."""
     X = np.asarray(test, dtype=np.float32)
     outputs = forest.estimators_[0].tree_.value.shape[2]
     predictions = np.zeros((len(depths), X.shape[0], outputs))
@@ -77,6 +85,7 @@ def read_prefixes(forest: Any, test: Any, depths: Sequence[int]) -> tuple[Floats
 
 
 def _add_tree(tree: Any, X: Any, depths: Sequence[int], predictions: Floats, importances: Floats) -> None:
+    """Add one tree, truncated at each depth, to `predictions` and `importances`, in place."""
     value = tree.value[:, 0, :]
     if value.shape[1] > 1 and value[0].sum() > 1.5:  # older scikit-learn keeps counts instead of shares
         value = value / value.sum(axis=1, keepdims=True)
@@ -93,7 +102,7 @@ def _add_tree(tree: Any, X: Any, depths: Sequence[int], predictions: Floats, imp
 
 
 def _gains(tree: Any, num_features: int) -> Floats:
-    """(depth of the tree, n_z) impurity decrease by the depth and the feature of the split; at least one row."""
+    """Return (depth of the tree, n_z), at least one row: the impurity decrease by depth and feature of the split."""
     num_depths = max(tree.max_depth, 1)
     split = np.flatnonzero(tree.children_left >= 0)
     weight = tree.weighted_n_node_samples * tree.impurity

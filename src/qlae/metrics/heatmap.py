@@ -1,4 +1,4 @@
-"""The picture of NMI: latents down, sources across, as in the paper's figures."""
+"""The heatmap of NMI: one row per latent, one column per source, as in the paper's figures."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ INACTIVE, UNINFORMATIVE = "#d62728", "#9a9a9a"
 def plot_nmi(
     result: InfoMEC, path: str | Path, *, source_names: Sequence[str] | None = None, title: str | None = None
 ) -> Path:
-    """Write the heatmap of NMI; inactive latents red, uninformative ones grey.
+    """Write the heatmap of NMI, with inactive latents in red and uninformative ones in grey, and return its path.
 
-    The name of the file decides the format (.png, .svg, .pdf).
+    Args:
+        result: what `infomec` returns.
+        path: of the picture; its suffix decides the format (.png, .svg, .pdf).
+        source_names: one per source.
+        title: a line above the scores.
     """
     heading = f"InfoM {result.infom:.2f}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
     figure = nmi_figure(
@@ -45,14 +49,21 @@ def nmi_figure(
     source_names: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Figure:
-    """The heatmap of NMI (n_s, n_z) as a matplotlib figure."""
+    """Return the heatmap of NMI (n_s, n_z) as a matplotlib figure.
+
+    Args:
+        nmi: (n_s, n_z), drawn with latents as rows.
+        active, informative: (n_z,) masks that colour the latents' labels.
+        source_names: one per source.
+        title: of the figure.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     num_sources, num_latents = nmi.shape
     names = list(source_names) if source_names is not None else [f"source {i}" for i in range(num_sources)]
     if len(names) != num_sources:
-        raise ValueError(f"source_names has {len(names)} entries for {num_sources} sources: give one each.")
+        raise ValueError(f"source_names has {len(names)} entries for {num_sources} sources: give one per source.")
     figure = Figure(figsize=(2.6 + 0.62 * num_sources, 1.7 + 0.34 * num_latents), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -65,8 +76,8 @@ def nmi_figure(
     axes.set_xticks(range(num_sources), names, rotation=35, ha="left", rotation_mode="anchor")
     axes.set_yticks(range(num_latents), [f"$z_{{{j}}}$" for j in range(num_latents)])
     axes.tick_params(length=0)
-    for label, is_active, tells in zip(axes.get_yticklabels(), active, informative, strict=True):
-        if not is_active or not tells:
+    for label, is_active, is_informative in zip(axes.get_yticklabels(), active, informative, strict=True):
+        if not is_active or not is_informative:
             label.set_color(INACTIVE if not is_active else UNINFORMATIVE)
     figure.colorbar(image, ax=axes, shrink=0.8, label="NMI")
     if title:

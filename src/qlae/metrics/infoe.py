@@ -1,10 +1,10 @@
-"""InfoE, explicitness: how much of each source a linear model reads off all latents together (paper, section 4.2).
+"""InfoE, explicitness: how much of each source a linear model predicts from all latents together (paper, section 4.2).
 
     InfoE_i = 1 − H_V(s_i | z) / H_V(s_i | ∅)
 
 For a discrete source H_V is the cross entropy of multinomial logistic regression, fitted in-sample without
 regularisation; the null model is known in closed form, the entropy of the source. For a continuous source it is the R²
-of linear regression.
+of linear regression, also in-sample.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .logistic import fit_continuous, whiten
 from .logistic_codes import fit_codes
 from .protocols import Protocol
 
-_TOLERANCE = 2e-5  # of the entropy: a last step that promises less ends the fit
+_TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 Input = Literal["one-hot", "scalar"]
 
 
 def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
-    """(n_s,) the share of each source that a linear model of the latents explains; 0 for constant sources."""
+    """Return the share of each source (n_s,) that a linear model of the latents explains; 0 for constant sources."""
     with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other
         return _explicitness_per_source(sources, latents, protocol, how)
 
@@ -52,7 +52,7 @@ def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Proto
 
 
 def _converged(latents: Latents, features: Floats | None, labels: Ints, size: int, *, source: int) -> float:
-    """From whitened features, or without them from one-hot codes."""
+    """Return the explicitness of one source from a converged fit to whitened features; if None, to one-hot codes."""
     null = entropy(labels)
     if features is None and latents.codes is not None:
         fit = fit_codes(latents.codes, latents.sizes, labels, size, tolerance=_TOLERANCE * null)
@@ -70,7 +70,7 @@ def _converged(latents: Latents, features: Floats | None, labels: Ints, size: in
 
 
 def _design(latents: Latents, how: Input) -> Floats:
-    """(n, d) one-hot codes, or latents as numbers in units of their standard deviation."""
+    """Return (n, d) one-hot codes, or centred latents in units of their standard deviation."""
     if how == "one-hot" and latents.codes is not None:
         offsets = np.concatenate([[0], np.cumsum(latents.sizes)])
         design = np.zeros((latents.codes.shape[0], offsets[-1]))
@@ -84,7 +84,10 @@ def _design(latents: Latents, how: Input) -> Floats:
 
 
 def _lbfgs_balanced(design: Floats, labels: Ints, size: int) -> float:
-    """The authors' fit: L-BFGS of at most 100 iterations, classes weighted to equal sums; its null model is uniform."""
+    """Return the explicitness of one source by the authors' fit.
+
+    L-BFGS with at most 100 iterations; classes are weighted to equal sums, and the null model is uniform.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(C=np.inf, tol=1e-4, max_iter=100, class_weight="balanced").fit(design, labels)

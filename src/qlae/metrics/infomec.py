@@ -12,32 +12,33 @@ import numpy as np
 from .infoe import explicitness_per_source
 from .information import estimate, normalise
 from .informative import informative_latents
-from .inputs import Bools, Floats, Latents, check_pair, leave_out_constant
-from .protocols import find_protocol
+from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant
+from .protocols import Protocol, find_protocol
+from .registry import UNIT, Score, register_metric
 
 
 @dataclass(frozen=True, eq=False)
 class InfoMEC:
-    """Scores in [0, 1] and what they were made from."""
+    """Scores in [0, 1] and what they were computed from."""
 
     infom: float
-    """Modularity: each latent informs about one source."""
+    """Modularity: each latent is informative about one source."""
     infoe: float
-    """Explicitness: the sources can be read off the latents linearly; see `infoe_input`."""
+    """Explicitness: a linear model can read the sources off the latents; see `infoe_input`."""
     infoc: float
-    """Compactness: each source is found in one latent."""
+    """Compactness: each source is encoded by one latent."""
     infoe_scalar: float | None
     """Explicitness with codes as numbers instead of one-hot; None for continuous latents."""
     nmi: Floats
     """(n_s, n_z) normalised mutual information."""
     active: Bools
-    """(n_z,) latents that move enough to count."""
+    """(n_z,) latents that vary enough to count."""
     informative: Bools
-    """(n_z,) latents that tell more of some source than shuffled samples would; the others are noise."""
+    """(n_z,) latents that are more informative about some source than shuffled samples are; the others are noise."""
     infoe_per_source: Floats
     """(n_s,) explicitness of each source."""
     infoe_input: str
-    """What InfoE saw: "one-hot" codes or "scalar" values."""
+    """Input of the linear model: "one-hot" codes or "scalar" values."""
     protocol: str
     num_samples: int
     seed: int
@@ -48,16 +49,16 @@ class InfoMEC:
 
     @property
     def modularity_gap(self) -> float:
-        """Mean over active latents of the gap between the two sources they tell most of."""
+        """Mean over active latents of the gap between the two sources they are most informative about."""
         return float(top_two_gaps(self.nmi.T[self.active]).mean()) if self.active.any() else 0.0
 
     @property
     def compactness_gap(self) -> float:
-        """Mean over sources of the gap between the two latents, active or not, that tell most of them."""
+        """Mean over sources of the gap between the two most informative latents, active or not."""
         return float(top_two_gaps(self.nmi).mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, fit for JSON; what was not computed is absent."""
+        """Return plain numbers, strings and lists, suitable for JSON, without scores that were not computed."""
         result: dict[str, Any] = {
             "infom": self.infom,
             "infoe": self.infoe,
@@ -74,12 +75,12 @@ class InfoMEC:
         return result
 
     def __str__(self) -> str:
-        beside = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
-        silent = int((self.active & ~self.informative).sum())
-        noise = f", {silent} of them without information" if silent else ""
+        scalar = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
+        num_noise = int((self.active & ~self.informative).sum())
+        noise = f", {num_noise} of them without information" if num_noise else ""
         latents = f"{self.num_active} of {self.active.size} latents active{noise}"
         return (
-            f"InfoM {self.infom:.3f}  InfoE {self.infoe:.3f} ({self.infoe_input}{beside})  InfoC {self.infoc:.3f}  "
+            f"InfoM {self.infom:.3f}  InfoE {self.infoe:.3f} ({self.infoe_input}{scalar})  InfoC {self.infoc:.3f}  "
             f"[{self.protocol}; {latents}; n = {self.num_samples:,}]"
         )
 
@@ -87,6 +88,36 @@ class InfoMEC:
         return f"InfoMEC({self})"
 
 
+def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: int) -> dict[str, float]:
+    """Return the scores of a part of a sample, counting the latents that are active in the whole sample."""
+    protocol, varying = find_protocol(whole.protocol), sources.varying
+    if not varying.any():
+        return {}
+    nmi = normalise(np.maximum(estimate(sources, latents, k=protocol.k, seed=seed), 0.0), sources, latents)
+    infom, infoc = _ratios(nmi, varying, whole.active)
+    explicit, scalar = _explicitness(sources, latents, protocol)
+    scores = {"infom": infom, "infoc": infoc, "infoe": float(explicit[varying].mean())}
+    if latents.discrete and protocol.solver == "converged":
+        scores["infoe_scalar"] = float(scalar[varying].mean())
+    return scores
+
+
+@register_metric(
+    "infomec",
+    scores=[
+        Score("infom", "InfoM", meaning="modularity: each latent encodes one source", bounds=UNIT, watched=True),
+        Score("infoe", "InfoE", meaning="explicitness: a linear model reads the sources", bounds=UNIT, watched=True),
+        Score("infoe_scalar", "InfoE, codes as numbers", meaning="InfoE with codes as numbers", bounds=UNIT),
+        Score("infoc", "InfoC", meaning="compactness: one latent encodes each source", bounds=UNIT, watched=True),
+    ],
+    counts=[
+        Score("active", "active", digits=0, meaning="latents that vary enough to count"),
+        Score("informative", "informative", meaning="latents that are more informative than shuffled samples"),
+    ],
+    takes_protocol=True,
+    validates=True,
+    compute_part=infomec_of_part,
+)
 def infomec(
     sources: Any,
     latents: Any,
@@ -96,7 +127,7 @@ def infomec(
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
 ) -> InfoMEC:
-    """InfoM, InfoE and InfoC of a representation.
+    """Compute InfoM, InfoE and InfoC of a representation (Hsu et al. 2023, section 4).
 
     With NMI (n_s, n_z) over the active latents,
 
@@ -104,68 +135,76 @@ def infomec(
         InfoC = (mean_i max_j NMI_ij / Σ_j NMI_ij − 1/n_z) / (1 − 1/n_z)
         InfoE = mean_i (1 − H_V(s_i | z) / H_V(s_i)), V the linear models.
 
-    Where the formula divides 0 by 0: a latent (source) without any information is left out of the mean, which is 0 if
-    all are; with a single source InfoM, with a single active latent InfoC, is 1 if there is any information; without an
+    Where a formula divides 0 by 0: a latent (source) without any information is left out of the mean, which is 0 if all
+    are; with a single source InfoM, with a single active latent InfoC, is 1 if there is any information; without an
     active latent all scores are 0. Constant sources are left out, with a warning.
 
-    Parameters
-    ----------
-    sources : (n, n_s) integers, floats, booleans or strings.
-    latents : (n, n_z) integers (codes) or floats (continuous).
-    protocol : "paper", "official-train", "official-standalone" or "tripod": the published variants.
-    seed : seed of the jitter that breaks ties among continuous latents.
-    source_kinds : "auto", "discrete" or "continuous", for all or one a source.
-    latent_kind : "auto", "codes" or "continuous".
-
-    References
-    ----------
-    Hsu et al. (2023), "Disentanglement via Latent Quantization", section 4.
+    Args:
+        sources: (n, n_s) integers, floats, booleans or strings.
+        latents: (n, n_z) integers (codes) or floats (continuous).
+        protocol: the published variant: "paper", "official-train", "official-standalone" or "tripod".
+        seed: of the jitter that breaks ties among continuous latents.
+        source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
+        latent_kind: "auto", "codes" or "continuous".
 
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(3), range(5), indexing="ij"), -1).reshape(-1, 3)
     >>> print(infomec(sources, sources[:, [2, 0, 1]]))
     InfoM 1.000  InfoE 1.000 (one-hot, scalar 1.000)  InfoC 1.000  [paper; 3 of 3 latents active; n = 60]
     """
-    chosen = find_protocol(protocol)
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked, but_for="InfoM" if chosen.counts_constant_sources else "")
-    _warn_of_ties(given)
-    nats = estimate(checked, given, k=chosen.k, seed=seed)
-    matrix = normalise(np.maximum(nats, 0.0), checked, given)
-    informative = informative_latents(checked, given, nats, k=chosen.k, seed=seed)
-    active = chosen.active(given)
-    counted = np.ones_like(varying) if chosen.counts_constant_sources else varying
-    kept = matrix[np.ix_(counted, active)]
-    how = chosen.code_input if given.discrete else "scalar"
+    rules = find_protocol(protocol)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    varying = leave_out_constant(s, but_for="InfoM" if rules.counts_constant_sources else "")
+    _warn_about_ties(z)
+    nats = estimate(s, z, k=rules.k, seed=seed)
+    nmi = normalise(np.maximum(nats, 0.0), s, z)
+    informative = informative_latents(s, z, nats, k=rules.k, seed=seed)
+    active = rules.active(z)
+    infom, infoc = _ratios(nmi, np.ones_like(varying) if rules.counts_constant_sources else varying, active)
     if active.any():
-        explicit = explicitness_per_source(checked, given, chosen, how)
-        scalar = explicit
-        if given.discrete and how == "one-hot" and chosen.solver == "converged":
-            scalar = explicitness_per_source(checked, given, chosen, "scalar")
+        explicit, scalar = _explicitness(s, z, rules)
     else:
         warnings.warn("no latent is active: all scores are 0.", stacklevel=2)
-        explicit = scalar = np.zeros(checked.num_sources)
-    both = given.discrete and (chosen.solver == "converged" or how == "scalar")
-    for array in (matrix, active, informative, explicit):
+        explicit = scalar = np.zeros(s.num_sources)
+    has_scalar = z.discrete and (rules.solver == "converged" or rules.code_input == "scalar")
+    for array in (nmi, active, informative, explicit):
         array.flags.writeable = False
     return InfoMEC(
-        infom=concentration(kept.T),
+        infom=infom,
         infoe=float(explicit[varying].mean()),
-        infoc=concentration(kept),
-        infoe_scalar=float(scalar[varying].mean()) if both else None,
-        nmi=matrix,
+        infoc=infoc,
+        infoe_scalar=float(scalar[varying].mean()) if has_scalar else None,
+        nmi=nmi,
         active=active,
         informative=informative,
         infoe_per_source=explicit,
-        infoe_input=how,
-        protocol=chosen.name,
-        num_samples=checked.num_samples,
+        infoe_input=rules.code_input if z.discrete else "scalar",
+        protocol=rules.name,
+        num_samples=s.num_samples,
         seed=seed,
     )
 
 
+def _ratios(nmi: Floats, counted: Bools, active: Bools) -> tuple[float, float]:
+    """Return InfoM and InfoC from NMI (n_s, n_z), the sources that count (n_s,) and the active latents (n_z,)."""
+    kept = nmi[np.ix_(counted, active)]
+    return concentration(kept.T), concentration(kept)
+
+
+def _explicitness(sources: Sources, latents: Latents, protocol: Protocol) -> tuple[Floats, Floats]:
+    """Return explicitness per source (n_s,), twice: by the protocol's input, and with codes as numbers.
+
+    The second is computed only where the protocol reports both, and else equals the first.
+    """
+    one_hot = latents.discrete and protocol.code_input == "one-hot"
+    explicit = explicitness_per_source(sources, latents, protocol, "one-hot" if one_hot else "scalar")
+    if one_hot and protocol.solver == "converged":
+        return explicit, explicitness_per_source(sources, latents, protocol, "scalar")
+    return explicit, explicit
+
+
 def top_two_gaps(matrix: Floats) -> Floats:
-    """Largest minus second largest entry of each row; 0 stands in where there is no second.
+    """Return the largest minus the second largest entry of each row; with a single column, the entry itself.
 
     >>> import numpy as np
     >>> top_two_gaps(np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]]))
@@ -177,10 +216,10 @@ def top_two_gaps(matrix: Floats) -> Floats:
     return np.asarray(ordered[:, -1] - ordered[:, -2])
 
 
-def _warn_of_ties(latents: Latents) -> None:
-    """Floats that take a handful of values are most likely codes that lost their type; rows may also repeat."""
-    few = latents.values[:1000]
-    if not latents.discrete and len(few) >= 200 and all(np.unique(column).size <= 32 for column in few.T):
+def _warn_about_ties(latents: Latents) -> None:
+    """Warn about floats that look like codes which lost their type, and about rows that repeat."""
+    first = latents.values[:1000]
+    if not latents.discrete and len(first) >= 200 and all(np.unique(column).size <= 32 for column in first.T):
         warnings.warn(
             "each latent takes at most 32 different float values: if they are codes, pass integers or say "
             "latent_kind='codes'; as continuous values their ties are broken at random.",
@@ -195,7 +234,7 @@ def _warn_of_ties(latents: Latents) -> None:
 
 
 def concentration(matrix: Floats) -> float:
-    """Mean over rows of largest entry / sum, moved from [1/columns, 1] to [0, 1]; rows of zeros are left out.
+    """Return the mean over rows of largest entry / sum, mapped from [1/columns, 1] to [0, 1], without rows of zeros.
 
     >>> import numpy as np
     >>> concentration(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]))

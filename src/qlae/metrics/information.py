@@ -22,25 +22,23 @@ def mutual_information(
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
 ) -> Floats:
-    """Mutual information I(s_i; z_j) of each source with each latent, in nats.
+    """Estimate the mutual information I(s_i; z_j) of each source with each latent, in nats.
 
     Discrete source and code: from joint counts (plug-in). One discrete and one continuous: Ross's (2014) KSG estimator.
     Both continuous: the estimator of Kraskov et al. (2004). Estimates below 0 become 0.
 
-    Parameters
-    ----------
-    sources : (n, n_s) integers, floats, booleans or strings.
-    latents : (n, n_z) integers (codes) or floats (continuous).
-    k : neighbours of the KSG estimators.
-    seed : seed of the jitter that breaks ties; with it, continuous latents give the numbers of
-        `sklearn.feature_selection.mutual_info_classif(latents, source, n_neighbors=k, random_state=seed)`.
-    jitter : False leaves continuous variables exactly as they are; right if no value repeats.
-    source_kinds : "auto", "discrete" or "continuous", for all or one a source.
-    latent_kind : "auto", "codes" or "continuous".
+    Args:
+        sources: (n, n_s) integers, floats, booleans or strings.
+        latents: (n, n_z) integers (codes) or floats (continuous).
+        k: number of neighbours in the KSG estimators.
+        seed: of the jitter that breaks ties; for the same seed, continuous latents have the values of
+            `sklearn.feature_selection.mutual_info_classif(latents, source, n_neighbors=k, random_state=seed)`.
+        jitter: False leaves continuous variables exactly as they are; right if no value repeats.
+        source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
+        latent_kind: "auto", "codes" or "continuous".
 
-    Returns
-    -------
-    (n_s, n_z) nats. A constant source or latent has 0.
+    Returns:
+        (n_s, n_z) nats. A constant source or latent has 0.
 
     >>> import numpy as np
     >>> sources = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
@@ -48,8 +46,8 @@ def mutual_information(
     array([[0.    , 0.6931],
            [0.6931, 0.    ]])
     """
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    return np.maximum(estimate(checked, given, k=k, seed=seed, jitter=jitter), 0.0)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    return np.maximum(estimate(s, z, k=k, seed=seed, jitter=jitter), 0.0)
 
 
 def nmi(
@@ -62,33 +60,37 @@ def nmi(
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
 ) -> Floats:
-    """Normalised mutual information NMI_ij = I(s_i; z_j) / H(s_i): the share of a source that a latent tells.
+    """Estimate NMI_ij = I(s_i; z_j) / H(s_i), normalised mutual information: the share of a source in a latent.
 
-    A continuous source has no entropy to divide by; it takes 1 − exp(−2 I), the squared correlation that a Gaussian
-    pair with the same information has (Linfoot 1957), beside the R² that InfoE uses for such sources. A constant source
-    has 0. Estimates for continuous latents can exceed 1 by a little: they are given as they are.
+    A continuous source has no entropy to divide by. Its NMI is 1 − exp(−2 I), the squared correlation of a Gaussian
+    pair with the same information (Linfoot 1957), which corresponds to the R² that InfoE uses for such sources. A
+    constant source has 0. Estimates for continuous latents can slightly exceed 1; they are not clipped.
 
-    Parameters as for `mutual_information`. Returns (n_s, n_z), without units.
+    Args:
+        sources, latents, k, seed, jitter, source_kinds, latent_kind: as for `mutual_information`.
+
+    Returns:
+        (n_s, n_z), without unit.
 
     >>> import numpy as np
     >>> sources = np.array([[0], [1], [2], [3]] * 5)
     >>> nmi(sources, sources // 2).round(4)
     array([[0.5]])
     """
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    return normalise(np.maximum(estimate(checked, given, k=k, seed=seed, jitter=jitter), 0.0), checked, given)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    return normalise(np.maximum(estimate(s, z, k=k, seed=seed, jitter=jitter), 0.0), s, z)
 
 
 def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: bool = True) -> Floats:
-    """(n_s, n_z) raw estimates in nats; those from KSG may fall below 0."""
+    """Return raw estimates (n_s, n_z) in nats; those of KSG may be below 0."""
     if not isinstance(k, int | np.integer) or k < 1:
-        raise ValueError(f"k is {k!r}; the number of neighbours is a positive integer, 3 in the paper.")
+        raise ValueError(f"k is {k!r}; the number of neighbours must be a positive integer (3 in the paper).")
     whole_number("seed", seed, 0)
     result = np.zeros((sources.num_sources, latents.num_latents))
     varying = sources.varying
     discrete = np.array(sources.discrete) & varying
     continuous = ~np.array(sources.discrete) & varying
-    random = np.random.RandomState(seed)  # the generator of scikit-learn, for equal draws
+    random = np.random.RandomState(seed)  # scikit-learn's generator, for equal draws
     if latents.codes is not None:
         index = np.flatnonzero(discrete)
         if index.size:
@@ -103,14 +105,13 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
                 if size > 1:
                     result[i, j] = ordered.with_labels(latents.codes[:, j], size, k)
         return result
-    moving = np.ptp(latents.values, axis=0) > 0
     values = rescale_and_jitter(latents.values, random) if jitter else latents.values
     noise = random.get_state(legacy=True)
     columns = {}
     for i in np.flatnonzero(continuous).tolist():
         random.set_state(noise)
         columns[i] = _prepared(sources.values[:, i], random, jitter)
-    for j in np.flatnonzero(moving).tolist():
+    for j in np.flatnonzero(latents.varying).tolist():
         ordered = Ordered(values[:, j])
         for i in np.flatnonzero(discrete).tolist():
             result[i, j] = ordered.with_labels(sources.labels[:, i], sources.sizes[i], k)
@@ -120,13 +121,13 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
 
 
 def normalise(nats: Floats, sources: Sources, latents: Latents) -> Floats:
-    """Mutual information divided by source entropy; 1 − exp(−2 I) where the source is continuous."""
+    """Return `nats` (n_s, n_z) divided by the source's entropy, or 1 − exp(−2 I) for a continuous source."""
     result = np.zeros_like(nats)
     for i in np.flatnonzero(sources.varying).tolist():
         if sources.discrete[i]:
             result[i] = nats[i] / entropy(sources.labels[:, i])
             if latents.discrete:
-                result[i] = np.minimum(result[i], 1.0)  # exact but for rounding
+                result[i] = np.minimum(result[i], 1.0)  # exact except for rounding
         else:
             result[i] = -np.expm1(-2.0 * nats[i])
     return result

@@ -1,8 +1,8 @@
-"""Which latents tell anything at all: information above what shuffled samples give.
+"""Which latents are informative at all: more than shuffled samples are.
 
 InfoM and InfoC are ratios, and a ratio of two estimates that are both noise is not small: latents drawn at random score
-InfoM 0.4 to 0.8. So each result says which latents have, with some source, more information than the same estimator
-finds once the samples of the latents are shuffled: more than the mean and a few standard deviations of that.
+InfoM 0.4 to 0.8. So each result says which latents are informative: their best estimate with any source exceeds the
+mean of the estimates from shuffled samples by several standard deviations.
 """
 
 from __future__ import annotations
@@ -17,10 +17,16 @@ _KSG_SAMPLES, _KSG_SHUFFLES, _KSG_DEVIATIONS = 1_000, 5, 5.0
 
 
 def informative_latents(sources: Sources, latents: Latents, nats: Floats, *, k: int, seed: int) -> Bools:
-    """(n_z,) whether a latent's best `nats` (n_s, n_z, before clipping at 0) exceed what shuffling leaves.
+    """Return the mask (n_z,) of latents with more information about some source than shuffled samples have.
 
-    Plug-in estimates of independent variables shrink as 1/n and those of KSG as 1/√n, so that shuffles of a part of a
-    large sample will do.
+    Plug-in estimates of independent variables shrink as 1/n and those of KSG as 1/√n, so a part of a large sample
+    suffices for the shuffles.
+
+    Args:
+        sources, latents: the checked sample.
+        nats: (n_s, n_z) estimates of their mutual information, not clipped at 0.
+        k: number of neighbours in the KSG estimators.
+        seed: of the shuffles.
     """
     n = sources.num_samples
     random = np.random.default_rng(seed)
@@ -36,6 +42,6 @@ def informative_latents(sources: Sources, latents: Latents, nats: Floats, *, k: 
     if plug_in:
         limit = (null.mean(axis=0) + _CODE_DEVIATIONS * null.std(axis=0, ddof=1)) * (part / n)
     else:
-        deviation = np.sqrt(null.var(axis=0, ddof=1).mean(axis=1, keepdims=True))  # alike for all latents
+        deviation = np.sqrt(null.var(axis=0, ddof=1).mean(axis=1, keepdims=True))  # one value for all latents
         limit = null.mean(axis=(0, 2))[:, None] + _KSG_DEVIATIONS * deviation * np.sqrt(part / n)
     return np.asarray(np.any((nats > limit) & (nats > 1e-12), axis=0))

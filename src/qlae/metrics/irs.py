@@ -1,4 +1,4 @@
-"""IRS: how little a latent moves when all sources but its own are changed.
+"""IRS: how little a latent changes when all sources except its own change.
 
 Suter et al. (2019), "Robustly Disentangled Causal Mechanisms". For latent j and source i, over the values v of the
 source,
@@ -8,7 +8,7 @@ source,
 
 Protocols: `disentanglement_lib` (google-research/disentanglement_lib): sources in 20 bins, quantile 0.99. `ubisoft`
 (ubisoft/ubisoft-laforge-disentanglement-metrics): quantile 1 (the maximum); continuous sources in 10 bins, discrete
-sources as they are. Constant latents are left out. A score below 0, which noise can have, is given as 0.
+sources as they are. Constant latents are left out. A score below 0, which noise can have, becomes 0.
 """
 
 from __future__ import annotations
@@ -20,11 +20,17 @@ import numpy as np
 
 from .binning import equal_width
 from .inputs import Floats, Ints, check_pair, leave_out_constant
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 
 
+@register_metric(
+    "irs",
+    scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)],
+    validates=True,
+)
 def irs(
     sources: Any,
     latents: Any,
@@ -32,13 +38,14 @@ def irs(
     protocol: str = "disentanglement_lib",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
-    """Interventional robustness score (Suter et al. 2019), in [0, 1]; `matrix` is M, 0 for constant latents.
+) -> MetricResult:
+    """Compute the interventional robustness score (Suter et al. 2019), in [0, 1].
 
-    Parameters
-    ----------
-    sources, latents : as for `infomec`.
-    protocol : "disentanglement_lib" or "ubisoft".
+    `matrix` is M, with 0 for constant latents.
+
+    Args:
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        protocol: "disentanglement_lib" or "ubisoft".
 
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(4), indexing="ij"), -1).reshape(-1, 2)
@@ -47,30 +54,30 @@ def irs(
     """
     if protocol not in _PROTOCOLS:
         raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _PROTOCOLS))}.")
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    varying = leave_out_constant(s)
     num_bins, quantile = _PROTOCOLS[protocol]
-    values = given.values
-    moving = np.ptp(values, axis=0) > 0
-    matrix = np.zeros((checked.num_sources, given.num_latents))
+    values = z.values
+    moving = z.varying
+    matrix = np.zeros((s.num_sources, z.num_latents))
     if not moving.any():
-        return Score("irs", 0.0, matrix, protocol, checked.num_samples, {"unclipped": 0.0, "num_nonconstant": 0})
+        return MetricResult("irs", 0.0, matrix, protocol, s.num_samples, {"unclipped": 0.0, "num_nonconstant": 0})
     kept = values[:, moving]
     weights = np.abs(kept - kept.mean(axis=0)).max(axis=0)
     for i in np.flatnonzero(varying).tolist():
-        if protocol == "ubisoft" and checked.discrete[i]:
-            groups = checked.labels[:, i]
+        if protocol == "ubisoft" and s.discrete[i]:
+            groups = s.labels[:, i]
         else:
-            groups = equal_width(checked.values[:, i], num_bins)
+            groups = equal_width(s.values[:, i], num_bins)
         matrix[i, moving] = 1.0 - _mean_deviation(kept, groups, quantile) / weights
     best = matrix[varying][:, moving].max(axis=0)
     average = float(np.average(best, weights=weights))
-    return Score(
+    return MetricResult(
         "irs",
         min(1.0, max(0.0, average)),
         matrix,
         protocol,
-        checked.num_samples,
+        s.num_samples,
         {
             "unclipped": average,
             "num_nonconstant": int(moving.sum()),
@@ -81,7 +88,7 @@ def irs(
 
 
 def _mean_deviation(values: Floats, groups: Ints, quantile: float) -> Floats:
-    """Mean over groups of the quantile, within the group, of the distance from the group's mean."""
+    """Return (n_z,) the mean over groups of the quantile, within a group, of the distance from the group's mean."""
     order = np.argsort(groups, kind="stable")
     borders = np.flatnonzero(np.diff(groups[order])) + 1
     parts = [

@@ -6,15 +6,15 @@ Discrete label d, continuous c (Ross 2014, "Mutual Information between Discrete 
 
 r_i is the distance from c_i to its k-th nearest neighbour among samples of the same label; m_i counts the samples of
 any label, itself included, at a distance strictly below r_i; n_d is the size of label d. A label of size n_d ≤ k takes
-k_i = n_d − 1; samples whose label occurs once leave the sample.
+k_i = n_d − 1; samples whose label occurs once are left out.
 
 Two continuous variables (Kraskov, Stögbauer & Grassberger 2004, Phys. Rev. E 69, estimator 1, maximum norm):
 
     I(x; y) = ψ(n) + ψ(k) − ⟨ψ(n_x + 1) + ψ(n_y + 1)⟩.
 
-Latents are one-dimensional, so no tree is needed for the first: sort each latent once, keep the order within each
-label, slide a window of k neighbours. `rescale_and_jitter` repeats what `sklearn.feature_selection.mutual_info_classif`
-does to its input, draw for draw, so that both agree to the last bits for the same seed.
+Latents are one-dimensional, so the first estimator needs no tree: sort each latent once, keep the order within each
+label, slide a window of k neighbours. `rescale_and_jitter` does what `sklearn.feature_selection.mutual_info_classif`
+does to its input, with the same random draws, so that both agree to the last bits for the same seed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ JITTER = 1e-10
 
 
 def rescale_and_jitter(values: Floats, random: np.random.RandomState) -> Floats:
-    """Columns in units of their standard deviation, plus noise that breaks ties."""
+    """Return columns of (n, m) in units of their standard deviation, plus noise that breaks ties."""
     scaled = np.asarray(scale(plain_columns(values), with_mean=False), dtype=np.float64)
     means = np.maximum(1, np.mean(np.abs(scaled), axis=0))
     scaled += JITTER * means * random.standard_normal(size=scaled.shape)
@@ -40,14 +40,20 @@ def rescale_and_jitter(values: Floats, random: np.random.RandomState) -> Floats:
 
 
 class Ordered:
-    """One continuous variable, sorted once, to be compared with many sources."""
+    """One continuous variable (n,), sorted once, to be compared with many sources."""
 
     def __init__(self, values: Floats) -> None:
         self.order = np.argsort(values)
         self.sorted = values[self.order]
 
     def with_labels(self, labels: Ints, size: int, k: int) -> float:
-        """I(labels; values) by Ross's estimator; may fall below 0."""
+        """Return I(labels; values) by Ross's estimator, which may be below 0.
+
+        Args:
+            labels: (n,) 0 … size − 1.
+            size: number of labels.
+            k: number of neighbours.
+        """
         x = self.sorted
         ordered = labels[self.order].astype(np.uint16 if size <= 1 << 16 else np.int64)
         counts = np.bincount(ordered, minlength=size)
@@ -57,10 +63,10 @@ class Ordered:
             counts = counts[counts > 1]
         if not counts.size:
             raise ValueError(
-                "every sample has a label of its own: a source whose values never repeat is continuous. "
+                "every sample has a different label: a source whose values never repeat is continuous. "
                 "Pass it as floats, or say source_kinds='continuous'."
             )
-        places = np.argsort(ordered, kind="stable")  # by label, ascending within each
+        places = np.argsort(ordered, kind="stable")  # by label, ascending within each label
         grouped = x[places]
         radius, far = _kth_neighbours(grouped, counts, k)
         n = x.size
@@ -68,10 +74,10 @@ class Ordered:
             inside = _count_inside(x, grouped, radius)
         else:
             leftward = far < np.arange(n)
-            # The k-th neighbour marks one end of the interval; only the other end is searched for.
-            found = np.searchsorted(x, np.where(leftward, grouped + radius, grouped - radius))
-            first = np.where(leftward, places[far] + 1, found)
-            last = np.where(leftward, found, places[far])
+            # The k-th neighbour is one end of the interval, so only the other end needs a search.
+            other_end = np.searchsorted(x, np.where(leftward, grouped + radius, grouped - radius))
+            first = np.where(leftward, places[far] + 1, other_end)
+            last = np.where(leftward, other_end, places[far])
             first, last = _adjust(x, grouped, radius, first, last)
             inside = np.maximum(last - first, 1)
         table = _digammas(n)
@@ -85,12 +91,18 @@ class Ordered:
 
 @lru_cache(maxsize=2)
 def _digammas(n: int) -> Floats:
-    """ψ(0 … n), where ψ(0) is never asked for."""
+    """Return ψ(0 … n), with NaN for ψ(0), which is never used."""
     return np.concatenate([[np.nan], digamma(np.arange(1.0, n + 1.0))])
 
 
 def _kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints]:
-    """Within groups that are sorted and follow each other: distance to the k-th neighbour, and where it stands."""
+    """Return for each value the distance to its k-th neighbour within its group, and that neighbour's position.
+
+    Args:
+        grouped: (n,) values, group after group, sorted within each group.
+        counts: size of each group.
+        k: number of neighbours; fewer in a group that is too small.
+    """
     n = grouped.size
     radius = np.full(n, np.inf)
     far = np.zeros(n, dtype=np.int64)
@@ -106,14 +118,21 @@ def _kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints
 
 
 def _slide(x: Floats, k: int, borders: Ints, radius: Floats, far: Ints) -> None:
-    """Fill radius and far: of the windows of k + 1 values around each value, the one that reaches least far."""
+    """Fill `radius` and `far` from the window of k + 1 values around each value that reaches least far.
+
+    Args:
+        x: (n,) sorted values.
+        k: number of neighbours.
+        borders: where a new group begins in x.
+        radius, far: (n,) outputs: the distance to the k-th neighbour, and its position.
+    """
     n = x.size - k
     index = np.arange(n)
-    for a in range(k + 1):  # a values to the left of the centre, k − a to the right
+    for a in range(k + 1):  # a values left of the centre, k − a right of it
         centre = x[a : n + a]
         left, right = centre - x[:n], x[k:] - centre
         reach = np.maximum(left, right)
-        for back in range(1, k + 1):  # windows across the border of two groups do not count
+        for back in range(1, k + 1):  # exclude windows across the border of two groups
             reach[borders - back] = np.inf
         better = reach < radius[a : n + a]
         np.copyto(radius[a : n + a], reach, where=better)
@@ -121,7 +140,7 @@ def _slide(x: Floats, k: int, borders: Ints, radius: Floats, far: Ints) -> None:
 
 
 def _count_inside(x: Floats, centres: Floats, radius: Floats) -> Ints:
-    """How many of the sorted x lie strictly closer than radius to each centre, at least 1 (the centre itself)."""
+    """Return how many of the sorted x are strictly closer than radius to each centre, including the centre itself."""
     distinct, counts = np.unique(x, return_counts=True)
     below = np.concatenate([[0], np.cumsum(counts)])
     first = np.searchsorted(distinct, centres - radius)
@@ -131,9 +150,12 @@ def _count_inside(x: Floats, centres: Floats, radius: Floats) -> Ints:
 
 
 def _adjust(x: Floats, centres: Floats, radius: Floats, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Where the values of x (ascending, all different) closer than radius to each centre begin and end (exclusive).
+    """Return where the values closer than radius to each centre begin and end (exclusive) in x.
 
-    `first` and `last` are almost right: rounding in centre ± radius may put them a place off. The distance decides.
+    Args:
+        x: values, ascending and all different.
+        centres, radius: (n,).
+        first, last: (n,) estimates that rounding in centre ± radius may put off by one; distances decide.
     """
     top = x.size - 1
     while (inside := (first > 0) & (centres - x[first - 1] < radius)).any():
@@ -148,7 +170,7 @@ def _adjust(x: Floats, centres: Floats, radius: Floats, first: Ints, last: Ints)
 
 
 def continuous_pair(x: Floats, y: Floats, k: int) -> float:
-    """I(x; y) by the KSG estimator; may fall below 0."""
+    """Return I(x; y) of two continuous variables (n,) by the KSG estimator, which may be below 0."""
     n = x.size
     k = min(k, n - 1)
     plane = np.column_stack([x, y])

@@ -1,10 +1,10 @@
-"""Multinomial logistic regression on continuous latents, to convergence: the least in-sample cross entropy.
+"""Multinomial logistic regression on continuous latents, to convergence: the minimal in-sample cross entropy.
 
     H_V(s | z) = inf_{W, b} −(1/n) Σ_i log softmax(W z_i + b)_{s_i}      (paper, section 4.2; no regularisation)
 
-The latents are centred and whitened, directions without variance dropped, then turned to unit covariance within the
-classes. The start is linear discriminant analysis, at the best of a few scales; then Newton steps (newton.py),
-preconditioned by the Hessian of a part of the samples.
+The latents are centred and whitened, without directions that have no variance, and then transformed to unit covariance
+within the classes. Linear discriminant analysis, at the best of a few scales, is the start of Newton steps (newton.py),
+which are preconditioned by the Hessian of a part of the samples.
 """
 
 from __future__ import annotations
@@ -17,20 +17,27 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from .inputs import Floats, Ints, plain_columns
 from .newton import EASY, Fit, Reals, Solve, minimise, working_type
 
-_BLOCK = 512  # rows of the Hessian's sum taken at a time
-_HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; it is taken over as many samples
-_FULL_HESSIAN = 800  # weights up to which the Hessian is built whole; beyond, one block a class
+_BLOCK = 512  # samples summed into the Hessian at a time
+_HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; limits the number of samples in it
+_FULL_HESSIAN = 800  # largest number of weights for a full Hessian; with more, it has one block per class
 
 
 def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: float = 1e-7) -> Fit:
-    """Least cross entropy of `labels` (n,) in 0 … size − 1 given `features` (n, r + 1) from `whiten`, in nats."""
+    """Minimise the cross entropy, in nats, of labels given continuous features.
+
+    Args:
+        features: (n, r + 1) from `whiten`.
+        labels: (n,) 0 … size − 1.
+        size: number of classes.
+        tolerance: the fit ends when a step is expected to gain no more nats than this.
+    """
     X, means = _within(features, labels, size)
     start = _discriminant_start(X, means, labels, size)
     return minimise(_Dense(X, size), labels, start, tolerance=tolerance)
 
 
 class _Dense:
-    """Whitened features and a column of ones."""
+    """The `Design` of whitened features and a column of ones."""
 
     def __init__(self, X: Floats, size: int) -> None:
         self.X, self.size = X, size
@@ -38,7 +45,7 @@ class _Dense:
         self.narrow = X.astype(self.working, copy=False)
         self.weight = np.ones(X.shape[1])
         self.upper = np.triu_indices(X.shape[1])
-        # Few samples are enough for most Hessians; if the first does not serve, as many as one may cost.
+        # A few samples suffice for most Hessians; if the first is too poor, use as many as the work allows.
         weights = X.shape[1] * size
         many = max(2000, _HESSIAN_WORK // weights**2)
         few = min(max(2000, 15 * weights), many)
@@ -46,7 +53,7 @@ class _Dense:
         self._products: dict[int, Reals] = {}
 
     def products(self, stride: int) -> Reals:
-        """(d (d + 1) / 2, m) products of two features, for every `stride`-th sample; made once."""
+        """Return (d (d + 1) / 2, m) products of two features, for every `stride`-th sample; computed once."""
         if stride not in self._products:
             part = np.ascontiguousarray(self.narrow[::stride].T)
             self._products[stride] = part[self.upper[0]]
@@ -54,7 +61,7 @@ class _Dense:
         return self._products[stride]
 
     def forward(self, weights: Reals) -> Reals:
-        # Computed the other way round, (classes, n): reductions over classes then run along samples.
+        # Transposed, (classes, n), so that reductions over classes run along contiguous samples.
         X = self.narrow if weights.dtype == self.working else self.X
         return (weights.T @ X.T).T
 
@@ -80,7 +87,7 @@ class _Dense:
         return full_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight, self.working)
 
     def _squares(self, rows: Floats) -> Floats:
-        """(m, d, d) symmetric matrices from their upper triangles (m, d (d + 1) / 2)."""
+        """Return symmetric matrices (m, d, d) from their upper triangles (m, d (d + 1) / 2)."""
         d = self.X.shape[1]
         square = np.empty((rows.shape[0], d, d))
         square[:, self.upper[0], self.upper[1]] = rows
@@ -89,13 +96,13 @@ class _Dense:
 
 
 def block_solver(blocks: Floats, weight: Floats, working: type[np.floating]) -> Callable[[float], Solve]:
-    """λ → solver with one (D, D) block a class, each damped by λ diag(weight)."""
+    """Return a function of λ that builds a solver with one (D, D) block per class, damped by λ diag(weight)."""
     diagonals = np.einsum("kii->ki", blocks)  # (classes, D)
     least = 1e-9 * max(float(diagonals.max()), 1e-9) * weight
     unit = 1.0 + (1e-5 if working is np.float32 else 1e-9)
 
     def build(damping: float) -> Solve:
-        # Scaled to a unit diagonal, so that single precision will do for the inverse.
+        # Scaled to a unit diagonal, so that single precision suffices for the inverse.
         scale = 1.0 / np.sqrt(diagonals + damping * weight + least)
         scaled = blocks * scale[:, :, None] * scale[:, None, :]
         scaled[:, np.arange(weight.size), np.arange(weight.size)] = unit
@@ -113,10 +120,14 @@ def block_solver(blocks: Floats, weight: Floats, working: type[np.floating]) -> 
 def full_solver(
     squares: Floats, weight: Floats, working: type[np.floating], *, least: float = 0.0
 ) -> Callable[[float], Solve]:
-    """λ → solver with the whole Hessian, damped by λ diag(weight).
+    """Return a function of λ that builds a solver with the full Hessian, damped by λ diag(weight).
 
-    The squares (m, D, D) are its blocks for the pairs of all classes but the last, whose weights stay at 0, in the
-    order of ``np.triu_indices``; ``least``, of the largest curvature, is added to the diagonal.
+    Args:
+        squares: (m, D, D) blocks of the Hessian for the pairs of all classes except the last, whose weights stay 0, in
+            the order of ``np.triu_indices``.
+        weight: (D,).
+        working: precision of the solution.
+        least: share of the largest curvature that is added to the diagonal.
     """
     D, free = weight.size, int((2 * squares.shape[0]) ** 0.5)
     first, second = np.triu_indices(free)
@@ -138,7 +149,7 @@ def full_solver(
                 extra *= 10
 
         def solve(G: Reals) -> Reals:
-            # The gradient sums to 0 over classes; the step is given the same form.
+            # The gradient sums to 0 over classes; let the step do the same.
             V = np.zeros((D, free + 1))
             V[:, :free] = cho_solve(factor, G[:, :free].T.reshape(-1), check_finite=False).reshape(free, D).T
             V -= V.mean(axis=1, keepdims=True)
@@ -150,7 +161,10 @@ def full_solver(
 
 
 def whiten(latents: Floats) -> Floats:
-    """Centred latents rotated to unit covariance, without directions that have no variance; a column of ones last."""
+    """Return centred latents (n, n_z) rotated to unit covariance, (n, r + 1), with a column of ones last.
+
+    Directions without variance are dropped.
+    """
     latents = plain_columns(latents)
     centred = latents - latents.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
@@ -165,7 +179,7 @@ def whiten(latents: Floats) -> Floats:
 
 
 def _within(features: Floats, labels: Ints, size: int) -> tuple[Floats, Floats]:
-    """Whitened features turned to unit covariance within classes, and (size, r) the means of the classes."""
+    """Return features transformed to unit covariance within classes, and the means of the classes (size, r)."""
     Z = features[:, :-1]
     counts = np.bincount(labels, minlength=size)
     means = np.zeros((size, Z.shape[1]))
@@ -178,7 +192,7 @@ def _within(features: Floats, labels: Ints, size: int) -> tuple[Floats, Floats]:
 
 
 def _discriminant_start(X: Floats, means: Floats, labels: Ints, size: int) -> Floats:
-    """Linear discriminant analysis (log priors, Gaussians of unit covariance), scaled to the least loss."""
+    """Return weights of linear discriminant analysis (log priors, unit covariance) at the scale of least loss."""
     weights = np.vstack([means.T, -0.5 * np.sum(means**2, axis=1)])
     prior = np.zeros_like(weights)
     prior[-1] = np.log(np.bincount(labels, minlength=size) / labels.size)

@@ -1,16 +1,16 @@
-"""Multinomial logistic regression on one-hot codes, to convergence: the least in-sample cross entropy.
+"""Multinomial logistic regression on one-hot codes, to convergence: the minimal in-sample cross entropy.
 
     H_V(s | z) = inf_W −(1/n) Σ_i log softmax_c(Σ_j W[j, z_ij, c])_{s_i}      (paper, section 4.2; no regularisation)
 
-**Reduction.** Where code l of latent j never meets class c, W[j, l, c] → −∞ harms no sample: class c is ruled out for
-every sample with that code. A sample with one class left costs nothing and leaves; what its code then no longer meets
-is ruled out in turn (at a slower rate to −∞, so the samples that left still cost nothing). What remains is a smaller
-problem with the same infimum, and if nothing remains the infimum is exactly 0.
+**Reduction.** If code l of latent j never occurs with class c, W[j, l, c] → −∞ harms no sample: class c is ruled out
+for every sample with that code. A sample with one class left costs nothing and is removed; classes that its codes then
+no longer occur with are ruled out in turn (at a slower rate to −∞, so that removed samples still cost nothing). What
+remains is a smaller problem with the same infimum, and if nothing remains the infimum is exactly 0.
 
 **Start.** Naive Bayes with a power for each latent: W[j, l, c] = α_j log p(l | c) / p(l), α by a few Newton steps.
 
-**Solution.** Newton steps (newton.py), preconditioned by the exact diagonal block of the Hessian of each class; where
-that does not serve, by the whole Hessian.
+**Solution.** Newton steps (newton.py), preconditioned by the exact diagonal block of the Hessian of each class, or by
+the full Hessian if that is not enough.
 """
 
 from __future__ import annotations
@@ -25,17 +25,25 @@ from .inputs import Bools, Floats, Ints
 from .logistic import block_solver, full_solver
 from .newton import Fit, Reals, Solve, minimise
 
-_GROUP = 1024  # latents share a table of at most this many joint codes
-_BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; beyond, it is diagonal
-_BLOCK_SAMPLES = 20_000  # samples that the preconditioner is built from, at most
-_HARD = 20  # conjugate gradients in a step, after which the preconditioner is the whole Hessian
-_FULL_HESSIAN = 2500  # weights up to which it may be
-_LEAST = 1e-10  # of the largest curvature, added: one-hot codes have directions without any
-_START_SAMPLES = 2_000  # samples that the start is fitted to, at most
+_GROUP = 1024  # largest number of joint codes in a table that latents share
+_BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; with more, it is diagonal
+_BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner
+_HARD = 20  # after a step with more conjugate gradient iterations, the preconditioner is the full Hessian
+_FULL_HESSIAN = 2500  # largest number of weights for a full Hessian
+_LEAST = 1e-10  # share of the largest curvature added to the diagonal: one-hot codes have flat directions
+_START_SAMPLES = 2_000  # at most this many samples fit the start
 
 
 def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *, tolerance: float = 1e-6) -> Fit:
-    """Least cross entropy of `labels` (n,) in 0 … size − 1 given one-hot `codes` (n, n_z), in nats."""
+    """Minimise the cross entropy, in nats, of labels given one-hot codes.
+
+    Args:
+        codes: (n, n_z), 0 … size − 1 in each column.
+        code_sizes: n_z sizes.
+        labels: (n,) 0 … size − 1.
+        size: number of classes.
+        tolerance: the fit ends when a step is expected to gain no more nats than this.
+    """
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
         return Fit(0.0, True, 0)
@@ -46,7 +54,7 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
-    """The samples that still have a choice, and (samples, classes) what they may choose."""
+    """Return the rows of samples with more than one possible class, and the mask (rows, classes) of those classes."""
     rows = np.arange(labels.size)
     allowed = np.ones((labels.size, size), dtype=bool)
     while True:
@@ -64,7 +72,7 @@ def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: i
 
 
 class _OneHot:
-    """One-hot codes, never written out: a few latents at a time share one table over their joint codes."""
+    """The `Design` of one-hot codes, never stored as such: a few latents at a time share one table of joint codes."""
 
     def __init__(self, codes: Ints, code_sizes: Sequence[int]) -> None:
         self.codes, self.sizes = codes, list(code_sizes)
@@ -123,7 +131,7 @@ class _OneHot:
         return block_solver(self._squares(codes, P * (1 - P)) * (stride / total), self.weight, P.dtype.type)
 
     def _squares(self, codes: Ints, weights: Reals) -> Floats:
-        """(m, D, D) sums over samples of the products of two features, by weights (n, m)."""
+        """Return sums over samples of the products of two features, (m, D, D), with weights (n, m)."""
         sums = self._pairs(codes).T @ weights
         squares = np.zeros((weights.shape[1], int(self.offsets[-1]), int(self.offsets[-1])))
         place = 0
@@ -152,7 +160,7 @@ class _OneHot:
         return build
 
     def _pairs(self, codes: Ints) -> sparse.csr_matrix:
-        """(n, all pairs of codes) which codes of two latents meet in each sample; made once."""
+        """Return the indicator (n, all pairs of codes) of the codes of two latents in each sample; computed once."""
         if not hasattr(self, "_pair_matrix"):
             columns, place = [], 0
             for a in range(len(self.sizes)):
@@ -164,7 +172,7 @@ class _OneHot:
 
 
 def _groups(sizes: Sequence[int]) -> list[list[int]]:
-    """Consecutive latents, together at most `_GROUP` joint codes."""
+    """Return groups of consecutive latents with at most `_GROUP` joint codes each."""
     groups: list[list[int]] = []
     cells = _GROUP + 1
     for j, size in enumerate(sizes):
@@ -177,7 +185,7 @@ def _groups(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
-    """A matrix with ones at the given columns of each row."""
+    """Return a matrix (n, width) with ones at `columns` (n, m) of each row."""
     n, each = columns.shape
     pointers = np.arange(0, n * each + 1, each, dtype=np.int32 if n * each < 2**31 else np.int64)
     ones = np.ones(n * each, dtype=np.float32)
@@ -185,7 +193,7 @@ def _indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
 
 
 def _naive_bayes(codes: Ints, offsets: Ints, labels: Ints, size: int, allowed: Bools) -> Floats:
-    """(D, size) weights: log prior, and the log odds of each code to a power that suits its latent."""
+    """Return weights (D, size): the log prior, and the log odds of each code times a fitted factor per latent."""
     n, num_latents = codes.shape
     prior = np.bincount(labels, minlength=size) / n
     known = prior > 0

@@ -1,7 +1,7 @@
 """MCC: mean correlation coefficient of sources and the latents matched to them.
 
 As used for nonlinear ICA (Hyvärinen & Morioka 2016; Khemakhem et al. 2020, ilkhem/icebeem): absolute correlations,
-one latent a source by the assignment that maximises their sum, and the mean over sources.
+one latent per source by the assignment that maximises their sum, and the mean over sources.
 """
 
 from __future__ import annotations
@@ -14,9 +14,15 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from .inputs import Floats, check_pair, leave_out_constant, plain_columns
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 
+@register_metric(
+    "mcc",
+    scores=[Score("mcc", "MCC", meaning="mean correlation of matched pairs", bounds=UNIT)],
+    validates=True,
+)
 def mcc(
     sources: Any,
     latents: Any,
@@ -24,16 +30,15 @@ def mcc(
     correlation: str = "pearson",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
-    """Mean correlation coefficient, in [0, 1]; `matrix` holds the absolute correlations.
+) -> MetricResult:
+    """Compute the mean correlation coefficient, in [0, 1]; `matrix` holds the absolute correlations.
 
-    Sources and codes count as numbers (strings in alphabetic order). A source without a latent of its own, because
-    there are fewer latents than sources, counts 0.
+    Sources and codes count as numbers (strings in alphabetical order). If there are fewer latents than sources, a
+    source without a latent counts as 0.
 
-    Parameters
-    ----------
-    sources, latents : as for `infomec`.
-    correlation : "pearson", or "spearman" for correlations of ranks.
+    Args:
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        correlation: "pearson", or "spearman" for correlations of ranks.
 
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).normal(size=(100, 3))
@@ -42,26 +47,26 @@ def mcc(
     """
     if correlation not in ("pearson", "spearman"):
         raise ValueError(f"correlation is {correlation!r}; allowed are 'pearson' and 'spearman'.")
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked)
-    x, y = checked.values, given.values
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    varying = leave_out_constant(s)
+    x, y = s.values, z.values
     if correlation == "spearman":
         x, y = rankdata(x, axis=0), rankdata(y, axis=0)
     matrix = np.clip(np.abs(_unit(x).T @ _unit(y)), 0.0, 1.0)
     rows, columns = linear_sum_assignment(matrix[varying], maximize=True)
     matched = matrix[varying][rows, columns]
-    return Score(
+    return MetricResult(
         "mcc",
         float(matched.sum() / varying.sum()),
         matrix,
         correlation,
-        checked.num_samples,
+        s.num_samples,
         {"latent_of_source": dict(zip(np.flatnonzero(varying)[rows].tolist(), columns.tolist(), strict=True))},
     )
 
 
 def _unit(values: Floats) -> Floats:
-    """Columns centred and scaled to length 1; constant columns become 0."""
+    """Return columns centred and scaled to length 1; constant columns become 0."""
     values = plain_columns(values)
     centred = values - values.mean(axis=0)
     centred[:, np.ptp(values, axis=0) == 0] = 0.0

@@ -1,4 +1,4 @@
-"""MIG: the gap between the two latents that tell most of each source.
+"""MIG: the gap between the two latents that are most informative about each source.
 
 Chen et al. (2018), "Isolating Sources of Disentanglement in Variational Autoencoders":
 
@@ -6,11 +6,11 @@ Chen et al. (2018), "Isolating Sources of Disentanglement in Variational Autoenc
 
 with z_(1), z_(2) the latents with the most and second most information. Protocols:
 
-* `disentanglement_lib` (google-research/disentanglement_lib): latents, codes too, in 20 bins of equal width; plug-in
-  estimates.
+* `disentanglement_lib` (google-research/disentanglement_lib): latents, including codes, in 20 bins of equal width;
+  plug-in estimates.
 * `ubisoft` (ubisoft/ubisoft-laforge-disentanglement-metrics): 10 bins, and each I is divided by the entropy of the
   *latent*, not of the source.
-* `infomec`: the NMI of `qlae.metrics.nmi` (codes as they are, KSG for continuous latents) in place of binned estimates.
+* `infomec`: the NMI of `qlae.metrics.nmi` (codes as they are, KSG for continuous latents) instead of binned estimates.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from .binning import equal_width_columns
+from .binning import binned_labels, equal_width_columns
 from .discrete import discrete_mutual_information, entropy
 from .infomec import top_two_gaps
 from .information import estimate, normalise
 from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
-from .result import Score
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 
 
+@register_metric(
+    "mig",
+    scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)],
+    validates=True,
+)
 def mig(
     sources: Any,
     latents: Any,
@@ -39,17 +45,16 @@ def mig(
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
-    """Mutual information gap (Chen et al. 2018), in [0, 1]; `matrix` holds the normalised information.
+) -> MetricResult:
+    """Compute the mutual information gap (Chen et al. 2018), in [0, 1]; `matrix` is the normalised information.
 
-    Continuous sources are cut into bins like the latents. With a single latent the second is taken as 0.
+    Continuous sources are binned like the latents. With a single latent the second largest information is 0.
 
-    Parameters
-    ----------
-    sources, latents : as for `infomec`.
-    protocol : "disentanglement_lib", "ubisoft" or "infomec"; see the top of the module.
-    num_bins : bins of equal width, by default those of the protocol.
-    seed : of the jitter of KSG estimates ("infomec").
+    Args:
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        protocol: "disentanglement_lib", "ubisoft" or "infomec"; see the top of the module.
+        num_bins: number of bins of equal width; that of the protocol by default.
+        seed: of the jitter of KSG estimates ("infomec").
 
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(4), indexing="ij"), -1).reshape(-1, 2)
@@ -58,26 +63,19 @@ def mig(
     """
     if protocol not in _BINS:
         raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _BINS))}.")
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    varying = leave_out_constant(s)
     if protocol == "infomec":
-        matrix = normalise(np.maximum(estimate(checked, given, k=3, seed=seed), 0.0), checked, given)
+        matrix = normalise(np.maximum(estimate(s, z, k=3, seed=seed), 0.0), s, z)
     else:
-        matrix = _binned(checked, given, (_BINS[protocol] or 20) if num_bins is None else num_bins, protocol)
+        matrix = _binned(s, z, (_BINS[protocol] or 20) if num_bins is None else num_bins, protocol)
     gaps = top_two_gaps(matrix)
-    return Score("mig", float(gaps[varying].mean()), matrix, protocol, checked.num_samples, {"gap_per_source": gaps})
-
-
-def binned_labels(sources: Sources, num_bins: int) -> tuple[Any, list[int]]:
-    """Labels of all sources: discrete ones as they are, continuous ones in bins."""
-    labels, sizes = sources.labels.copy(), list(sources.sizes)
-    for i, discrete in enumerate(sources.discrete):
-        if not discrete:
-            labels[:, [i]], (sizes[i],) = equal_width_columns(sources.values[:, [i]], num_bins)
-    return labels, sizes
+    value = float(gaps[varying].mean())
+    return MetricResult("mig", value, matrix, protocol, s.num_samples, {"gap_per_source": gaps})
 
 
 def _binned(sources: Sources, latents: Latents, num_bins: int, protocol: str) -> Floats:
+    """Return the normalised information (n_s, n_z) of binned latents."""
     labels, sizes = binned_labels(sources, num_bins)
     bins, bin_sizes = equal_width_columns(latents.values, num_bins)
     nats = discrete_mutual_information(labels, sizes, bins, bin_sizes)

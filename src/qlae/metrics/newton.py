@@ -1,12 +1,12 @@
-"""Least cross entropy of a linear softmax model, by damped Newton steps: what both logistic regressions share.
+"""Minimise the cross entropy of a linear softmax model by damped Newton steps: shared by both logistic regressions.
 
     loss(W) = −(1/N) Σ_i log softmax(x_i W)_{y_i}
 
 The Hessian H acts on a step V as Xᵀ[P ⊙ U − P (P ⊙ U)1], U = X V. Each step solves (H + λ R) V = −gradient by conjugate
-gradients, preconditioned by the design (which knows its own structure); R weighs V by the mean square of the logits it
-moves, so that λ bounds how far the probabilities are moved, and follows the gain of the last step (Levenberg). The end
-is near when a step that λ hardly shortened promises little. If at any point every sample has its own class on top,
-scaling W up takes the loss to 0: the infimum is exactly 0.
+gradients, preconditioned by the design, which knows its structure. R weighs V by the mean square of the logits that it
+changes, so that λ bounds the change of the probabilities; λ follows the gain of the last step (Levenberg). The fit ends
+when a step that λ hardly shortens is expected to gain little. If every sample has its own class on top, scaling W up
+takes the loss to 0, so the infimum is exactly 0.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .inputs import Bools, Floats, Ints
 Reals = NDArray[np.floating]
 Solve = Callable[[Reals], Reals]
 
-_DOUBLE_ENTRIES = 1 << 23  # logits in double precision up to this many
-EASY = 6  # conjugate gradients in a step, up to which its preconditioner serves well
-_DOUBLE_STEPS = 1 << 18  # steps, too, up to this many
+_DOUBLE_ENTRIES = 1 << 23  # up to this many logits are computed in double precision
+EASY = 6  # a step with at most this many conjugate gradient iterations had a good preconditioner
+_DOUBLE_STEPS = 1 << 18  # up to this many logits, steps are computed in double precision, too
 
 
 def working_type(num_samples: int, size: int) -> type[np.floating]:
-    """Precision that steps are first computed in: classes that are nearly separated ask for double, if it is to be had.
+    """Return the precision in which steps are first computed: double, if the problem is small enough.
 
-    Their Hessian is nearly singular, and in single precision conjugate gradients get nowhere.
+    If classes are nearly separated, the Hessian is nearly singular, and conjugate gradients fail in single precision.
     """
     return np.float64 if num_samples * size <= _DOUBLE_STEPS else np.float32
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The least cross entropy found, in nats, and whether it is the least there is."""
+    """The minimal cross entropy, in nats, and whether the fit converged."""
 
     loss: float
     converged: bool
@@ -46,19 +46,25 @@ class Fit:
 
 
 class Design(Protocol):
-    """n samples of D features, one weight a feature and class."""
+    """n samples of D features, with one weight per feature and class."""
 
     weight: Floats
     """(D,) mean square of each feature: R in the text above."""
 
     def forward(self, weights: Reals) -> Reals:
-        """X W, (n, classes), in the precision of W."""
+        """Return X W, (n, classes), in the precision of W."""
 
     def backward(self, residuals: Reals) -> Reals:
-        """Xᵀ R, (D, classes), in the precision of R."""
+        """Return Xᵀ R, (D, classes), in the precision of R."""
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
-        """λ → approximate solution of (H + λ R) V = G, for G (D, classes); effort of the hardest step so far."""
+        """Return a function of λ that builds an approximate solver of (H + λ R) V = G, for G (D, classes).
+
+        Args:
+            probabilities: (n, classes).
+            total: number of samples in the mean.
+            effort: conjugate gradient iterations of the hardest step so far.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +85,16 @@ def minimise(
     tolerance: float,
     max_iterations: int = 100,
 ) -> Fit:
-    """Least mean cross entropy over `total` samples, of which those not in the design cost nothing.
+    """Minimise the mean cross entropy over `total` samples, of which those not in the design cost nothing.
 
-    `allowed` (n, classes) rules out classes for samples. Stops once a step promises no more than `tolerance` nats.
+    Args:
+        design: the features.
+        labels: (n,) classes.
+        start: (D, classes) weights to start from.
+        allowed: (n, classes) False for a class that is ruled out for a sample.
+        total: number of samples in the mean; n by default.
+        tolerance: the fit ends when a step is expected to gain no more nats than this.
+        max_iterations: after which the fit stops without convergence.
     """
     total = labels.size if total is None else total
     state = _evaluate(design, labels, start, allowed, total)
@@ -99,14 +112,14 @@ def minimise(
         gradient = design.backward(residuals).astype(np.float64) / total
         del residuals
         probabilities = state.probabilities.astype(working, copy=False)
-        fresh = build is None or effort > EASY  # an older Hessian will do while it serves well
+        fresh = build is None or effort > EASY  # an older Hessian is kept while it is good enough
         if build is None or fresh:
             build = design.preconditioner(probabilities, total, hardest)
         step, expected, bound, effort = _conjugate_gradients(
             design, probabilities, gradient, damping, build(damping), total, patience
         )
         hardest = max(hardest, effort)
-        if not expected > 0.0:  # rounding has eaten the step
+        if not expected > 0.0:  # the step is lost in rounding
             if fresh and working is np.float64:
                 return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration)
             working = np.float64 if fresh else working
@@ -121,7 +134,7 @@ def minimise(
         taken = trial.loss <= state.loss or trial.separated
         if taken:
             state = trial
-        elif fresh:  # as good as the step can be in this precision
+        elif fresh:  # this precision allows no better step
             working = np.float64
         if expected <= tolerance:
             settled = patience < 0.1 and not (bound and damping > floor)
@@ -160,7 +173,11 @@ def _evaluate(design: Design, labels: Ints, weights: Floats, allowed: Bools | No
 def _conjugate_gradients(
     design: Design, P: Reals, gradient: Floats, damping: float, solve: Solve, total: int, patience: float
 ) -> tuple[Floats, float, bool, int]:
-    """An inexact solution V of (H + λ R) V = −gradient: V, the decrease it promises, whether λ shortened it, effort."""
+    """Solve (H + λ R) V = −gradient inexactly.
+
+    Returns:
+        V (D, classes), the expected decrease of the loss, whether λ shortened the step, and the number of iterations.
+    """
     working = P.dtype.type
     ridge = (damping * design.weight)[:, None].astype(working)
     step = np.zeros_like(gradient)

@@ -1,8 +1,7 @@
 """Scores that need samples which share one source: the β-VAE score and the FactorVAE score.
 
-Both take latents of batches in which one source, the *factor*, was held fixed, as
-google-research/disentanglement_lib does: `batches` (points, batch, n_z) and `factors` (points,) the index of the
-fixed source of each point.
+Both take latents of batches in which one source, the *factor*, is fixed, as in google-research/disentanglement_lib:
+`batches` (points, batch, n_z), and `factors` (points,), the index of the fixed source of each point.
 """
 
 from __future__ import annotations
@@ -15,28 +14,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from .inputs import Floats, Ints
-from .result import Score
+from .result import MetricResult
 
 
 def beta_vae_score(
     first: Any, second: Any, factors: Any, *, eval_first: Any, eval_second: Any, eval_factors: Any, seed: int = 0
-) -> Score:
-    """β-VAE score (Higgins et al. 2017): accuracy of telling the fixed source from the mean of |z − z'|.
+) -> MetricResult:
+    """Compute the β-VAE score (Higgins et al. 2017): accuracy of predicting the fixed source from the mean of |z − z'|.
 
     Each point is a batch of pairs whose two members share the source `factors[point]` and differ in the others; its
     feature is the mean over the batch of |first − second|, classified by logistic regression with scikit-learn's
     defaults.
 
-    Parameters
-    ----------
-    first, second : (points, batch, n_z) latents of the two members of each pair.
-    factors : (points,) index of the source that the pairs share.
-    eval_first, eval_second, eval_factors : the same for held-out points.
-    seed : of the logistic regression.
+    Args:
+        first, second: (points, batch, n_z) latents of the two members of each pair.
+        factors: (points,) index of the source that the pairs share.
+        eval_first, eval_second, eval_factors: the same for held-out points.
+        seed: of the logistic regression.
 
-    Returns
-    -------
-    Score with the held-out accuracy, and `details["train_accuracy"]`.
+    Returns:
+        The held-out accuracy, with `details["train_accuracy"]`.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -56,7 +53,7 @@ def beta_vae_score(
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LogisticRegression(random_state=seed).fit(train, labels)
     accuracy = float(np.mean(model.predict(held_out) == held_out_labels))
-    return Score(
+    return MetricResult(
         "beta_vae_score",
         accuracy,
         None,
@@ -68,25 +65,21 @@ def beta_vae_score(
 
 def factor_vae_score(
     latents: Any, batches: Any, factors: Any, *, eval_batches: Any, eval_factors: Any, threshold: float = 0.05
-) -> Score:
-    """FactorVAE score (Kim & Mnih 2018): accuracy of a majority vote from the latent that varies least.
+) -> MetricResult:
+    """Compute the FactorVAE score (Kim & Mnih 2018): accuracy of a majority vote from the latent that varies least.
 
-    The latent with the least variance in the batch, relative to its variance overall, votes for the fixed source.
+    The latent with the least variance in the batch, relative to its overall variance, votes for the fixed source.
 
-    Parameters
-    ----------
-    latents : (n, n_z) a sample of all sources, for the overall variances.
-    batches : (points, batch, n_z) latents of samples that share the source `factors[point]`.
-    factors : (points,) index of the fixed source.
-    eval_batches, eval_factors : the same for held-out points.
-    threshold : latents with a smaller overall standard deviation do not vote; 0.05 in the large study of Locatello
-    et al.
-        (2019), 0 in the function's own default. Constant latents never vote.
+    Args:
+        latents: (n, n_z) a sample in which all sources vary, for the overall variances.
+        batches: (points, batch, n_z) latents of samples that share the source `factors[point]`.
+        factors: (points,) index of the fixed source.
+        eval_batches, eval_factors: the same for held-out points.
+        threshold: latents with a smaller overall standard deviation do not vote; 0.05 in the large study of Locatello
+            et al. (2019), 0 in the default of disentanglement_lib's function. Constant latents never vote.
 
-    Returns
-    -------
-    Score with the held-out accuracy; `matrix` is (num_factors, n_z) the training votes; `details` the training
-    accuracy.
+    Returns:
+        The held-out accuracy; `matrix` (num_factors, n_z) holds the training votes, `details` the training accuracy.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -112,18 +105,18 @@ def factor_vae_score(
     votes = np.zeros((num_factors, overall.shape[1]), dtype=np.int64)
     details: dict[str, Any] = {"active": active, "train_accuracy": 0.0, "eval_votes": votes.copy()}
     if not active.any():
-        return Score("factor_vae_score", 0.0, votes.astype(float), "disentanglement_lib", labels.size, details)
+        return MetricResult("factor_vae_score", 0.0, votes.astype(float), "disentanglement_lib", labels.size, details)
     np.add.at(votes, (labels, _least_varying(train, variances, active)), 1)
     np.add.at(details["eval_votes"], (held_out_labels, _least_varying(held_out, variances, active)), 1)
     voted_for = votes.argmax(axis=0)
     columns = np.arange(overall.shape[1])
     details["train_accuracy"] = float(votes[voted_for, columns].sum() / votes.sum())
     accuracy = float(details["eval_votes"][voted_for, columns].sum() / held_out_labels.size)
-    return Score("factor_vae_score", accuracy, votes.astype(float), "disentanglement_lib", labels.size, details)
+    return MetricResult("factor_vae_score", accuracy, votes.astype(float), "disentanglement_lib", labels.size, details)
 
 
 def _least_varying(batches: Floats, variances: Floats, active: Any) -> Ints:
-    """(points,) the active latent whose variance in the batch is smallest, relative to its variance overall."""
+    """Return (points,) the active latent with the least variance in the batch, relative to its overall variance."""
     local = batches[:, :, active].var(axis=1, ddof=1) / variances[active]
     return np.asarray(np.flatnonzero(active)[local.argmin(axis=1)], dtype=np.int64)
 
@@ -144,6 +137,6 @@ def _points(batches: Any, factors: Any, name: str) -> tuple[Floats, Ints]:
         raise ValueError(f"{name} holds NaN or infinite values.")
     if labels.shape != points.shape[:1] or labels.dtype.kind not in "iu" or labels.min() < 0:
         raise ValueError(
-            f"the factors of {name} have shape {labels.shape} and type {labels.dtype}; give one index a point, from 0."
+            f"the factors of {name} have shape {labels.shape} and type {labels.dtype}; give an index from 0 per point."
         )
     return points, labels.astype(np.int64)

@@ -12,32 +12,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import iqr
 
-from .inputs import Bools, Latents
+from .inputs import Bools, Latents, check_latents
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way to compute InfoMEC. A latent is active if its spread exceeds a part of the largest spread, or a value."""
+    """One way to compute InfoMEC.
+
+    A latent is active if its spread exceeds a share of the largest spread, or for codes without a share a fixed value.
+    """
 
     name: str
     k: int
     spread: Literal["range", "iqr"]
     continuous_share: float
-    code_share: float | None  # of the largest spread …
-    code_floor: float  # … or, without a share, this much
+    code_share: float | None
+    code_floor: float  # used if there is no code_share
     code_input: Literal["one-hot", "scalar"]
     solver: Literal["converged", "lbfgs-balanced"]
     counts_constant_sources: bool = False  # in InfoM's number of sources
 
     def active(self, latents: Latents) -> Bools:
-        """(n_z,) the latents that move enough to count."""
+        """Return the mask (n_z,) of latents that vary enough to count."""
         if latents.discrete and self.spread == "range" and self.code_share is None:
-            return np.asarray(latents.sizes) > 1  # the same as a range above 0, however large the codes are
+            return np.asarray(latents.sizes) > 1  # equals a range above 0, for codes of any size
         spreads = np.ptp(latents.values, axis=0) if self.spread == "range" else iqr(latents.values, axis=0)
         spreads = np.atleast_1d(spreads)
         if latents.discrete and self.code_share is None:
@@ -61,7 +64,24 @@ PROTOCOLS = {
 
 
 def find_protocol(name: str) -> Protocol:
-    """The protocol of that name, or an error that lists them."""
+    """Return the protocol of that name, or raise a ``ValueError`` that lists them."""
     if name not in PROTOCOLS:
         raise ValueError(f"protocol is {name!r}; allowed are {', '.join(map(repr, PROTOCOLS))}.")
     return PROTOCOLS[name]
+
+
+def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = "auto") -> Bools:
+    """Return which latents vary enough to count in InfoMEC.
+
+    Args:
+        latents: (n, n_z) integers (codes) or floats (continuous).
+        protocol: of InfoMEC.
+        latent_kind: "auto", "codes" or "continuous".
+
+    Returns:
+        (n_z,) mask.
+
+    >>> active_latents([[0.0, 1.0], [0.01, 2.0], [0.02, 5.0]])
+    array([False,  True])
+    """
+    return find_protocol(protocol).active(check_latents(latents, kind=latent_kind))

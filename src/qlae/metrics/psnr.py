@@ -6,18 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import Floats, unwrapped
+from .inputs import Floats
+from .reading import unwrap_tensor
+from .registry import Score, register_score
 
 CHUNK = 256  # images at a time
-PERFECT = 100.0  # decibels given to an image whose mean squared error is at most 1e-10
+PERFECT = 100.0  # decibels of an image whose mean squared error is at most 1e-10
+SCORE = register_score(Score("psnr", "PSNR", digits=1, unit="dB", meaning="fidelity of reconstructions", watched=True))
 
 
 def psnr(images: Any, reconstructions: Any) -> float:
-    """Mean over images of PSNR = −10 log10(mean squared error), for intensities in [0, 1], in dB.
+    """Return the mean over images of PSNR = −10 log10(mean squared error), for intensities in [0, 1], in dB.
 
-    Each array is uint8 (divided by 255) or float in [0, 1], of one shape (num_images, …). A perfect reconstruction
-    would have infinite PSNR; every image is capped at 100 dB (a mean squared error of 1e-10), so that the mean stays
-    defined.
+    A perfect reconstruction would have infinite PSNR. Every image is capped at 100 dB (a mean squared error of 1e-10),
+    so that the mean stays defined.
+
+    Args:
+        images, reconstructions: (num_images, …) of equal shape, uint8 (divided by 255) or float in [0, 1].
 
     >>> import numpy as np
     >>> images = np.zeros((2, 8, 8, 3), dtype=np.uint8)
@@ -30,7 +35,7 @@ def psnr(images: Any, reconstructions: Any) -> float:
 
 
 def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
-    """(num_images,) the PSNR of each image, as `psnr` averages them."""
+    """Return the PSNR of each image (num_images,), which `psnr` averages."""
     first, second = _intensities(images, "images"), _intensities(reconstructions, "reconstructions")
     if first.shape != second.shape:
         raise ValueError(f"images have shape {first.shape}, reconstructions {second.shape}: give equal shapes.")
@@ -42,12 +47,12 @@ def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
 
 
 def psnr_of_errors(errors: Floats) -> Floats:
-    """Mean squared errors of images → the PSNR of each."""
+    """Return the PSNR (num_images,) of images with these mean squared errors (num_images,)."""
     return np.asarray(-10.0 * np.log10(np.maximum(errors, 10 ** (-PERFECT / 10))))
 
 
 def _intensities(array: Any, name: str) -> Any:
-    values = np.asarray(unwrapped(array, name))
+    values = np.asarray(unwrap_tensor(array, name))
     if values.ndim < 2 or values.size == 0:
         raise ValueError(f"{name} has shape {values.shape}; give (num_images, …) with at least one image.")
     if values.dtype == np.uint8:
@@ -56,7 +61,7 @@ def _intensities(array: Any, name: str) -> Any:
         raise ValueError(f"{name} has type {values.dtype}; give uint8, or floats in [0, 1].")
     low, high = float(values.min()), float(values.max())
     if not (low >= -1e-6 and high <= 1 + 1e-6):  # also catches NaN
-        raise ValueError(f"{name} goes from {low} to {high}; floats must lie in [0, 1] (divide by 255, or clip).")
+        raise ValueError(f"{name} ranges from {low} to {high}; floats must lie in [0, 1] (divide by 255, or clip).")
     return values
 
 

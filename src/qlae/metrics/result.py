@@ -1,4 +1,4 @@
-"""What a metric with one number returns."""
+"""What metrics return: one score with the matrix behind it, or the plain numbers of a metric registered by a user."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from .inputs import Floats
+from .registry import find_score
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
-    """One score in [0, 1], the matrix behind it and the protocol that made it.
+class MetricResult:
+    """One score in [0, 1], the matrix it was computed from and the protocol.
 
-    >>> print(Score("mig", 0.25, None, "disentanglement_lib", 100))
+    >>> print(MetricResult("mig", 0.25, None, "disentanglement_lib", 100))
     mig 0.250  [disentanglement_lib; n = 100]
     """
 
     name: str
     score: float
     matrix: Floats | None
-    """(n_s, n_z) what the score was made from."""
+    """(n_s, n_z) what the score was computed from."""
     protocol: str
-    """The published implementation whose definition and defaults were taken."""
+    """The published implementation whose definition and defaults were used."""
     num_samples: int
     details: Mapping[str, Any] = field(default_factory=dict)
     """Further numbers, by name."""
@@ -33,7 +34,7 @@ class Score:
         return self.score
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, strings and lists, fit for JSON."""
+        """Return plain numbers, strings and lists, suitable for JSON."""
         plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in self.details.items()}
         return {self.name: self.score, "protocol": self.protocol, "num_samples": self.num_samples, **plain}
 
@@ -41,4 +42,21 @@ class Score:
         return f"{self.name} {self.score:.3f}  [{self.protocol}; n = {self.num_samples:,}]"
 
     def __repr__(self) -> str:
-        return f"Score({self})"
+        return f"MetricResult({self})"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreValues:
+    """The scores of a metric whose function returns plain numbers, by key."""
+
+    values: Mapping[str, float]
+    num_samples: int
+    protocol: str = "custom"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings, suitable for JSON."""
+        return {**self.values, "protocol": self.protocol, "num_samples": self.num_samples}
+
+    def __str__(self) -> str:
+        numbers = "  ".join(f"{key} {find_score(key).format(value)}" for key, value in self.values.items())
+        return f"{numbers}  [{self.protocol}; n = {self.num_samples:,}]"

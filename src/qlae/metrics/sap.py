@@ -1,4 +1,4 @@
-"""SAP: how much better one latent alone predicts a source than any other.
+"""SAP: how much better the best latent alone predicts a source than the second best.
 
 Kumar et al. (2018), "Variational Inference of Disentangled Latent Concepts from Unlabeled Observations", as in
 google-research/disentanglement_lib:
@@ -20,10 +20,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from .infomec import top_two_gaps
-from .inputs import Floats, check_pair, leave_out_constant, warn_of_order
-from .result import Score
+from .inputs import Floats, check_pair, leave_out_constant
+from .registry import UNIT, Score, register_metric
+from .result import MetricResult
+from .splits import train_size, warn_if_ordered
 
 
+@register_metric(
+    "sap",
+    scores=[Score("sap", "SAP", meaning="gap between the two most predictive latents", bounds=UNIT)],
+    holds_rows_out=True,
+    validates=True,
+)
 def sap(
     sources: Any,
     latents: Any,
@@ -34,49 +42,43 @@ def sap(
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-) -> Score:
-    """Separated attribute predictability (Kumar et al. 2018), in [0, 1]; `matrix` holds the S_ij.
+) -> MetricResult:
+    """Compute separated attribute predictability (Kumar et al. 2018), in [0, 1]; `matrix` holds the S_ij.
 
-    Parameters
-    ----------
-    sources, latents : as for `infomec`.
-    protocol : "disentanglement_lib", or "ubisoft" (squared correlations of all sources, over all rows).
-    dual : solve the support vector problem in its dual form, as scikit-learn did by default when the reference was
-        written; its random coordinate order then depends on `seed`, and it may stop before it converged.
-    continuous : True treats all sources as numbers and takes squared correlations; None does so for continuous ones.
+    Args:
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        protocol: "disentanglement_lib", or "ubisoft" (squared correlations of all sources, over all rows).
+        continuous: True treats all sources as numbers and uses squared correlations; None does so for continuous ones.
+        dual: solve the support vector problem in its dual form, which was scikit-learn's default when the reference was
+            written; its random coordinate order depends on `seed`, and it may stop before it converges.
+        seed: of the dual solver.
 
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).integers(0, 2, size=(500, 2))
     >>> round(sap(sources, sources.astype(float), continuous=True).score, 1)
     1.0
     """
-    checked, given = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(checked)
+    s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    varying = leave_out_constant(s)
     if protocol not in ("disentanglement_lib", "ubisoft"):
         raise ValueError(f"protocol is {protocol!r}; allowed are 'disentanglement_lib' and 'ubisoft'.")
-    cut = min(int(np.ceil(0.9 * checked.num_samples)), checked.num_samples - 1)
+    cut = train_size(s.num_samples)
     if protocol == "ubisoft":
-        cut, continuous = checked.num_samples, True
+        cut, continuous = s.num_samples, True
     else:
-        warn_of_order(checked, slice(cut, None))
-    matrix = np.zeros((checked.num_sources, given.num_latents))
+        warn_if_ordered(s, slice(cut, None))
+    matrix = np.zeros((s.num_sources, z.num_latents))
     for i in np.flatnonzero(varying).tolist():
-        as_numbers = not checked.discrete[i] if continuous is None else continuous
-        for j in range(given.num_latents):
-            latent = given.values[:, j]
+        as_numbers = not s.discrete[i] if continuous is None else continuous
+        for j in range(z.num_latents):
+            latent = z.values[:, j]
             if as_numbers:
-                matrix[i, j] = _squared_correlation(latent[:cut], checked.values[:cut, i])
+                matrix[i, j] = _squared_correlation(latent[:cut], s.values[:cut, i])
             else:
-                matrix[i, j] = _accuracy(latent, checked.labels[:, i], cut, dual, seed)
+                matrix[i, j] = _accuracy(latent, s.labels[:, i], cut, dual, seed)
     gaps = top_two_gaps(matrix)
-    return Score(
-        "sap",
-        float(gaps[varying].mean()),
-        matrix,
-        protocol,
-        checked.num_samples,
-        {"gap_per_source": gaps},
-    )
+    value = float(gaps[varying].mean())
+    return MetricResult("sap", value, matrix, protocol, s.num_samples, {"gap_per_source": gaps})
 
 
 def _squared_correlation(x: Floats, y: Floats) -> float:
@@ -87,6 +89,7 @@ def _squared_correlation(x: Floats, y: Floats) -> float:
 
 
 def _accuracy(latent: Floats, labels: Any, cut: int, dual: bool, seed: int) -> float:
+    """Return the accuracy, in the rows from `cut` on, of a support vector classifier fitted to the rows before."""
     if np.unique(labels[:cut]).size < 2:
         return float(np.mean(labels[cut:] == labels[0]))
     model = LinearSVC(C=0.01, class_weight="balanced", dual=dual, random_state=seed)

@@ -1,4 +1,4 @@
-"""Scores in the terminal: a table of all numbers."""
+"""Print scores in the terminal, as a table."""
 
 from __future__ import annotations
 
@@ -7,30 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .infomec import InfoMEC
+from .registry import find_score
 from .scoring import Scores
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-MEANING = {
-    "infom": "modularity: each latent tells of one source",
-    "infoe": "explicitness: sources can be read off linearly",
-    "infoe_scalar": "the same, codes taken as numbers",
-    "infoc": "compactness: each source sits in one latent",
-    "d": "DCI disentanglement",
-    "c": "DCI completeness",
-    "i": "DCI informativeness, held-out accuracy",
-    "mig": "gap between the two most informative latents",
-    "sap": "gap between the two most predictive latents",
-    "modularity": "modularity of Ridgeway & Mozer",
-    "explicitness": "area under the ROC curve, 0.5 by chance",
-    "irs": "robustness to interventions",
-    "mcc": "mean correlation of matched pairs",
-}
-
 
 def score_table(scores: Scores, *, title: str | None = None) -> Table:
-    """A `rich` table: one line a number, with its protocol, its meaning and, if there is one, its interval."""
+    """Return a `rich` table with one row per score: its value, interval (if there is one), protocol and meaning."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -41,33 +26,42 @@ def score_table(scores: Scores, *, title: str | None = None) -> Table:
     table.add_column("protocol")
     table.add_column("what it says")
     for name, value in scores.values.items():
-        row = [name, f"{value:.3f}"]
+        described = find_score(name)
+        row = [name, described.format(value)]
         if scores.intervals:
-            row.append("{:.3f} – {:.3f}".format(*scores.intervals[name]) if name in scores.intervals else "")
-        table.add_row(*row, _protocol_of(scores, name), MEANING[name])
+            row.append(" – ".join(map(described.format, scores.intervals.get(name, ()))))
+        table.add_row(*row, _protocol_of(scores, name), described.meaning)
     return table
 
 
 def print_scores(scores: Scores, *, title: str | None = None, console: Any = None) -> None:
-    """Print the table, and what InfoMEC found out about the latents."""
+    """Print the table of scores, and how many latents are active and which of them are noise, if InfoMEC says so.
+
+    Args:
+        scores: what `score` returns.
+        title: of the table.
+        console: a `rich` console; standard output by default.
+    """
     from rich.console import Console
 
     console = console or Console()
     console.print(score_table(scores, title=title))
-    found = scores.results.get("infomec")
-    if isinstance(found, InfoMEC):
-        silent = np.flatnonzero(found.active & ~found.informative)
-        console.print(f"{found.num_active} of {found.active.size} latents active, n = {found.num_samples:,}.")
-        if silent.size:
-            names = ", ".join(f"z{j}" for j in silent)
-            told = "no more than noise would, and InfoM and InfoC count that all the same."
-            console.print(f"Of the sources {names} {'tells' if silent.size == 1 else 'tell'} {told}")
+    result = scores.results.get("infomec")
+    if isinstance(result, InfoMEC):
+        noise = np.flatnonzero(result.active & ~result.informative)
+        console.print(f"{result.num_active} of {result.active.size} latents active, n = {result.num_samples:,}.")
+        if noise.size:
+            names = ", ".join(f"z{j}" for j in noise)
+            console.print(
+                f"{names} {'is' if noise.size == 1 else 'are'} no more informative about any source than noise; "
+                "InfoM and InfoC count them nevertheless."
+            )
 
 
-def _protocol_of(scores: Scores, name: str) -> str:
+def _protocol_of(scores: Scores, key: str) -> str:
     for result in scores.results.values():
-        if name in result.to_dict():
-            if name == "infoe" and isinstance(result, InfoMEC):
+        if key in result.to_dict():
+            if key == "infoe" and isinstance(result, InfoMEC):
                 return f"{result.protocol}, {result.infoe_input}"
             return str(result.protocol)
     return ""

@@ -1,8 +1,8 @@
-"""The evaluation sample: which images are in it, and from a run's ``sample.npz`` to its scores, without torch.
+"""The evaluation sample: which images it contains, and how a run's ``sample.npz`` is scored without torch.
 
-The sample holds the sources of the evaluation images and, for both sets of weights, what the model made of them:
-``codes`` where it has any, ``latents`` where each is one number, and ``psnr`` of each image; the raw weights' names
-begin with ``raw_``.
+``sample.npz`` holds the sources of the evaluation images and, for both sets of weights, what the model computed from
+the images: ``codes`` if its latents are discrete, ``latents`` if each latent is one number, and the ``psnr`` of each
+image. The names of the raw weights' arrays begin with ``raw_``.
 """
 
 import os
@@ -19,24 +19,23 @@ from .._files import write_json
 from .._progress import progress_bar
 from .._version import __version__
 from ..data import SourceDataset
-from ..metrics import METRICS, nmi, score
+from ..metrics import METRICS, known_scores, metric_names, nmi, score
 from ..metrics.inputs import check_sources, leave_out_constant, scored_form
-from ..metrics.scoring import allowed_names, check_options, metric_names
+from ..metrics.scoring import allowed_names, check_options
 from ..runs.directory import Run
 from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
-SCORE_OF = {"infomec": "infom", "dci": "d"}  # by which to see that a metric was computed; others go by their names
-OTHERS = ("d", "c", "i", *METRICS[2:])  # scores that do not depend on InfoMEC's protocol
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
+INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results
 
-Arrays = dict[str, NDArray[Any]]  # by name: of the whole sample, or the `PARTS` that one set of weights made of it
+Arrays = dict[str, NDArray[Any]]  # by name: the whole sample, or the `PARTS` that belong to one set of weights
 
 
 def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
-    """Row numbers of the evaluation sample, the same for every model of a data set."""
+    """Return the row numbers of the evaluation sample, which are the same for every model of a data set."""
     if num_samples < 2:
         raise ValueError(f"num_samples must be at least 2, got {num_samples}")
     count = min(num_samples, len(data))
@@ -44,7 +43,7 @@ def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
 
 
 def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infomec",)) -> None:
-    """An error if the sources are such that no model of the data could be scored, to be had before it is trained."""
+    """Raise a ``ValueError`` if no model of the data could be scored by its sources; call it before training."""
     sources = data.sources[draw_sample(data, NUM_SAMPLES)]
     try:
         with warnings.catch_warnings():
@@ -53,7 +52,7 @@ def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infom
             checked = check_sources(sources, kinds=kinds)
             leave_out_constant(checked)
             nmi(sources, np.random.default_rng(0).normal(size=(len(sources), 1)), source_kinds=kinds)
-            allowed_names(_names(metrics), checked)
+            allowed_names(_with_infomec(metrics), checked)
     except ValueError as error:
         raise ValueError(
             f"no model of {data.name} could be scored by its sources ({', '.join(data.source_names)}): {error}"
@@ -71,15 +70,17 @@ def rescore_run(
 ) -> dict[str, Any]:
     """Score the sample of an evaluated run again, by another protocol or with more metrics.
 
-    What other metrics found before stays, and with the same protocol intervals do too, where none are asked for.
+    Scores of metrics that are not computed again are kept. So are intervals, if the protocol is the same and no new
+    ones are asked for.
 
     Args:
         run: the run, or its directory, with ``sample.npz`` and ``results.json``; no checkpoint is needed.
-        metrics: what to compute; InfoMEC alone by default.
-        protocol, bootstrap, jobs, show: as for ``qlae.evaluate``.
+        protocol: of InfoMEC; that of the last evaluation by default.
+        metrics: names of metrics, of which InfoMEC is always computed; InfoMEC alone by default.
+        bootstrap, jobs, show: as for ``qlae.evaluate``.
 
     Returns:
-        The content of ``results.json``, which is written anew.
+        The content of ``results.json``, which is rewritten.
     """
     run = run if isinstance(run, Run) else Run.open(run)
     results = run.results
@@ -87,58 +88,71 @@ def rescore_run(
     metrics = ("infomec",) if metrics is None else metrics
     check_scoring(protocol, metrics, bootstrap, jobs)
     arrays = run.arrays(run.sample_path)
-    _require_together(run, results, arrays)
-    how: dict[str, Any] = {"protocol": protocol, "jobs": jobs, "source_kinds": known_kinds(results["data"])}
-    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **how)
-    kept = (*OTHERS, "psnr") + (RESAMPLED if protocol == results["protocol"] else ())
-    scores = {
-        weights: {name: results[weights][name] for name in kept if name in results[weights]} | told
-        for weights, told in scores.items()
-    }
-    results |= {"protocol": protocol, **scores, "warnings": warned, "versions": results["versions"] | versions()}
+    _require_same_evaluation(run, results, arrays)
+    options: dict[str, Any] = {"protocol": protocol, "jobs": jobs, "source_kinds": known_kinds(results["data"])}
+    scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **options)
+    same_protocol = protocol == results["protocol"]
+    scores = {weights: _kept_scores(results[weights], same_protocol) | new for weights, new in scores.items()}
+    results |= {"protocol": protocol, **scores, "warnings": messages, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
 
 
+def _kept_scores(before: Mapping[str, Any], same_protocol: bool) -> dict[str, Any]:
+    """Return what stays valid of earlier scores: everything that does not depend on the InfoMEC protocol.
+
+    Scores of metrics that are not registered now are among it.
+    """
+    owners = [metric for metric in METRICS.values() if metric.takes_protocol]
+    dependent = {number.key for metric in owners for number in (*metric.scores, *metric.counts)}
+    dependent |= {*INFOMEC_DETAILS, *(() if same_protocol else RESAMPLED)}
+    known = [key for key in (*known_scores(), *RESAMPLED) if key in before]
+    keys = dict.fromkeys([*known, *before])
+    return {key: before[key] for key in keys if key not in dependent}
+
+
 def known_kinds(described: Mapping[str, Any]) -> str | list[str]:
-    """Which sources are continuous, where the description of the data knows; else their values must tell."""
+    """Return the kind of each source if the description of the data says it, else ``"auto"``."""
     if "drawn" not in described:
         return "auto"
-    smooth = described["drawn"]["continuous"]
-    return ["continuous" if name in smooth else "discrete" for name in described["source_names"]]
+    continuous = described["drawn"]["continuous"]
+    return ["continuous" if name in continuous else "discrete" for name in described["source_names"]]
 
 
 def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
-    """The metrics that a run was scored by."""
-    return tuple(metric for metric in METRICS if SCORE_OF.get(metric, metric) in results["averaged"])
+    """Return the names of the registered metrics that a run was scored by."""
+    return tuple(name for name, metric in METRICS.items() if metric.is_in(results["averaged"]))
 
 
-def score_sample(arrays: Arrays, *, bootstrap: int = 0, **how: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The scores of both sets of weights, by the arrays of ``sample.npz``, and what was warned of.
+def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Score both sets of weights from the arrays of ``sample.npz``.
 
     Args:
         arrays: by name, with ``sources``.
-        bootstrap: intervals for the averaged weights only.
-        how: as for `score_weights`.
+        bootstrap: half-samples for the intervals, which only the averaged weights get.
+        options: as for `score_weights`.
+
+    Returns:
+        The scores by set of weights, and the messages of the warnings.
     """
     scores: dict[str, dict[str, Any]] = {}
-    warned: list[str] = []
+    messages: list[str] = []
     for weights, prefix in PREFIXES.items():
-        found = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
+        own = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             scores[weights] = score_weights(
-                arrays["sources"], found, bootstrap=bootstrap if weights == "averaged" else 0, **how
+                arrays["sources"], own, bootstrap=bootstrap if weights == "averaged" else 0, **options
             )
         for warning in caught:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        warned += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in caught)
-    return scores, warned
+        messages += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in caught)
+    return scores, messages
 
 
 def score_weights(
     sources: NDArray[Any],
-    found: Arrays,
+    arrays: Arrays,
     *,
     protocol: str = "paper",
     metrics: str | Sequence[str] = ("infomec",),
@@ -147,88 +161,116 @@ def score_weights(
     jobs: int = 1,
     show: bool = True,
 ) -> dict[str, Any]:
-    """The scores of what one set of weights made of the sample, as ``results.json`` has them.
+    """Score one set of weights.
 
-    InfoMEC is always among them, as pictures and tables need it. Data without sources have nothing but the PSNR.
+    InfoMEC is always computed, because pictures and tables need it. Data without sources have the PSNR alone.
+
+    Args:
+        sources: (n, n_s).
+        arrays: the `PARTS` of the sample that belong to these weights.
+        protocol, metrics, source_kinds, bootstrap: as for `qlae.metrics.score`.
+        jobs: its ``n_jobs``.
+        show: draw progress bars.
+
+    Returns:
+        The scores by key, and what ``results.json`` has beside them.
     """
-    told: dict[str, Any] = {}
+    names = _with_infomec(metrics)
+    _warn_about_sample(sources, arrays, names)
+    scores: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
-    held = found.get("codes", found.get("latents"))
-    if held is not None and len(held) > 1 and (held == held[0]).all():
-        warnings.warn("all images have the same code, so the model tells none from another; train longer", stacklevel=2)
-    names = _names(metrics)
+    if sources.shape[1]:
+        latents, latent_kind = scored_form(arrays.get("latents"), arrays.get("codes"))
+        options: dict[str, Any] = {
+            "metrics": names,
+            "protocol": protocol,
+            "source_kinds": source_kinds,
+            "latent_kind": latent_kind,
+            "n_jobs": jobs,
+        }
+        scores, intervals = _score_by_sources(sources, latents, options, bootstrap, show)
+    if "psnr" in arrays:
+        scores["psnr"] = float(arrays["psnr"].mean(dtype=np.float64))
+        if bootstrap:
+            intervals["psnr"] = mean_interval(arrays["psnr"].astype(np.float64), bootstrap)
+    if bootstrap:
+        scores |= {"bootstrap": bootstrap, "intervals": intervals}
+    return scores
+
+
+def _score_by_sources(
+    sources: NDArray[Any], latents: NDArray[Any], options: dict[str, Any], bootstrap: int, show: bool
+) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    """Return what the metrics say about latents (n, n_z), and the intervals; options as for `qlae.metrics.score`."""
+    total = len(options["metrics"]) + bootstrap
+    steps = iter(range(total + 1))
+    with progress_bar("scoring", total, show=show and total > 1) as report:
+        computed = score(
+            sources, latents, bootstrap=bootstrap, progress=lambda part: report(next(steps), note=part), **options
+        )
+    infomec = computed.results["infomec"]
+    scores = {
+        **computed.values,
+        "infoe_input": infomec.infoe_input,
+        "active": infomec.num_active,
+        "informative": int(infomec.informative.sum()),
+        "active_latents": infomec.active.tolist(),
+        "informative_latents": infomec.informative.tolist(),
+        "nmi": np.round(infomec.nmi, 6).tolist(),
+    }
+    if bootstrap:
+        with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
+            scores["by_sample_size"] = by_sample_size(sources, latents, computed.values, progress=report, **options)
+    return scores, {key: list(ends) for key, ends in computed.intervals.items()}
+
+
+def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) -> None:
+    """Warn about a model that encodes all images alike, and about metrics that data without sources cannot have."""
+    encoded = arrays.get("codes", arrays.get("latents"))
+    if encoded is not None and len(encoded) > 1 and (encoded == encoded[0]).all():
+        warnings.warn(
+            "all images have the same code, so the model does not distinguish them; train longer", stacklevel=3
+        )
     if len(names) > 1 and not sources.shape[1]:
         others = ", ".join(name for name in names if name != "infomec")
-        warnings.warn(f"the data have no sources, so there is no {others}; images alone give the PSNR", stacklevel=2)
-    if sources.shape[1]:
-        latents, kind = scored_form(found.get("latents"), found.get("codes"))
-        kinds = {"source_kinds": source_kinds, "latent_kind": kind}
-        options: dict[str, Any] = {"metrics": names, "protocol": protocol, **kinds}
-        total = len(names) + bootstrap
-        parts = iter(range(total + 1))
-        with progress_bar("scoring", total, show=show and total > 1) as report:
-            scored = score(
-                sources,
-                latents,
-                bootstrap=bootstrap,
-                n_jobs=jobs,
-                progress=lambda part: report(next(parts), note=part),
-                **options,
-            )
-        result = scored.results["infomec"]
-        told = {
-            **scored.values,
-            "infoe_input": result.infoe_input,
-            "active": result.num_active,
-            "informative": int(result.informative.sum()),
-            "active_latents": result.active.tolist(),
-            "informative_latents": result.informative.tolist(),
-            "nmi": np.round(result.nmi, 6).tolist(),
-        }
-        intervals = {name: list(ends) for name, ends in scored.intervals.items()}
-        if bootstrap:
-            with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
-                told["by_sample_size"] = by_sample_size(
-                    sources, latents, scored.values, n_jobs=jobs, progress=report, **options
-                )
-    if "psnr" in found:
-        told["psnr"] = float(found["psnr"].mean(dtype=np.float64))
-        if bootstrap:
-            intervals["psnr"] = mean_interval(found["psnr"].astype(np.float64), bootstrap)
-    if bootstrap:
-        told |= {"bootstrap": bootstrap, "intervals": intervals}
-    return told
+        warnings.warn(f"the data have no sources, so there is no {others}; images alone give the PSNR", stacklevel=3)
 
 
 def check_scoring(protocol: str, metrics: str | Sequence[str], bootstrap: int, jobs: int) -> None:
-    """An error for what cannot be scored, before any work is done."""
-    check_options(_names(metrics), protocol, bootstrap, jobs)
+    """Raise a ``ValueError`` if `score_weights` would refuse an option; call it before any work is done."""
+    check_options(_with_infomec(metrics), protocol, bootstrap, jobs)
 
 
-def _names(metrics: str | Sequence[str]) -> list[str]:
-    """InfoMEC, which pictures and tables need, and what is asked for beside it."""
+def _with_infomec(metrics: str | Sequence[str]) -> list[str]:
+    """Return the names of the metrics, with InfoMEC first."""
     return metric_names(("infomec", *([metrics] if isinstance(metrics, str) else metrics)))
 
 
-def _require_together(run: Run, results: dict[str, Any], arrays: Arrays) -> None:
-    """An error if the sample is not the one that the results are of, or is no sample."""
+def _require_same_evaluation(run: Run, results: dict[str, Any], arrays: Arrays) -> None:
+    """Raise a ``ValueError`` if the sample has no sources, or is of another evaluation than the results."""
     if "sources" not in arrays:
         raise ValueError(f"{run.sample_path} has no sources in it; run `qlae evaluate {run.path}` to write it again")
-    drawn = int(arrays.get("step", results["steps"])), len(arrays["sources"])
-    told = results["steps"], results["num_samples"]
-    if drawn != told:
+    in_sample = int(arrays.get("step", results["steps"])), len(arrays["sources"])
+    in_results = results["steps"], results["num_samples"]
+    if in_sample != in_results:
         raise ValueError(
-            f"{run.sample_path} holds {drawn[1]:,} images after update {drawn[0]:,}, and results.json is of "
-            f"{told[1]:,} after update {told[0]:,}: an evaluation was stopped in between. "
+            f"{run.sample_path} holds {in_sample[1]:,} images after update {in_sample[0]:,}, and results.json is of "
+            f"{in_results[1]:,} after update {in_results[0]:,}: an evaluation was interrupted in between. "
             f"Run `qlae evaluate {run.path}`"
         )
 
 
 def versions() -> dict[str, str]:
-    """What scores depend on."""
+    """Return the versions of what scores depend on."""
     return {
         "qlae": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
     }
+
+
+SCORE_OF = {"infomec": "infom", "dci": "d"}  # alias until merge: METRICS[name].is_in(scores)
+OTHERS = tuple(  # alias until merge: the scores of METRICS without takes_protocol
+    key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys
+)

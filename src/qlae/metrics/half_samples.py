@@ -1,0 +1,101 @@
+"""Intervals from repeated half-samples: how much a score varies from sample to sample.
+
+Every score is computed again on many half-samples, n/2 rows drawn without replacement. They spread around their mean as
+whole samples spread around theirs, so the quantiles of their deviations give the interval. The usual bootstrap would
+draw rows twice, which KSG estimates and in-sample regression take for information.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .compute import compute_metric, kinds_of, scores_in
+from .inputs import Latents, Sources
+from .parallel import run_jobs
+from .registry import Metric, find_score
+
+Interval = tuple[float, float]
+
+
+def half_sample_intervals(
+    sources: Sources,
+    latents: Latents,
+    metrics: Sequence[Metric],
+    results: Mapping[str, Any],
+    values: Mapping[str, float],
+    *,
+    protocol: str,
+    seed: int,
+    num_halves: int,
+    confidence: float,
+    n_jobs: int | None,
+    progress: Callable[[str], None] | None,
+) -> dict[str, Interval]:
+    """Return the interval of each score that at least two half-samples have.
+
+    Args:
+        sources, latents: the checked sample.
+        metrics: what to compute.
+        results: of the whole sample, by the name of the metric.
+        values: the scores of the whole sample.
+        protocol: of InfoMEC.
+        seed: half-sample number d draws from ``seed + 1 + d``.
+        num_halves: number of half-samples.
+        confidence: of the intervals, such as 0.95.
+        n_jobs: processes, as in joblib.
+        progress: called with a line of text after each half-sample.
+    """
+    calls = ((sources, latents, protocol, results, seed + 1 + draw) for draw in range(num_halves))
+    halves: Iterator[dict[str, float]] = run_jobs(_score_half, metrics, calls, n_jobs)
+    drawn: dict[str, list[float]] = {key: [] for key in values}
+    for count, numbers in enumerate(halves, start=1):
+        if progress is not None:
+            progress(f"half-sample {count} of {num_halves}")
+        for key in drawn.keys() & numbers.keys():
+            drawn[key].append(numbers[key])
+    return {
+        key: _clip(half_sample_interval(value, drawn[key], confidence), find_score(key).bounds)
+        for key, value in values.items()
+        if len(drawn[key]) > 1
+    }
+
+
+def half_sample_interval(value: float, drawn: Sequence[float], confidence: float) -> Interval:
+    """Return the interval of a value: the value plus the quantiles of how half-samples deviate from their mean."""
+    ends = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]) - np.mean(drawn)
+    low, high = value + ends
+    return float(low), float(high)
+
+
+def _clip(interval: Interval, bounds: tuple[float, float] | None) -> Interval:
+    if bounds is None:
+        return interval
+    low, high = np.clip(interval, *bounds)
+    return float(low), float(high)
+
+
+def _score_half(
+    metrics: Sequence[Metric], sources: Sources, latents: Latents, protocol: str, whole: Mapping[str, Any], seed: int
+) -> dict[str, float]:
+    """Return the scores of one half-sample, without those that cannot be computed on it."""
+    n = sources.num_samples
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[: max(2, n // 2)])
+    half_sources, half_latents = sources.rows(rows), latents.rows(rows)
+    options = {"protocol": protocol, "seed": seed, **kinds_of(half_sources, half_latents)}
+    values: dict[str, float] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for metric in metrics:
+            try:
+                if metric.compute_part is not None:
+                    numbers = metric.compute_part(half_sources, half_latents, whole[metric.name], seed)
+                else:
+                    numbers = compute_metric(metric, half_sources.values, half_latents.values, **options).to_dict()
+            except ValueError:  # a rare value of the whole may be missing in a half
+                continue
+            values |= scores_in(metric, numbers)
+    return values

@@ -1,0 +1,315 @@
+"""The table of metrics: which function computes each one, and the title and format of every score.
+
+A metric is a function of `sources` (n, n_s) and `latents` (n, n_z) with one or several scores. `register_metric` enters
+it into the table under a name. The metrics of qlae register themselves, each in the file of its function; a metric of
+your own is registered in the same way:
+
+>>> from qlae.metrics import register_metric, score, unregister_metric
+>>> @register_metric("range", title="Range")
+... def latent_range(sources, latents):
+...     return float(latents.max() - latents.min())
+>>> score([[0], [1], [1]], [[0.5], [1.0], [3.0]], metrics=["range"])["range"]
+2.5
+>>> unregister_metric("range")
+
+Code that prints scores asks `find_score` for titles and formats, so a registered metric appears in every table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+UNIT = (0.0, 1.0)  # bounds of most scores
+OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
+RESERVED = frozenset(  # "all" stands for all metrics; results.json uses the others for what is not a score
+    ("all", "active_latents", "informative_latents", "infoe_input", "nmi", "bootstrap", "intervals", "by_sample_size")
+)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number that a metric computes: its name in results and how it is printed.
+
+    Attributes:
+        key: name in results and tables of data, such as ``"infom"``.
+        title: heading for readers, such as ``"InfoM"``.
+        digits: decimal places when the score stands alone.
+        unit: such as ``"dB"``; empty for a score without a unit.
+        meaning: half a line that explains the score.
+        bounds: smallest and largest possible value, to which intervals are clipped; None if there are no bounds.
+        watched: whether the log of a run in training shows the score.
+    """
+
+    key: str
+    title: str
+    digits: int = 3
+    unit: str = ""
+    meaning: str = ""
+    bounds: tuple[float, float] | None = None
+    watched: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The title, with the unit in parentheses if there is one."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+    def format(self, value: float, *, max_digits: int | None = None) -> str:
+        """Return a value as text, without the unit.
+
+        Args:
+            value: an integer is printed as an integer, any other number with `digits` decimal places.
+            max_digits: at most this many decimal places, for a narrow table.
+
+        >>> psnr = Score("psnr", "PSNR", digits=1, unit="dB")
+        >>> psnr.format(30.26), Score("infom", "InfoM").format(0.5, max_digits=2), Score("active", "active").format(7)
+        ('30.3', '0.50', '7')
+        """
+        if isinstance(value, int):
+            return str(value)
+        digits = self.digits if max_digits is None else min(self.digits, max_digits)
+        return f"{value:.{digits}f}"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An entry of the table: a function, its scores and how `qlae.metrics.score` calls it.
+
+    Attributes:
+        name: by which the metric is asked for.
+        scores: what it computes. A result may lack some of them, but not the first.
+        compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
+        keywords: names out of `OPTIONS`, and ``"protocol"`` if `takes_protocol`.
+        counts: further numbers in the result, which are not resampled and get no interval.
+        needs_discrete: whether continuous sources cannot be scored.
+        holds_rows_out: whether the function trains on the first rows and tests on the last; it receives shuffled rows.
+        takes_protocol: whether the scores depend on the InfoMEC protocol.
+        validates: whether the function checks its arguments itself; it then receives them as the caller passed them.
+        compute_part: computes the scores of a part of the sample from checked sources and latents, the result of the
+            whole sample and a seed; None if `compute` does that.
+    """
+
+    name: str
+    scores: tuple[Score, ...]
+    compute: Callable[..., Any]
+    keywords: frozenset[str]
+    counts: tuple[Score, ...] = ()
+    needs_discrete: bool = False
+    holds_rows_out: bool = False
+    takes_protocol: bool = False
+    validates: bool = False
+    compute_part: Callable[..., Mapping[str, float]] | None = None
+
+    @property
+    def score_keys(self) -> tuple[str, ...]:
+        """The keys of `scores`, in their order."""
+        return tuple(score.key for score in self.scores)
+
+    def is_in(self, scores: Mapping[str, Any]) -> bool:
+        """Return whether scores by key, as ``results.json`` has them, include this metric."""
+        return self.scores[0].key in scores
+
+
+_METRICS: dict[str, Metric] = {}
+_OTHER_SCORES: dict[str, Score] = {}  # computed outside the metrics: the PSNR
+
+METRICS: Mapping[str, Metric] = MappingProxyType(_METRICS)
+"""All metrics by name, in the order of tables: a read-only view that shows what is registered later, too."""
+
+
+def register_metric(
+    name: str,
+    *,
+    title: str | None = None,
+    scores: Mapping[str, str] | Sequence[Score] | None = None,
+    counts: Sequence[Score] = (),
+    needs_discrete: bool = False,
+    holds_rows_out: bool = False,
+    takes_protocol: bool = False,
+    validates: bool = False,
+    compute_part: Callable[..., Mapping[str, float]] | None = None,
+) -> Callable[[Function], Function]:
+    """Return a decorator that enters a function into the table of metrics and leaves it unchanged.
+
+    The function is called with `sources` (n, n_s) and `latents` (n, n_z) as float64 arrays without NaN; classes and
+    codes are numbers, strings are numbered in alphabetical order. It may also take any of these keyword arguments:
+    ``seed``; ``n_jobs``; ``source_kinds``, a list with "discrete" or "continuous" for each source; ``latent_kind``,
+    "codes" or "continuous". It returns a float, or with several `scores` a mapping of keys to floats. A ``ValueError``
+    means that a sample cannot be scored.
+
+    Args:
+        name: by which the metric is asked for, and the key of its score.
+        title: heading of a single score; the name by default.
+        scores: several scores, as keys with titles or as `Score` objects; a single one named `name` by default.
+        counts: further numbers in the result, which get no interval.
+        needs_discrete: whether continuous sources cannot be scored; "all" metrics then leave this one out.
+        holds_rows_out: whether the function trains on the first rows and tests on the last, which must be alike; it
+            then receives the rows in random order.
+        takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol.
+        validates: whether the function checks its arguments itself, as those of qlae do; it then receives them as the
+            caller passed them, unless rows are held out.
+        compute_part: for half-samples, if something must stay as in the whole sample; see `Metric`.
+
+    Raises:
+        ValueError: if the name or a key of a score is taken, or the function cannot be called like that.
+    """
+    if title is not None and scores is not None:
+        raise ValueError(f"metric {name!r} has title={title!r} and scores; give the titles within scores.")
+    declared = _declare(name, title, scores)
+
+    def register(function: Function) -> Function:
+        metric = Metric(
+            name=name,
+            scores=declared,
+            compute=function,
+            keywords=_keywords(name, function, takes_protocol),
+            counts=tuple(counts),
+            needs_discrete=needs_discrete,
+            holds_rows_out=holds_rows_out,
+            takes_protocol=takes_protocol,
+            validates=validates,
+            compute_part=compute_part,
+        )
+        _require_free(metric)
+        _METRICS[name] = metric
+        return function
+
+    return register
+
+
+def unregister_metric(name: str) -> None:
+    """Remove a metric from the table."""
+    del _METRICS[find_metric(name).name]
+
+
+def register_score(score: Score) -> Score:
+    """Enter a score that no metric computes, such as the PSNR, into the table of scores, and return it."""
+    _require_new_keys([score.key], f"score {score.key!r}", known_scores())
+    _OTHER_SCORES[score.key] = score
+    return score
+
+
+def find_metric(name: str) -> Metric:
+    """Return the metric of that name, or raise a ``ValueError`` that suggests the nearest known name."""
+    if name not in _METRICS:
+        raise ValueError(f"unknown metric {name!r}{_nearest(name)}; {_allowed()}.")
+    return _METRICS[name]
+
+
+def metric_names(metrics: str | Sequence[str] = "all") -> list[str]:
+    """Return the names of metrics, each once, in the order in which they are asked for; "all" stands for all.
+
+    >>> metric_names(["dci", "mig", "dci"])
+    ['dci', 'mig']
+    """
+    names = [metrics] if isinstance(metrics, str) else list(dict.fromkeys(metrics or ()))
+    if not names:
+        raise ValueError(f"metrics is empty; {_allowed()}, or 'all'.")
+    for name in names:
+        if name not in _METRICS and name != "all":
+            raise ValueError(f"metrics has the unknown name {name!r}{_nearest(name)}; {_allowed()}, or 'all'.")
+    return list(_METRICS) if "all" in names else names
+
+
+def known_scores() -> dict[str, Score]:
+    """Return all scores and counts by key, in the order of tables: those of the metrics, then the others."""
+    found = [score for metric in _METRICS.values() for score in (*metric.scores, *metric.counts)]
+    return {score.key: score for score in found} | _OTHER_SCORES
+
+
+def find_score(key: str) -> Score:
+    """Return the title and format of a score.
+
+    A score that nobody registered, as in results of a metric whose module is not imported, has its key as title.
+
+    >>> find_score("psnr").heading, find_score("infom").title
+    ('PSNR (dB)', 'InfoM')
+    """
+    return known_scores().get(key) or Score(key, key)
+
+
+def metric_of(key: str) -> Metric | None:
+    """Return the metric that computes a score or a count; None if no metric does."""
+    for metric in _METRICS.values():
+        if any(score.key == key for score in (*metric.scores, *metric.counts)):
+            return metric
+    return None
+
+
+def watched_scores() -> tuple[str, ...]:
+    """Return the keys of the scores that the log of a run in training shows."""
+    return tuple(key for key, score in known_scores().items() if score.watched)
+
+
+def _declare(name: str, title: str | None, scores: Mapping[str, str] | Sequence[Score] | None) -> tuple[Score, ...]:
+    if scores is None:
+        return (Score(name, name if title is None else title),)
+    if not scores:
+        raise ValueError(f"metric {name!r} has empty scores; declare at least one, or leave them out.")
+    if isinstance(scores, Mapping):
+        return tuple(Score(key, text) for key, text in scores.items())
+    return tuple(scores)
+
+
+def _keywords(name: str, function: Callable[..., Any], takes_protocol: bool) -> frozenset[str]:
+    """Return which keyword arguments to call a function with; raise if it cannot be called with them."""
+    signature = inspect.signature(function)
+    parameters = signature.parameters.values()
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    taken = {option for option in OPTIONS if open_ended or option in signature.parameters}
+    taken |= {"protocol"} if takes_protocol else set()
+    try:
+        signature.bind(None, None, **dict.fromkeys(taken))
+    except TypeError as error:
+        raise ValueError(
+            f"metric {name!r} cannot call {_identity(function)[1]}{signature} ({error}); it must take sources and "
+            f"latents, and beside them only arguments with defaults or {', '.join(OPTIONS)}."
+        ) from error
+    return frozenset(taken)
+
+
+def _require_free(metric: Metric) -> None:
+    """Raise if the name or the keys of a metric are taken, unless by the same function, loaded again."""
+    if not isinstance(metric.name, str) or not metric.name or metric.name.split() != [metric.name]:
+        raise ValueError(f"the name of a metric is {metric.name!r}; give a string without spaces.")
+    present = _METRICS.get(metric.name)
+    if present is not None and _identity(present.compute) != _identity(metric.compute):
+        raise ValueError(
+            f"metric {metric.name!r} is already registered, by {'.'.join(_identity(present.compute))}; choose another "
+            "name, or call qlae.metrics.unregister_metric first."
+        )
+    own = () if present is None else (*present.scores, *present.counts)
+    others = known_scores().keys() - {score.key for score in own}
+    keys = [score.key for score in (*metric.scores, *metric.counts)]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"metric {metric.name!r} has the scores {', '.join(keys)}; give each a key of its own.")
+    _require_new_keys([*keys, metric.name], f"metric {metric.name!r}", others)
+
+
+def _require_new_keys(keys: Sequence[str], what: str, known: Any) -> None:
+    for key in keys:
+        if key in RESERVED or key in known:
+            owner = metric_of(key)
+            taken = f"a score of metric {owner.name!r}" if owner else "a name that results use for something else"
+            raise ValueError(f"{what} cannot use the key {key!r}, which is {taken}; choose another one.")
+
+
+def _identity(function: Callable[..., Any]) -> tuple[str, str]:
+    """Return what stays the same when a module is reloaded or a notebook cell runs again."""
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return named.__module__, named.__qualname__
+
+
+def _nearest(name: object) -> str:
+    close = difflib.get_close_matches(str(name).lower(), list(_METRICS), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _allowed() -> str:
+    return f"allowed are {', '.join(map(repr, _METRICS))}"
