@@ -35,12 +35,13 @@ from scipy import stats
 from qlae._device import pick_device
 from qlae._files import write_json, write_whole
 from qlae.data import RenderedImages, load_data
+from qlae.metrics import find_score
 from qlae.runs.directory import Run
 
 DPI = 150
 MODES = {"eager": ["--precision", "float32", "--no-compile"], "fast": []}
 COLOURS = {"eager": "C0", "fast": "C1"}
-SCORES = {"infom": "InfoM", "infoe": "InfoE", "infoc": "InfoC", "psnr": "PSNR, dB"}
+SCORES = {key: find_score(key).heading for key in ("infom", "infoe", "infoc", "psnr")}
 DRAWN = ("infom", "infoe", "psnr")
 WEIGHTS = ("averaged", "raw")
 SMOOTHED = 500  # updates over which each point of the plotted curves is averaged

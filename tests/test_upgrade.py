@@ -3,6 +3,7 @@
 import importlib
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -102,10 +103,8 @@ def test_tensors_of_the_critic_are_renamed_and_others_are_not():
 
 @pytest.mark.parametrize("old", MODULES)
 def test_old_modules_are_found_with_a_warning(old):
+    sys.modules.pop(f"qlae.{old}", None)
     with pytest.warns(DeprecationWarning, match=rf"qlae\.{old} is now qlae\.{MODULES[old]}"):
-        import sys
-
-        sys.modules.pop(f"qlae.{old}", None)
         importlib.import_module(f"qlae.{old}")
 
 

@@ -15,7 +15,8 @@ from . import _moved
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .data import SourceDataset, load_data
+    from .data import SourceDataset, load_data, register_dataset
+    from .metrics import register_metric
     from .models.latents import QuantizedLatent
     from .pipeline import resume, train
     from .presets import ModelSpec, register_model
@@ -39,6 +40,8 @@ __all__ = [
     "evaluate",
     "load",
     "load_data",
+    "register_dataset",
+    "register_metric",
     "register_model",
     "rescore",
     "resume",
@@ -57,6 +60,8 @@ _HOMES = {
     "evaluate": (".scoring.evaluation", "evaluate_run"),
     "load": (".runs.loading", "load"),
     "load_data": (".data", "load_data"),
+    "register_dataset": (".data", "register_dataset"),
+    "register_metric": (".metrics", "register_metric"),
     "register_model": (".presets", "register_model"),
     "rescore": (".scoring.sample", "rescore_run"),
     "resume": (".pipeline", "resume"),

@@ -7,6 +7,9 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
+from .._imports import import_modules
+from .arguments import Imports
+
 BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
 
 
@@ -20,7 +23,9 @@ class Score:
 
     file: Positional[Annotated[Path, arg(metavar="FILE.npz")]]
     """Written with np.savez(path, sources=…, latents=…)."""
-    metrics: Annotated[tuple[str, ...], arg(help=f"{BUILT_IN_METRICS}, or all.")] = ("infomec",)
+    metrics: Annotated[tuple[str, ...], arg(help=f"{BUILT_IN_METRICS}, one of your own (--import), or all.")] = (
+        "infomec",
+    )
     protocol: str = "paper"
     """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
@@ -36,6 +41,8 @@ class Score:
     """Seed of everything random."""
     json: bool = False
     """Print JSON, and nothing else, to standard output."""
+    imports: Imports = ()
+    """Modules of your own to import first, which register metrics."""
     plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]")] = None
     """Draw the NMI heatmap: to this .png, .svg or .pdf, or without a path beside FILE, as FILE-nmi.png."""
 
@@ -43,6 +50,7 @@ class Score:
         from .._progress import progress_bar
         from ..metrics import metric_names, plot_nmi, print_scores, score_file
 
+        import_modules(self.imports)
         names = metric_names(self.metrics)
         picture = self._picture(names)
         steps = iter(range(len(names) + self.bootstrap))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..data import SourceDataset, load_from_config
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
+from ..metrics import find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
@@ -29,15 +30,7 @@ from .controls import Control, build_controls
 from .search import Matches, find_nearest, find_sharing
 
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
-SHOWN_SCORES = {  # in the header of the page: title and format
-    "infom": ("InfoM", "{:.2f}"),
-    "infoe": ("InfoE", "{:.2f}"),
-    "infoc": ("InfoC", "{:.2f}"),
-    "d": ("D", "{:.2f}"),
-    "i": ("I", "{:.2f}"),
-    "c": ("C", "{:.2f}"),
-    "psnr": ("PSNR", "{:.1f} dB"),
-}
+SHOWN_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
 
 
 class Exploration:
@@ -90,9 +83,9 @@ class Exploration:
             "num_samples": len(self),
             "has_images": self.images is not None,
             "scores": [
-                {"title": title, "text": text.format(scores[name])}
-                for name, (title, text) in SHOWN_SCORES.items()
-                if name in scores
+                {"title": find_score(key).title, "text": _score_text(key, scores[key])}
+                for key in SHOWN_SCORES
+                if key in scores
             ],
             "source_names": list(data["source_names"]),
             "source_sizes": list(data["source_sizes"]),
@@ -239,3 +232,8 @@ def _load_images(run: Run, data: SourceDataset | None) -> ImageArray | None:
             f"the images of {run.path} are not available, so reconstructions are shown instead: {error}", stacklevel=3
         )
         return None
+
+
+def _score_text(key: str, value: float) -> str:
+    score = find_score(key)
+    return f"{score.format(value, max_digits=2)} {score.unit}".rstrip()

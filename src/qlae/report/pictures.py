@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from .._files import write_whole
+from ..metrics import find_score, known_scores
 from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..runs.directory import Run
 from ..scoring.meanings import name_meanings
-from .titles import TITLES
 
 NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
 DPI = 150
@@ -62,7 +62,7 @@ def draw_pictures(run: Run) -> list[Path]:
     if "generated" in arrays:
         figures["generated"] = plot_generated(arrays["generated"], title)
     if "nmi" in scores:
-        heading = "  ".join(f"{TITLES[name]} {scores[name]:.2f}" for name in SCORES)
+        heading = "  ".join(f"{find_score(name).title} {scores[name]:.2f}" for name in SCORES)
         figures["nmi"] = nmi_figure(
             np.asarray(scores["nmi"]),
             active=active,
@@ -210,7 +210,8 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
         axes.tick_params(which="both", labelsize=8)
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 50k
         axes.set_xlabel("updates")
-        axes.set_title(TITLES.get(term, term.replace("_", " ")), fontsize=10)
+        heading = find_score(term).heading if term in known_scores() else term.replace("_", " ")
+        axes.set_title(heading, fontsize=10)
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
     for axes in all_axes[len(terms) :]:
         axes.set_visible(False)

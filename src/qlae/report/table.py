@@ -1,31 +1,25 @@
 """Show the scores of runs as tables in the terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..metrics import find_score, known_scores
 from ..runs.directory import Run
 
 LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", "active")  # left out of narrow terminals
-COLUMNS = (
-    ("InfoM", "infom", "{:.3f}"),
-    ("InfoE", "infoe", "{:.3f}"),
-    ("InfoC", "infoc", "{:.3f}"),
-    ("D", "d", "{:.3f}"),
-    ("I", "i", "{:.3f}"),
-    ("C", "c", "{:.3f}"),
-    ("MIG", "mig", "{:.3f}"),
-    ("SAP", "sap", "{:.3f}"),
-    ("modularity", "modularity", "{:.3f}"),
-    ("explicitness", "explicitness", "{:.3f}"),
-    ("IRS", "irs", "{:.3f}"),
-    ("MCC", "mcc", "{:.3f}"),
-    ("active", "active", "{:d}"),
-    ("PSNR", "psnr", "{:.1f}"),
-)
+FIRST = ("infom", "infoe", "infoc", "d", "i", "c")
+LAST = ("active", "psnr")
+ELSEWHERE = ("infoe_scalar", "informative")  # scores that have no column here
+
+
+def _columns(present: Collection[str]) -> list[str]:
+    """Return the keys of the scores that are present, in the order of the table."""
+    others = [key for key in known_scores() if key not in (*FIRST, *LAST, *ELSEWHERE)]
+    return [key for key in (*FIRST, *others, *LAST) if key in present]
 
 
 def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
@@ -39,10 +33,10 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
         width: if the table would be wider than this, in characters, the least important columns are left out.
     """
     all_scores = [run.results[kind] for run in runs for kind in weights]
-    columns = [column for column in COLUMNS if any(column[1] in scores for scores in all_scores)]
+    columns = _columns({key for scores in all_scores for key in scores})
     table = _table(runs, weights, columns, costs=("updates", "seconds"))
     if width is not None and _full_width(table) > width:
-        table = _table(runs, weights, [column for column in columns if column[1] not in LESS_IMPORTANT], costs=())
+        table = _table(runs, weights, [key for key in columns if key not in LESS_IMPORTANT], costs=())
     return table
 
 
@@ -56,9 +50,7 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
         Console(width=max(console.width, _full_width(table))).print(table)
 
 
-def _table(
-    runs: Sequence[Run], weights: Sequence[str], columns: Sequence[tuple[str, str, str]], *, costs: Sequence[str]
-) -> Table:
+def _table(runs: Sequence[Run], weights: Sequence[str], columns: Sequence[str], *, costs: Sequence[str]) -> Table:
     shared, differing = _split_facts(runs)
     table = Table(title=_title(shared), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     table.add_column("model", overflow="fold", min_width=8)
@@ -66,14 +58,14 @@ def _table(
         table.add_column(name, overflow="fold", justify="left" if name in ("run", "data", "protocol") else "right")
     if len(weights) > 1:
         table.add_column("weights", no_wrap=True)
-    for name in [*(name for name, _, _ in columns), *costs]:
+    for name in [*(find_score(key).title for key in columns), *costs]:
         table.add_column(name, justify="right", no_wrap=True)
     for run, own in zip(runs, differing, strict=True):
         results = run.results
         cost = {"updates": f"{results['steps']:,}", "seconds": f"{results['seconds']:.0f}"}
         for kind in weights:
             scores = results[kind]
-            cells = [template.format(scores[key]) if key in scores else "–" for _, key, template in columns]
+            cells = [find_score(key).format(scores[key]) if key in scores else "–" for key in columns]
             names = [results["model"], *own.values()] + ([kind] if len(weights) > 1 else [])
             table.add_row(*names, *cells, *(cost[name] for name in costs))
     return table
@@ -91,8 +83,10 @@ def intervals_table(run: Run) -> Table:
     for name in ("score", "value", "interval"):
         table.add_column(name, justify="left" if name == "score" else "right")
     for name, (low, high) in scores["intervals"].items():
-        digits = 1 if name == "psnr" else 3
-        table.add_row(name, f"{scores[name]:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}")
+        format_value = find_score(name).format
+        table.add_row(
+            find_score(name).title, format_value(scores[name]), f"{format_value(low)} to {format_value(high)}"
+        )
     return table
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from .._files import read_json, write_bytes, write_json
 from .._version import __version__
 from ..config import RunConfig
+from ..metrics import find_score
 from ..upgrade import upgrade_tensors
 
 WEIGHTS_FILE = "model.safetensors"
@@ -26,10 +27,7 @@ ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
-CARD_SCORES = (
-    *(("InfoM", "infom"), ("InfoE", "infoe"), ("InfoC", "infoc"), ("D", "d"), ("I", "i"), ("C", "c")),
-    *(("active latents", "active"), ("PSNR (dB)", "psnr")),
-)
+CARD_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "active", "psnr")
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def model_card(origin: Origin) -> str:
     config, results = origin.config, origin.results
     data, latent, training = config.data, config.latent, config.training
     scores = results.get(origin.weights, {})
-    rows = [(label, key, scores[key]) for label, key in CARD_SCORES if key in scores]
+    rows = [(find_score(key).heading, key, scores[key]) for key in CARD_SCORES if key in scores]
     lines = [
         *_front_matter(origin, rows),
         f"# {config.model} on {data.name}",
@@ -188,13 +186,9 @@ def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str
         *("## Scores", ""),
         "| " + " | ".join(label for label, _, _ in rows) + " |",
         "|" + "---|" * len(rows),
-        "| " + " | ".join(_shown(key, value) for _, key, value in rows) + " |",
+        "| " + " | ".join(find_score(key).format(value) for _, key, value in rows) + " |",
         *("", f"On {sample}.", ""),
     ]
-
-
-def _shown(key: str, value: float) -> str:
-    return f"{value:.0f}" if key == "active" else f"{value:.1f}" if key == "psnr" else f"{value:.3f}"
 
 
 def _use_lines(origin: Origin) -> list[str]:

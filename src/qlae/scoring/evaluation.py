@@ -19,6 +19,7 @@ from .._process import evaluation_process
 from .._progress import progress_bar
 from ..config import DataConfig
 from ..data import SourceDataset, images_of, load_from_config
+from ..metrics import watched_scores
 from ..metrics.psnr import psnr_of_errors
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
@@ -44,7 +45,6 @@ NUM_RECONSTRUCTIONS = 10
 NUM_INTERVENED = 3  # samples whose latents are intervened on
 NUM_STEPS = 10  # through each latent's range
 NUM_GENERATED = 30  # images decoded from the prior
-WATCHED = ("infom", "infoe", "infoc", "psnr")  # of the scores, those that go into the log of a run as it trains
 
 
 def evaluate_run(
@@ -164,7 +164,7 @@ def scorer(
             model = model_from(run, saved, weights="averaged", networks=networks, device=device)
             encoded = encode_sample(model, images, task="scoring", show=False)
         scores = score_weights(sources, encoded, source_kinds=kinds, show=False)
-        return {name: scores[name] for name in WATCHED if name in scores}
+        return {name: scores[name] for name in watched_scores() if name in scores}
 
     return score_saved
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.inputs import check_latents
-from ..metrics.protocols import find_protocol
+from ..metrics import active_latents
 
 
 class Meaning(NamedTuple):
@@ -68,4 +67,4 @@ def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_
         return np.asarray(scores["active_latents"], dtype=bool)
     if len(codes) < 2:  # a single image does not vary
         return np.zeros(codes.shape[1], dtype=bool)
-    return find_protocol("paper").active(check_latents(codes))
+    return active_latents(codes)

@@ -268,9 +268,3 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,
     }
-
-
-SCORE_OF = {"infomec": "infom", "dci": "d"}  # alias until merge: METRICS[name].is_in(scores)
-OTHERS = tuple(  # alias until merge: the scores of METRICS without takes_protocol
-    key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys
-)

@@ -8,9 +8,10 @@ from typing import Any
 
 from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
+from ..metrics import find_metric
 from ..presets import MODELS, resolve, training_preset
 from ..runs.directory import Run
-from ..scoring.sample import SCORE_OF, require_scorable
+from ..scoring.sample import require_scorable
 from .plan import DataPlan, ModelPlan, Plan
 
 RANDOM_KEYS = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe that make use of its seed
@@ -212,7 +213,7 @@ def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
     """Return in words whether a run was scored with another protocol, or without some metric of its job."""
     if results["protocol"] != job.protocol:
         return f"scored with the protocol {results['protocol']}, the plan says {job.protocol}"
-    missing = [metric for metric in job.metrics if SCORE_OF.get(metric, metric) not in results["averaged"]]
+    missing = [metric for metric in job.metrics if not find_metric(metric).is_in(results["averaged"])]
     return f"not scored with {', '.join(missing)} yet" if missing else None
 
 

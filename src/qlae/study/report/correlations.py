@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from ...report.titles import TITLES
+from ...metrics import find_score
 from .aggregate import Summary
-from .published import METRICS, published_results
+from .published import PAPER_COLUMNS, published_results
 
 #: Columns that measure the same property: modularity, explicitness, compactness.
 PAIRS = (("infom", "d"), ("infoe", "i"), ("infoc", "c"))
@@ -57,7 +57,9 @@ def between_metrics(summary: Summary) -> list[Correlation]:
     for one, other in PAIRS:
         cells = [(group.cell(one), group.cell(other)) for group in summary.groups.values()]
         points = [(a.mean, b.mean) for a, b in cells if a and b]
-        correlations.append(spearman(f"{TITLES[one]} and {TITLES[other]}", "this study", points))
+        correlations.append(
+            spearman(f"{find_score(one).heading} and {find_score(other).heading}", "this study", points)
+        )
     return correlations
 
 
@@ -71,7 +73,7 @@ def between_published_metrics() -> list[Correlation]:
     keys = sorted({(data, model) for data, model, _ in table})
     return [
         spearman(
-            f"{TITLES[one]} and {TITLES[other]}",
+            f"{find_score(one).heading} and {find_score(other).heading}",
             "the paper's tables",
             [(table[*key, one].mean, table[*key, other].mean) for key in keys],
         )
@@ -82,7 +84,7 @@ def between_published_metrics() -> list[Correlation]:
 def with_published(summary: Summary) -> list[Correlation]:
     """Return the correlations of each column with the published one, over all cells and per data set."""
     correlations = []
-    for score in METRICS:
+    for score in PAPER_COLUMNS:
         for where in [*summary.data] if len(summary.data) < 2 else ["all data sets", *summary.data]:
             points = [
                 (cell.mean, theirs)
@@ -91,7 +93,7 @@ def with_published(summary: Summary) -> list[Correlation]:
                 and (cell := group.cell(score)) is not None
                 and (theirs := summary.published_mean(data, model, score)) is not None
             ]
-            correlations.append(spearman(f"{TITLES[score]}, ours and published", where, points))
+            correlations.append(spearman(f"{find_score(score).heading}, ours and published", where, points))
     return correlations
 
 

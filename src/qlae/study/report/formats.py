@@ -5,7 +5,7 @@ import html
 import io
 from collections.abc import Mapping, Sequence
 
-from ...report.titles import TITLES
+from ...metrics import find_score
 from .tables import DCI, ResultsTable, TableCell
 
 MAX_WIDE_COLUMNS = 9  # columns of an HTML table up to which mean and interval stand in one line
@@ -14,7 +14,10 @@ MAX_WIDE_COLUMNS = 9  # columns of an HTML table up to which mean and interval s
 def to_markdown(table: ResultsTable) -> str:
     """Return the table as Markdown; if there are several data sets, the head of each column names its own."""
     several = len(table.spans) > 1
-    heads = [f"{data}<br>{TITLES[score]}" if several else TITLES[score] for data, score in table.columns]
+    heads = [
+        f"{data}<br>{find_score(score).heading}" if several else find_score(score).heading
+        for data, score in table.columns
+    ]
     lines = [f"| model | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
     for model, cells in table.rows():
         texts = [f"{f'**{c.value}**' if c.bold else c.value} {c.beside}".rstrip() for c in cells]
@@ -26,7 +29,8 @@ def to_latex(table: ResultsTable, notes: Sequence[str] = ()) -> str:
     """Return the table as a LaTeX ``tabular``, which needs the package booktabs, below the notes as comments."""
     spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_latex(data)}}}" for data, width in table.spans)
     heads = " & ".join(
-        rf"{TITLES[score]} $\uparrow$" if score != "informative" else "informative" for _, score in table.columns
+        rf"{find_score(score).heading} $\uparrow$" if score != "informative" else "informative"
+        for _, score in table.columns
     )
     lines = [f"% {note}" for note in notes]
     lines += [rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
@@ -88,7 +92,8 @@ def to_html(table: ResultsTable) -> str:
         for number, (data, width) in enumerate(table.spans)
     )
     titles = [
-        TITLES[score].replace(" ", "<br>").replace("informative", "infor&shy;mative") for _, score in table.columns
+        find_score(score).heading.replace(" ", "<br>").replace("informative", "infor&shy;mative")
+        for _, score in table.columns
     ]
     heads = "".join(
         f"<th{_group_class(starts_group)}>{title}</th>" for title, starts_group in zip(titles, starts, strict=True)

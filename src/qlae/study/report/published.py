@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 
 #: Columns of the paper's tables, in their order.
-METRICS = ("infom", "infoe", "infoc", "d", "i", "c", "psnr")
+PAPER_COLUMNS = ("infom", "infoe", "infoc", "d", "i", "c", "psnr")
 #: Rows of the paper's main table and of its ablations; autoencoders and GANs are compared separately.
 AUTOENCODERS = ("ae", "beta-vae", "beta-tcvae", "bioae", "vq-vae", "qlae")
 GANS = ("infowgan-gp", "qlinfowgan-gp")

@@ -8,10 +8,9 @@ if its interval overlaps the one with the highest upper end; autoencoders and GA
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ...report.titles import DIGITS
-from ...scoring.sample import OTHERS
+from ...metrics import METRICS, find_score
 from .aggregate import AGGREGATED, Cell, Summary, is_adversarial, mark_bold
-from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, METRICS
+from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_COLUMNS
 
 INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
 DCI = ("d", "i", "c")
@@ -31,7 +30,7 @@ class TableCell:
 
     @property
     def digits(self) -> int:
-        return DIGITS.get(self.score, 2)
+        return min(find_score(self.score).digits, 2)
 
     @property
     def value(self) -> str:
@@ -105,12 +104,13 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
             tables += [table] if table else []
     everything = [[m for m in summary.models if is_adversarial(summary.plan, m) == gan] for gan in (False, True)]
     for data in summary.data:
-        columns = [(data, score) for score in (METRICS[0], "informative", *METRICS[1:])]
+        columns = [(data, score) for score in (PAPER_COLUMNS[0], "informative", *PAPER_COLUMNS[1:])]
         table = make_table(summary, data, f"All results on {data}", columns, everything)
         tables += [table] if table else []
-    columns = [(data, score) for data in data_columns for score in OTHERS if score not in DCI]
-    others = make_table(summary, "other-metrics", "Other metrics", columns, everything)
-    return [*tables, others] if others else tables
+    others = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
+    columns = [(data, score) for data in data_columns for score in others if score not in DCI]
+    table = make_table(summary, "other-metrics", "Other metrics", columns, everything)
+    return [*tables, table] if table else tables
 
 
 def make_table(

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ...metrics import find_score
 from ...metrics.binning import equal_width_columns
 from ...metrics.dci import specificity
 from ...metrics.forest import forest_by_depth
@@ -20,9 +21,9 @@ from ...metrics.infomec import concentration
 from ...metrics.information import nmi
 from ...metrics.inputs import check_latents, check_sources
 from ...metrics.protocols import find_protocol
+from ...metrics.splits import random_split
 from ...presets import MODELS
 from ...registry import LATENTS
-from ...report.titles import TITLES
 from .aggregate import Group, Summary
 
 BINS = (2, 3, 5, 10, 20, 40, 80, 160)
@@ -93,9 +94,7 @@ def _by_nmi(sources: NDArray[Any], latents: NDArray[Any], matrices: Iterable[NDA
 def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
     """Return D, I and C with all trees cut off at one depth; split and seeds are those of `qlae.metrics.dci`."""
     checked = check_sources(sources)
-    order = np.random.default_rng(0).permutation(len(sources))
-    cut = min(int(np.ceil(0.9 * len(order))), len(order) - 1)
-    train, test = order[:cut], order[cut:]
+    train, test = random_split(len(sources), 0)
     forests = []
     for i in np.flatnonzero(checked.varying).tolist():
         column: NDArray[Any] = checked.labels[:, i] if checked.discrete[i] else checked.values[:, i]
@@ -136,7 +135,7 @@ def draw_vignette(vignette: Vignette, data: str) -> Figure:
             axes.minorticks_off()
         axes.set_ylim(0, 1)
         axes.set_xlabel(vignette.axis)
-        axes.set_title(TITLES[score], fontsize=10)
+        axes.set_title(find_score(score).heading, fontsize=10)
         axes.tick_params(labelsize=8)
         axes.grid(alpha=0.3, linewidth=0.5)
     axes.legend(fontsize=8, frameon=False)
@@ -147,7 +146,7 @@ def describe_spread(vignette: Vignette) -> str:
     """Return how much the setting changes each score, in words."""
     scores = list(next(iter(vignette.curves.values())))
     spreads = {s: max(max(curves[s]) - min(curves[s]) for curves in vignette.curves.values()) for s in scores}
-    return ", ".join(f"{TITLES[score]} by up to {size:.2f}" for score, size in spreads.items())
+    return ", ".join(f"{find_score(score).heading} by up to {size:.2f}" for score, size in spreads.items())
 
 
 def to_csv(vignettes: Sequence[Vignette]) -> str:
