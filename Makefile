@@ -8,7 +8,7 @@ SEED   ?= 0
 
 # Fast tests of every package, for `make test-quick`; together about 60 seconds of CPU time.
 QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_config.py \
-	$(addprefix tests/data/test_,batches.py dataset.py files.py own.py shapes3d.py solids.py) \
+	$(addprefix tests/data/test_,batches.py dataset.py files.py user_images.py shapes3d.py solids.py) \
 	$(addprefix tests/test_,latents.py networks.py norms.py cross_entropy.py divergences.py adversarial.py) \
 	$(addprefix tests/test_,checkpoint.py encoding.py options.py evaluation.py meanings.py) \
 	$(addprefix tests/metrics/test_,arguments.py inputs.py forest.py ksg.py infomec_edges.py psnr.py scoring.py) \

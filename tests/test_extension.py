@@ -35,16 +35,27 @@ EXAMPLES = {
 
 
 @pytest.fixture(autouse=True)
-def _quiet():
+def _alone():
+    """Models that a test registers are gone after it."""
+    known = dict(MODELS)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=UserWarning)  # so short a training may leave no active latent
         yield
+    MODELS.clear()
+    MODELS.update(known)
 
 
 @pytest.fixture(params=EXAMPLES)
 def model(request) -> str:
-    import_modules([str(EXAMPLES[request.param])])
-    return request.param
+    return imported(request.param)
+
+
+def imported(name: str) -> str:
+    """The name of an example's model, which is registered also if an earlier test has imported the module."""
+    import_modules([str(EXAMPLES[name])])
+    module = sys.modules[EXAMPLES[name].stem]
+    register_model(module.FACTOR_VAE if name == "factor-vae" else module.STOCHASTIC_QLAE)
+    return name
 
 
 def train(model, data, out, **options):
@@ -118,6 +129,7 @@ def test_takes_part_in_a_study(tmp_path, capsys):
         'size = "small"\nsteps = 12\nbatch_size = 8\nrerun_seeds = 1\ntune = false\nmetrics = []\nnum_samples = 30\n'
         'models = ["factor-vae", "ae"]\n[data.shapes3d]\nresolution = 8\nsources = ["floor hue", "shape"]\n'
     )
+    imported("factor-vae")
     arguments = ["study", str(plan), "--out", str(tmp_path / "study"), "--workers", "1", "--quiet"]
     with pytest.raises(SystemExit) as stop:
         main([*arguments, "--import", str(EXAMPLES["factor-vae"])])
@@ -129,7 +141,7 @@ def test_takes_part_in_a_study(tmp_path, capsys):
 
 def test_factor_vae_by_hand(tiny_data):
     """The total correlation is the mean difference of the discriminator's logits, in nats per image."""
-    import_modules([str(EXAMPLES["factor-vae"])])
+    imported("factor-vae")
     config = resolve("factor-vae", data_config(tiny_data), 2, size="small", weights={"total_correlation": 35.0})
     trained = build_model(config)
     vae, discriminator = OBJECTIVES.build(config.objective).players(trained)
@@ -228,3 +240,35 @@ def test_what_tables_refuse():
     spec = ModelSpec("mine", "quantized", {"reconstruct": 1.0}, latent_options={"num_value": 3})
     with pytest.raises(ValueError, match=r"unknown setting of the latent space quantized .num_value.: did you mean"):
         resolve(spec, DataConfig("shapes3d"), 6)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_run(tmp_path, tiny_data, monkeypatch, name):
+    imported(name)
+    monkeypatch.setattr(qlae, "load_data", lambda *_, **__: tiny_data, raising=False)
+    run = sys.modules[EXAMPLES[name].stem].main(str(tmp_path / "run"), steps=20)
+    assert run.results["model"] == name
+
+
+def test_networks_of_one_s_own_in_a_study(tmp_path, monkeypatch, capsys):
+    module = tmp_path / "my_networks.py"
+    module.write_text(
+        "from torch import nn\nimport qlae\nfrom qlae.models.networks import NetworksConfig\n"
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass FlatConfig(NetworksConfig):\n    pass\n"
+        "@qlae.NETWORKS.register('flat', FlatConfig)\nclass Flat:\n    @staticmethod\n"
+        "    def from_config(config, *, resolution, latent):\n"
+        "        return nn.Sequential(nn.Flatten(), nn.Linear(3 * resolution**2, latent.num_inputs)), None\n"
+    )
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'size = "small"\nsteps = 12\nbatch_size = 8\nrerun_seeds = 1\ntune = false\nmetrics = []\nnum_samples = 30\n'
+        '[models.flat-ae]\nmodel = "ae"\nnetworks = "flat"\n'
+        '[data.shapes3d]\nresolution = 8\nsources = ["floor hue", "shape"]\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        main(["study", str(plan), "--out", "study", "--workers", "1", "--quiet", "--import", "my_networks"])
+    assert stop.value.code in (0, None), capsys.readouterr()
+    run = Run(tmp_path / "study" / "runs" / "shapes3d" / "flat-ae" / "s2")
+    assert json.loads(run.config_path.read_text())["networks"]["kind"] == "flat"
+    assert "psnr" in run.results["averaged"]

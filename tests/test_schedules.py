@@ -7,10 +7,13 @@ import pytest
 import torch
 
 import qlae
-from qlae.config import DataConfig
+from qlae.config import DataConfig, OptimizerConfig, TrainingConfig
+from qlae.ops.dispatch import Implementation, implementation
 from qlae.presets import resolve
 from qlae.runs import checkpoint
 from qlae.schedules import LearningRateSchedule, curve_factor, step_curve, warm_up_curve
+from qlae.training.flat import FlatParameters
+from qlae.training.optim import AdamW, Rates
 
 DATA = DataConfig("shapes3d", 16)
 
@@ -98,22 +101,24 @@ def test_an_interrupted_run_with_a_schedule_resumes_exactly(tmp_path, tiny_data,
     assert not torch.equal(first["weights.encoder.head.weight"], plain["weights.encoder.head.weight"])
 
 
-def test_without_a_learning_rate_nothing_moves(tmp_path, tiny_data):
-    """The last half of a run that decays to 0 at once is the run at its middle."""
-    short = train(tiny_data, tmp_path / "short", steps=30)
-    curve = [[0, 1.0], [30, 1.0], [30, 0.0]]
-    frozen = train(tiny_data, tmp_path / "decay", weight_decay_schedule=curve, steps=30)
-    assert torch.equal(tensors(short)["weights.decoder.start"], tensors(frozen)["weights.decoder.start"])
-
-
-def test_the_step_schedule_decays_nothing_in_the_first_half(tmp_path, tiny_data):
-    without = tensors(train(tiny_data, tmp_path / "without", weight_decay=0.0, steps=30))
-    scheduled = train(
-        tiny_data, tmp_path / "scheduled", weight_decay=0.5, weight_decay_schedule=step_curve(60), steps=30
-    )
-    for name, tensor in tensors(scheduled).items():
-        if name.startswith("weights."):
-            assert torch.allclose(tensor, without[name], atol=1e-5), name
+@pytest.mark.parametrize("choice", [Implementation.FUSED, Implementation.PLAIN])
+def test_factors_scale_the_learning_rate_and_the_weight_decay(choice):
+    """A step with factors is a step with the scaled constants, for decayed parameters and for others."""
+    training = TrainingConfig(schedule=LearningRateSchedule(warm_up=4), weight_decay_schedule=((0, 0.25),), steps=10)
+    ends = []
+    for scheduled in (True, False):
+        config = OptimizerConfig(learning_rate=0.01, weight_decay=0.5)
+        if not scheduled:  # the factors at update 2 of 4 are a half and a quarter
+            config = OptimizerConfig(learning_rate=0.005, weight_decay=0.125)
+        parameters = [torch.nn.Parameter(torch.linspace(-1, 1, 9)), torch.nn.Parameter(torch.linspace(0, 3, 5))]
+        rates = Rates(training if scheduled else None, torch.device("cpu"))
+        optimizer = AdamW(FlatParameters([parameters[:1], parameters[1:]]), config, rates)
+        rates.update(torch.tensor(2.0))
+        with implementation(choice):
+            for _ in range(3):
+                optimizer.step([torch.sin(parameter.detach()) for parameter in parameters])
+        ends.append([parameter.detach().clone() for parameter in parameters])
+    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(*ends, strict=True))
 
 
 def test_a_decaying_run_cannot_be_lengthened(tmp_path, tiny_data):

@@ -7,7 +7,6 @@ import math
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -309,13 +308,6 @@ def test_the_old_name_of_report_study_warns(folder):
     with pytest.warns(DeprecationWarning, match="has moved to qlae.study.report"):
         from qlae.report import report_study as old_name
     assert old_name is report_study
-
-
-def test_reporting_on_a_run_does_not_load_torch(folder):
-    run = folder.run(next(iter(folder.index.runs)))
-    code = f"from qlae.cli import main\nimport sys\ntry: main(['report', {str(run.path)!r}])\n"
-    code += "except SystemExit as stop: assert not stop.code\nsys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
 
 
 def test_a_study_with_nothing_finished_says_so(tmp_path):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .._device import pick_device
+from ..config import RunConfig
 from ..models.building import Networks, build_model
 from ..models.model import Model, place
 from . import checkpoint
@@ -47,7 +48,7 @@ def model_from(
     """Return the model of a run with one of the two sets of weights of a checkpoint."""
     _require_weights(weights)
     config = run.config
-    model = build_model(config, networks)
+    model = _build(config, networks)
     # Buffers, such as the running statistics of batch norm, have no average: they come from the raw weights.
     _fill(model, _named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]), run.path, networks)
     results = run.results_so_far or {}
@@ -60,9 +61,15 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
     origin, tensors = read_pretrained(folder)
     if origin.weights != weights:
         raise ValueError(f"{folder} holds the {origin.weights} weights; load it with weights={origin.weights!r}")
-    model = build_model(origin.config, networks)
+    model = _build(origin.config, networks)
     _fill(model, tensors, folder, networks)
     return _ready(model, origin, device)
+
+
+def _build(config: RunConfig, networks: Networks | None) -> Model:
+    """Return a model whose initial weights are about to be replaced; the caller's generator stays as it is."""
+    with torch.random.fork_rng(devices=[]):
+        return build_model(config, networks)
 
 
 def _fill(model: Model, tensors: dict[str, Tensor], folder: Path, networks: Networks | None) -> None:
