@@ -25,9 +25,9 @@ def test_the_default_is_the_paper_s():
     optimizer = config.training.optimizer
     assert (optimizer.learning_rate, optimizer.beta1, optimizer.beta2, optimizer.weight_decay) == (1e-3, 0.9, 0.99, 0.1)
     assert (config.training.batch_size, config.training.steps) == (128, 200_000)
-    assert resolve("qlae", DataConfig("mpi3d"), 7).optimizer.weight_decay == 0.001
-    assert resolve("ae", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0.001
-    assert resolve("qlae-no-weight-decay", DataConfig("isaac3d"), 9).optimizer.weight_decay == 0
+    assert resolve("qlae", DataConfig("mpi3d"), 7).training.optimizer.weight_decay == 0.001
+    assert resolve("ae", DataConfig("isaac3d"), 9).training.optimizer.weight_decay == 0.001
+    assert resolve("qlae-no-weight-decay", DataConfig("isaac3d"), 9).training.optimizer.weight_decay == 0
 
 
 def test_tuned_loss_weights_follow_the_data():

@@ -199,6 +199,9 @@ def main() -> int:
     parser.add_argument("--parent", type=int, default=os.getppid())
     parser.add_argument("--import", dest="imports", action="append", default=[])
     arguments = parser.parse_args()
+    from .._device import keep_freed_memory
+
+    keep_freed_memory()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # anything that prints goes to the log instead of between the answers
     threading.Thread(target=_watch_parent, args=(arguments.parent,), daemon=True).start()

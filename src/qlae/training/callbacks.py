@@ -1,4 +1,4 @@
-"""Callbacks: what a caller wants to be told while a model trains.
+"""Callbacks: code of the caller that runs at log points, at checkpoints and at the end of a training.
 
     class Print(qlae.Callback):
         def on_log(self, step, terms):
