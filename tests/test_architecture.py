@@ -103,5 +103,6 @@ def test_one_file_knows_ray_and_loads_it_when_asked():
 def test_public_names_exist():
     for name in qlae.__all__:
         assert getattr(qlae, name) is not None
+    assert qlae.metrics.METRICS  # submodules load on first use as well
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = qlae.nonsense

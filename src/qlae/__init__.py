@@ -71,7 +71,12 @@ _HOMES = {
 _moved.install()
 
 
+_MODULES = ("config", "data", "explorer", "metrics", "models", "objectives", "options", "presets", "registry", "report")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module 'qlae' has no attribute {name!r}")
     module, attribute = _HOMES[name]

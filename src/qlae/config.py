@@ -183,7 +183,8 @@ class RunConfig:
         """Return the fields, dotted, in which two configs disagree.
 
         The number of updates is left out, since a run may be trained for longer, unless the learning rate falls towards
-        the end of the run. The checksum is left out if only one of the two has one.
+        the end of the run. The checksum is left out if only one of the two has one, and so is the module that registered
+        a part or a data set, which has other names as a script and as a module.
         """
         mine, theirs = flatten(self.to_dict()), flatten(other.to_dict())
         ignored = set()
@@ -191,7 +192,7 @@ class RunConfig:
             ignored.add("training.steps")
         if self.data.checksum is None or other.data.checksum is None:
             ignored.add("data.checksum")
-        keys = [key for key in mine | theirs if key not in ignored]
+        keys = [key for key in mine | theirs if key not in ignored and not key.endswith(".module")]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
 
     def __getattr__(self, name: str) -> Any:
