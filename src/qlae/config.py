@@ -183,8 +183,8 @@ class RunConfig:
         """Return the fields, dotted, in which two configs disagree.
 
         The number of updates is left out, since a run may be trained for longer, unless the learning rate falls towards
-        the end of the run. The checksum is left out if only one of the two has one, and so is the module that registered
-        a part or a data set, which has other names as a script and as a module.
+        the end of the run. The checksum is left out if only one of the two has one. So is the module that registered a
+        part or a data set, because a file has different names as a script and as an imported module.
         """
         mine, theirs = flatten(self.to_dict()), flatten(other.to_dict())
         ignored = set()
