@@ -68,6 +68,11 @@ class Sources:
             self.discrete,
         )
 
+    def columns(self, index: Sequence[int]) -> Sources:
+        """Return some of the sources."""
+        sizes, discrete = (tuple(values[i] for i in index) for values in (self.sizes, self.discrete))
+        return Sources(self.labels[:, index], self.values[:, index], sizes, discrete)
+
 
 @dataclass(frozen=True, eq=False)
 class Latents:
@@ -96,6 +101,12 @@ class Latents:
             return Latents(self.values[index], None, ())
         codes, sizes = _factorise_columns(self.codes[index])
         return Latents(self.values[index], codes, sizes)
+
+    def columns(self, index: Sequence[int]) -> Latents:
+        """Return some of the latents."""
+        if self.codes is None:
+            return Latents(self.values[:, index], None, ())
+        return Latents(self.values[:, index], self.codes[:, index], tuple(self.sizes[j] for j in index))
 
 
 def check_pair(

@@ -22,9 +22,9 @@ import numpy as np
 
 from .binning import binned_labels, equal_width_columns
 from .discrete import discrete_mutual_information, entropy
-from .infomec import top_two_gaps
 from .information import estimate, normalise
 from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
+from .ratios import top_two_gaps
 from .registry import UNIT, Score, register_metric
 from .result import MetricResult
 
@@ -66,7 +66,7 @@ def mig(
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     if protocol == "infomec":
-        matrix = normalise(np.maximum(estimate(s, z, k=3, seed=seed), 0.0), s, z)
+        matrix = normalise(np.maximum(estimate(s, z, k=3, seed=seed), 0.0), s, z, k=3)
     else:
         matrix = _binned(s, z, (_BINS[protocol] or 20) if num_bins is None else num_bins, protocol)
     gaps = top_two_gaps(matrix)
