@@ -23,6 +23,7 @@ from .psnr import psnr
 # isort: on
 from .heatmap import nmi_figure, plot_nmi
 from .information import mutual_information, nmi
+from .null_encoder import NullScores, null_scores
 from .paired import beta_vae_score, factor_vae_score
 from .protocols import active_latents
 from .registry import (
@@ -49,6 +50,7 @@ __all__ = [
     "InfoMEC",
     "Metric",
     "MetricResult",
+    "NullScores",
     "Score",
     "Scores",
     "active_latents",
@@ -69,6 +71,7 @@ __all__ = [
     "mutual_information",
     "nmi",
     "nmi_figure",
+    "null_scores",
     "plot_nmi",
     "print_scores",
     "psnr",

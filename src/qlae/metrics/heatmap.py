@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .infomec import InfoMEC
+from .infomec_result import InfoMEC
 from .inputs import Bools, Floats
 
 if TYPE_CHECKING:
@@ -28,7 +28,12 @@ def plot_nmi(
         source_names: one per source.
         title: a line above the scores.
     """
-    heading = f"InfoM {result.infom:.2f}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
+    informative = f"{result.num_informative} of {result.num_active} active latents informative"
+    heading = (
+        f"InfoM {result.infom:.2f}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}\n"
+        f"corrected {result.infom_corrected:.2f}   {result.infoe_corrected:.2f}   {result.infoc_corrected:.2f}\n"
+        f"{informative}"
+    )
     figure = nmi_figure(
         result.nmi,
         active=result.active,

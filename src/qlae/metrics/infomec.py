@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .chance import information_by_chance
-from .corrected import CorrectedInformation, correct_explicitness, correct_information
+from .corrected import CorrectedInformation, correct_information
+from .corrected_explicitness import correct_explicitness
 from .infoe import Input, explicitness_per_source
 from .infomec_result import InfoMEC
-from .information import estimate, largest_information, normalise
+from .information import estimate, normalise
 from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant
 from .protocols import Protocol, choose_protocol
 from .ratios import concentration, top_two_gaps
@@ -76,7 +77,7 @@ def infomec(
     protocol: str = "paper",
     prune: bool = True,
     code_input: str = "auto",
-    continuous_nmi: str = "share",
+    continuous_nmi: str = "denoised",
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
@@ -105,7 +106,7 @@ def infomec(
             every latent that varies.
         code_input: input of InfoE's linear model for codes: "one-hot", "scalar" (codes as numbers), or "auto" for that
             of the protocol.
-        continuous_nmi: NMI of continuous sources: "share" or "r-squared"; see `qlae.metrics.nmi`.
+        continuous_nmi: NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`.
         seed: of the jitter that breaks ties among continuous latents, and of shuffles.
         source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
         latent_kind: "auto", "codes" or "continuous".
@@ -152,7 +153,7 @@ def _measure(sources: Sources, latents: Latents, rules: Protocol, seed: int) -> 
     nats = estimate(sources, latents, k=rules.k, seed=seed)
     nmi = normalise(np.maximum(nats, 0.0), sources, latents, k=rules.k, continuous_nmi=rules.continuous_nmi)
     chance = information_by_chance(sources, latents, k=rules.k, seed=seed)
-    return _Information(nmi, correct_information(nats, largest_information(sources, rules.k), chance))
+    return _Information(nmi, correct_information(nats, sources, chance))
 
 
 def _scores(
@@ -211,10 +212,10 @@ def _warn_about_latents(active: Bools, informative: Bools, rules: Protocol, late
     if not num_active:
         warnings.warn("no latent is active: all scores are 0.", stacklevel=3)
     elif 2 * num_informative < num_active:
+        number = f"only {num_informative}" if num_informative else "none"
         warnings.warn(
-            f"{num_informative} of the {num_active} active latents {'is' if num_informative == 1 else 'are'} more "
-            "informative about any source than noise is: InfoM, InfoC and similar ratios describe noise. Read the "
-            "corrected scores instead.",
+            f"{number} of the {num_active} active latents {'is' if num_informative < 2 else 'are'} more informative "
+            "about any source than noise, so InfoM and InfoC describe mostly noise; read the corrected scores.",
             stacklevel=3,
         )
     dropped = np.flatnonzero(informative & ~active)

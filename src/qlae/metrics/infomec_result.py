@@ -43,7 +43,7 @@ class InfoMEC:
     prune: bool
     """Whether the protocol's rule decided which latents are active; if not, all that vary are."""
     continuous_nmi: str
-    """NMI of continuous sources: "share" or "r-squared"; see `qlae.metrics.nmi`."""
+    """NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`."""
     num_samples: int
     seed: int
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import digamma
 
 from .discrete import discrete_mutual_information, entropy
 from .inputs import Floats, Latents, Sources, check_pair, whole_number
 from .ksg import Ordered, continuous_pair, rescale_and_jitter
 
-ContinuousNMI = Literal["share", "r-squared"]
+ContinuousNMI = Literal["denoised", "r-squared"]
+_NOISE = 3.9  # times 1/√(k n): three standard deviations of KSG estimates for independent variables
 
 
 def mutual_information(
@@ -62,20 +62,19 @@ def nmi(
     jitter: bool = True,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
-    continuous_nmi: str = "share",
+    continuous_nmi: str = "denoised",
 ) -> Floats:
-    """Estimate NMI_ij = I(s_i; z_j) / I(s_i; s_i), normalised mutual information: the share of a source in a latent.
+    """Estimate NMI_ij = I(s_i; z_j) / H(s_i), normalised mutual information: the share of a source in a latent.
 
-    For a discrete source I(s; s) is its entropy. The entropy of a continuous source is infinite, but the estimate of
-    I(s; s) from n samples is finite: ψ(n) − ψ(k), 6.0 nats for 1,000 samples and k = 3. So an exact copy has NMI 1 in
-    both cases, and NMI is proportional to information. A constant source has 0. Estimates for a discrete source and a
-    continuous latent can slightly exceed 1; they are not clipped.
+    A continuous source has no entropy to divide by. Its NMI is 1 − exp(−2 I), the squared correlation of a Gaussian
+    pair with the same information (Linfoot 1957), which corresponds to the R² that InfoE uses for such sources. This
+    doubles the noise of small estimates, so I is shrunk before: to I − ε² / I, and to 0 below ε = 3.9 / √(k n), three
+    standard deviations of the estimates for independent variables. A constant source has 0. Estimates for continuous
+    latents can slightly exceed 1; they are not clipped.
 
     Args:
         sources, latents, k, seed, jitter, source_kinds, latent_kind: as for `mutual_information`.
-        continuous_nmi: NMI of continuous sources. "share" as above. "r-squared": 1 − exp(−2 I), the squared correlation
-            of a Gaussian pair with the same information (Linfoot 1957), as the R² that InfoE uses for such sources; it
-            does not depend on n, but doubles the noise of small estimates.
+        continuous_nmi: NMI of continuous sources: "denoised" as above, or "r-squared" without shrinking I.
 
     Returns:
         (n_s, n_z), without unit.
@@ -130,29 +129,30 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
 
 
 def normalise(
-    nats: Floats, sources: Sources, latents: Latents, *, k: int, continuous_nmi: ContinuousNMI = "share"
+    nats: Floats, sources: Sources, latents: Latents, *, k: int, continuous_nmi: ContinuousNMI = "denoised"
 ) -> Floats:
     """Return estimates (n_s, n_z), in nats and at least 0, as NMI; see `nmi`."""
     result = np.zeros_like(nats)
-    largest = largest_information(sources, k)
     for i in np.flatnonzero(sources.varying).tolist():
-        if not sources.discrete[i] and continuous_nmi == "r-squared":
-            result[i] = -np.expm1(-2.0 * nats[i])
-            continue
-        result[i] = nats[i] / largest[i]
-        if latents.discrete or not sources.discrete[i]:
-            result[i] = np.minimum(result[i], 1.0)  # exact except for rounding, and for jitter
+        if sources.discrete[i]:
+            result[i] = nats[i] / entropy(sources.labels[:, i])
+            if latents.discrete:
+                result[i] = np.minimum(result[i], 1.0)  # exact except for rounding
+        else:
+            result[i] = r_squared(nats[i] if continuous_nmi == "r-squared" else _denoised(nats[i], sources.num_samples, k))
     return result
 
 
-def largest_information(sources: Sources, k: int) -> Floats:
-    """Return the information of each source (n_s,) with itself, in nats, as it is estimated; 0 for constant sources."""
-    n = sources.num_samples
-    result = np.zeros(sources.num_sources)
-    for i in np.flatnonzero(sources.varying).tolist():
-        exact_copy = float(digamma(n) - digamma(min(k, n - 1)))
-        result[i] = entropy(sources.labels[:, i]) if sources.discrete[i] else exact_copy
-    return result
+def r_squared(nats: Floats) -> Floats:
+    """Return the squared correlation of Gaussian pairs with this mutual information."""
+    return np.asarray(-np.expm1(-2.0 * nats))
+
+
+def _denoised(nats: Floats, num_samples: int, k: int) -> Floats:
+    """Return KSG estimates ≥ 0 without what they may owe to noise; large estimates hardly change."""
+    noise = _NOISE / np.sqrt(k * num_samples)
+    shrunk = nats - np.divide(noise**2, nats, out=np.full_like(nats, np.inf), where=nats > 0)
+    return np.asarray(np.maximum(shrunk, 0.0))
 
 
 def check_continuous_nmi(word: str) -> ContinuousNMI:
@@ -160,7 +160,7 @@ def check_continuous_nmi(word: str) -> ContinuousNMI:
     for allowed in get_args(ContinuousNMI):
         if word == allowed:
             return allowed  # type: ignore[no-any-return]
-    raise ValueError(f"continuous_nmi is {word!r}; allowed are 'share' and 'r-squared'.")
+    raise ValueError(f"continuous_nmi is {word!r}; allowed are 'denoised' and 'r-squared'.")
 
 
 def _prepared(column: Floats, random: np.random.RandomState, jitter: bool) -> Floats:

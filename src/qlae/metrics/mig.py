@@ -59,7 +59,7 @@ def mig(
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(4), indexing="ij"), -1).reshape(-1, 2)
     >>> print(mig(sources, sources))
-    mig 1.000  [disentanglement_lib; n = 16]
+    MIG 1.000  [disentanglement_lib; n = 16]
     """
     if protocol not in _BINS:
         raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _BINS))}.")

@@ -42,7 +42,7 @@ class Protocol:
     solver: Literal["converged", "lbfgs-balanced"]
     counts_constant_sources: bool = False  # in InfoM's number of sources
     prune: bool = True
-    continuous_nmi: ContinuousNMI = "share"
+    continuous_nmi: ContinuousNMI = "denoised"
 
     def active(self, latents: Latents) -> Bools:
         """Return the mask (n_z,) of latents that vary enough to count."""
@@ -90,7 +90,7 @@ def find_protocol(name: str) -> Protocol:
 
 
 def choose_protocol(
-    name: str, *, prune: bool = True, code_input: str = "auto", continuous_nmi: str = "share"
+    name: str, *, prune: bool = True, code_input: str = "auto", continuous_nmi: str = "denoised"
 ) -> Protocol:
     """Return the protocol of that name with the caller's choices; see `qlae.metrics.infomec`."""
     protocol = find_protocol(name)
