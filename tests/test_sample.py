@@ -148,7 +148,7 @@ def test_errors_say_what_is_missing(run):
 
 def test_code_is_scored_as_its_number(parked):
     _, arrays = parked
-    values, kind = scored_form(arrays["latents"], arrays["codes"])
+    values, kind, _ = scored_form(arrays["latents"], arrays["codes"])
     assert kind == "codes"
     assert np.array_equal(values, arrays["latents"])
     blurred = arrays["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))
@@ -158,8 +158,8 @@ def test_code_is_scored_as_its_number(parked):
 
 def test_codes_without_numbers_and_continuous_latents_are_scored_as_they_are(rng):
     codes, latents = rng.integers(0, 9, (20, 2)), rng.normal(size=(20, 2))
-    assert scored_form(None, codes) == (codes, "codes")
-    assert scored_form(latents, None) == (latents, "auto")
+    assert scored_form(None, codes) == (codes, "codes", "one-hot")
+    assert scored_form(latents, None) == (latents, "auto", "auto")
     with pytest.raises(ValueError, match=r"codes have shape \(20, 2\) and latents \(20, 1\)"):
         scored_form(latents[:, :1], codes)
 

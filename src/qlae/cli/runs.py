@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from .._imports import import_modules
 from ..options import ExecutionOptions, TrainingOptions
@@ -113,6 +113,11 @@ class Evaluate:
     protocol: OptionalName = None
     """InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as before, or paper the first
     time."""
+    prune: FlagCreatePairsOff[bool] = False
+    """Let InfoMEC leave out latents that vary little, by the rule of the protocol; the default the first time, and then
+    as before."""
+    no_prune: FlagCreatePairsOff[bool] = False
+    """Let InfoMEC count every latent that varies, however little."""
     metrics: tuple[str, ...] = ()
     """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, a metric of your own (--import), or all; by default
     infomec, and whatever was computed before."""
@@ -133,9 +138,12 @@ class Evaluate:
         from ..runs.directory import Run
 
         import_modules(self.imports)
+        if self.prune and self.no_prune:
+            raise ValueError("--prune and --no-prune contradict each other: leave one of them out")
         run = Run.open(self.run)
         how: dict[str, Any] = {
             "protocol": self.protocol,
+            "prune": False if self.no_prune else self.prune or None,
             "metrics": self.metrics or None,
             "bootstrap": self.bootstrap,
             "jobs": self.jobs,

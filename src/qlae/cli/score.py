@@ -33,6 +33,15 @@ class Score:
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
     """Overrules the types of the sources: one word for all, or one per source. With auto, floats are continuous unless
     their values repeat."""
+    prune: bool = True
+    """Whether InfoMEC leaves out latents that vary little, by the rule of the protocol."""
+    code_input: Literal["auto", "one-hot", "scalar"] = "auto"
+    """How codes enter the linear model of InfoE: by the protocol (auto), one-hot, or as numbers."""
+    continuous_nmi: Literal["denoised", "r-squared"] = "denoised"
+    """NMI of continuous sources: 1 − exp(−2 I) of the mutual information, denoised or as it is."""
+    null_encoder: int = 0
+    """Show beside each score what this many null encoders give on average: the same latents with their rows shuffled;
+    5 suffice."""
     bootstrap: int = 0
     """Compute 95% intervals from this many half-samples; 200 are plenty."""
     jobs: int = 1
@@ -48,27 +57,36 @@ class Score:
 
     def __call__(self) -> None:
         from .._progress import progress_bar
-        from ..metrics import metric_names, plot_nmi, print_scores, score_file
+        from ..metrics import metric_names, null_scores_of_file, plot_nmi, print_scores, score_file
 
         import_modules(self.imports)
         names = metric_names(self.metrics)
         picture = self._picture(names)
+        if self.null_encoder < 0:
+            raise ValueError(f"--null-encoder takes a number of draws, at least 0, got {self.null_encoder}")
+        options = {
+            "metrics": names,
+            "protocol": self.protocol,
+            "prune": self.prune,
+            "continuous_nmi": self.continuous_nmi,
+            "seed": self.seed,
+            "n_jobs": self.jobs,
+            **self._overruled(),
+        }
         steps = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
             scores = score_file(
                 self.file,
-                metrics=names,
-                protocol=self.protocol,
-                seed=self.seed,
                 bootstrap=self.bootstrap,
-                n_jobs=self.jobs,
-                **self._kinds(),
                 progress=lambda part: report(next(steps), note=part),
+                **options,
             )
+        null = null_scores_of_file(self.file, num_draws=self.null_encoder, **options) if self.null_encoder else None
         if self.json:
-            print(json.dumps(scores.to_dict(), indent=2))
+            plain = scores.to_dict() | ({} if null is None else {"null_encoder": null.to_dict()})
+            print(json.dumps(plain, indent=2))
         else:
-            print_scores(scores, title=str(self.file))
+            print_scores(scores, title=str(self.file), null=null)
         if picture is not None:
             plot_nmi(scores.results["infomec"], picture, title=self.file.stem)
             if not self.json:
@@ -87,9 +105,11 @@ class Score:
             raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
         return picture
 
-    def _kinds(self) -> dict[str, Any]:
-        """Return only the kinds that overrule the types of the arrays, because the file may say them, too."""
-        kinds: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
+    def _overruled(self) -> dict[str, Any]:
+        """Return only the options that overrule what the arrays of the file say."""
+        options: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
+        if self.code_input != "auto":
+            options["code_input"] = self.code_input
         if set(self.source_kinds) - {"auto"}:
-            kinds["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
-        return kinds
+            options["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
+        return options

@@ -23,7 +23,7 @@ from .psnr import psnr
 # isort: on
 from .heatmap import nmi_figure, plot_nmi
 from .information import mutual_information, nmi
-from .null_encoder import NullScores, null_scores
+from .null_encoder import NullScores, null_scores, null_scores_of_file
 from .paired import beta_vae_score, factor_vae_score
 from .protocols import active_latents
 from .registry import (
@@ -72,6 +72,7 @@ __all__ = [
     "nmi",
     "nmi_figure",
     "null_scores",
+    "null_scores_of_file",
     "plot_nmi",
     "print_scores",
     "psnr",

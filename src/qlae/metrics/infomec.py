@@ -215,7 +215,8 @@ def _warn_about_latents(active: Bools, informative: Bools, rules: Protocol, late
         number = f"only {num_informative}" if num_informative else "none"
         warnings.warn(
             f"{number} of the {num_active} active latents {'is' if num_informative < 2 else 'are'} more informative "
-            "about any source than noise, so InfoM and InfoC describe mostly noise; read the corrected scores.",
+            f"about any source than noise, so InfoM and InfoC describe {'mostly ' if num_informative else ''}noise; read "
+            "the corrected scores.",
             stacklevel=3,
         )
     dropped = np.flatnonzero(informative & ~active)

@@ -139,7 +139,9 @@ def normalise(
             if latents.discrete:
                 result[i] = np.minimum(result[i], 1.0)  # exact except for rounding
         else:
-            result[i] = r_squared(nats[i] if continuous_nmi == "r-squared" else _denoised(nats[i], sources.num_samples, k))
+            result[i] = r_squared(
+                nats[i] if continuous_nmi == "r-squared" else _denoised(nats[i], sources.num_samples, k)
+            )
     return result
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .inputs import check_latents, whole_number
 from .registry import find_score
-from .scoring import score
+from .scoring import read_sample, score
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +107,18 @@ def null_scores(
         num_draws,
         description,
     )
+
+
+def null_scores_of_file(path: str | Path, *, num_draws: int = 5, **options: Any) -> NullScores:
+    """Return what metrics give for the latents of an .npz file if their rows are shuffled.
+
+    Args:
+        path: a file as for `score_file`.
+        num_draws: number of shuffles.
+        options: as for `score`.
+    """
+    sources, latents, options = read_sample(path, options)
+    return null_scores(sources, latents, num_draws=num_draws, **options)
 
 
 def _independent(

@@ -30,8 +30,20 @@ UNIT = (0.0, 1.0)  # bounds of most scores
 OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
 INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi")  # passed if it depends on the InfoMEC protocol
 RESERVED = frozenset(  # "all" stands for all metrics; results.json uses the others for what is not a score
-    ("all", "active_latents", "informative_latents", "infoe_input", "nmi", "bootstrap", "intervals", "by_sample_size",
-     "prune", "code_input", "continuous_nmi", "null_encoder")
+    (
+        "all",
+        "active_latents",
+        "informative_latents",
+        "infoe_input",
+        "nmi",
+        "bootstrap",
+        "intervals",
+        "by_sample_size",
+        "prune",
+        "code_input",
+        "continuous_nmi",
+        "null_encoder",
+    )
 )
 
 

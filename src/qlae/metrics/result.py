@@ -59,5 +59,7 @@ class ScoreValues:
         return {**self.values, "protocol": self.protocol, "num_samples": self.num_samples}
 
     def __str__(self) -> str:
-        numbers = "  ".join(f"{find_score(key).title} {find_score(key).format(value)}" for key, value in self.values.items())
+        numbers = "  ".join(
+            f"{find_score(key).title} {find_score(key).format(value)}" for key, value in self.values.items()
+        )
         return f"{numbers}  [{self.protocol}; n = {self.num_samples:,}]"

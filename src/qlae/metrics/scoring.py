@@ -188,6 +188,12 @@ def score_file(path: str | Path, **options: Any) -> Scores:
         path: the file.
         options: as for `score`.
     """
+    sources, latents, options = read_sample(path, options)
+    return score(sources, latents, **options)
+
+
+def read_sample(path: str | Path, options: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return sources and latents of an .npz file, and the options of `score`, completed by what the file says."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
@@ -203,6 +209,7 @@ def score_file(path: str | Path, **options: Any) -> Scores:
         present = ", ".join(arrays) or "a single unnamed array"
         raise ValueError(f"{path} holds {present}; arrays named 'sources' and 'latents' are needed.")
     form = scored_form(arrays.get("latents"), arrays.get("codes"))
-    if form.code_input == "one-hot" and options.get("latent_kind") == "continuous":
-        form = form._replace(code_input="auto")
-    return score(arrays["sources"], form.latents, **({"latent_kind": form.latent_kind, "code_input": form.code_input} | options))
+    own = {"latent_kind": form.latent_kind}
+    if options.get("latent_kind") != "continuous":
+        own["code_input"] = form.code_input
+    return arrays["sources"], form.latents, {**own, **options}

@@ -39,6 +39,7 @@ from .sample import (
     score_sample,
     score_weights,
     versions,
+    was_pruned,
 )
 
 NUM_RECONSTRUCTIONS = 10
@@ -55,6 +56,7 @@ def evaluate_run(
     device: str = "auto",
     num_samples: int | None = None,
     protocol: str | None = None,
+    prune: bool | None = None,
     metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
@@ -69,6 +71,7 @@ def evaluate_run(
         device: where the model runs.
         num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``. By default as before, or the paper's.
+        prune: whether InfoMEC leaves out latents that vary little; by default as before, or true.
         metrics: names from ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or ``"all"``. By default InfoMEC, and
             whatever was computed before.
         bootstrap: number of random half samples from which the averaged weights get a 95% interval for each score of
@@ -80,9 +83,9 @@ def evaluate_run(
         The content of ``results.json``.
     """
     run = run if isinstance(run, Run) else Run.open(run)
-    request = _request(run.results_so_far, num_samples, protocol, metrics, bootstrap)
-    how: dict[str, Any] = {"protocol": request.protocol, "jobs": jobs}
-    check_scoring(metrics=request.metrics, bootstrap=bootstrap, **how)
+    request = _request(run.results_so_far, num_samples, protocol, prune, metrics, bootstrap)
+    check_scoring(request.protocol, request.metrics, bootstrap, jobs)
+    how: dict[str, Any] = {"protocol": request.protocol, "prune": request.prune, "jobs": jobs}
     config = run.config
     saved = checkpoint.load(run.path)
     if saved is None:
@@ -110,6 +113,7 @@ def evaluate_run(
         "model": config.model,
         "data": description,
         "protocol": request.protocol,
+        "prune": request.prune,
         "seed": config.training.seed,
         "steps": saved.state["step"],
         "seconds": round(saved.state["seconds"], 1),
@@ -130,6 +134,7 @@ class _Request(NamedTuple):
 
     num_samples: int
     protocol: str
+    prune: bool
     metrics: str | Sequence[str]  # with intervals, if any are asked for
     also: Sequence[str]  # without intervals
 
@@ -138,6 +143,7 @@ def _request(
     before: dict[str, Any] | None,
     num_samples: int | None,
     protocol: str | None,
+    prune: bool | None,
     metrics: str | Sequence[str] | None,
     bootstrap: int,
 ) -> _Request:
@@ -149,7 +155,8 @@ def _request(
         # Intervals for what nobody named might take hours.
         metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
     num_samples = max(2, known["num_samples"]) if num_samples is None else num_samples
-    return _Request(num_samples, protocol or known["protocol"], metrics, also)
+    prune = was_pruned(known) if prune is None else prune
+    return _Request(num_samples, protocol or known["protocol"], prune, metrics, also)
 
 
 def scorer(

@@ -31,6 +31,8 @@ def by_sample_size(
     *,
     metrics: Sequence[str],
     protocol: str,
+    prune: bool = True,
+    code_input: str = "auto",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
     n_jobs: int | None = None,
@@ -41,7 +43,7 @@ def by_sample_size(
     Args:
         sources, latents: the sample.
         whole: the scores of the whole sample, which end the curve.
-        metrics, protocol, source_kinds, latent_kind: as for `qlae.metrics.score`.
+        metrics, protocol, prune, code_input, source_kinds, latent_kind: as for `qlae.metrics.score`.
         n_jobs: processes, as in joblib.
         progress: called with the number of parts that are done.
 
@@ -54,7 +56,8 @@ def by_sample_size(
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
     kinds = check_sources(sources, kinds=source_kinds).kinds  # of the whole: in a part, few values repeat
-    options = {"protocol": protocol, "source_kinds": kinds, "latent_kind": latent_kind}
+    options = {"protocol": protocol, "prune": prune, "code_input": code_input}
+    options |= {"source_kinds": kinds, "latent_kind": latent_kind}
     calls = ((sources, latents, size, seed, options) for size, seed in draws)
     parts = run_jobs(_score_part, [find_metric(name) for name in metrics], calls, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
