@@ -127,7 +127,7 @@ def infomec(
     active, informative = rules.active(z), information.corrected.informative
     _warn_about_latents(active, informative, rules, z)
     scores, explicit = _scores(s, z, rules, information, active, seed)
-    arrays = {
+    arrays: dict[str, Any] = {
         "nmi": information.nmi,
         "nmi_corrected": information.corrected.shares,
         "active": active,
@@ -136,8 +136,9 @@ def infomec(
     }
     for array in arrays.values():
         array.flags.writeable = False
+    numbers: dict[str, Any] = {"infoe_scalar": None, **scores}
     return InfoMEC(
-        **({"infoe_scalar": None} | scores),
+        **numbers,
         **arrays,
         infoe_input=rules.code_input if z.discrete else "scalar",
         protocol=rules.name,

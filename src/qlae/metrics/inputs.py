@@ -70,7 +70,7 @@ class Sources:
 
     def columns(self, index: Sequence[int]) -> Sources:
         """Return some of the sources."""
-        sizes, discrete = (tuple(values[i] for i in index) for values in (self.sizes, self.discrete))
+        sizes, discrete = tuple(self.sizes[i] for i in index), tuple(self.discrete[i] for i in index)
         return Sources(self.labels[:, index], self.values[:, index], sizes, discrete)
 
 
