@@ -30,13 +30,15 @@ def shuffled_moments(row_counts: Ints, column_counts: Ints) -> tuple[float, floa
     """Return mean and standard deviation, in nats, of the information of two labellings, one of which is shuffled.
 
     Args:
-        row_counts, column_counts: how often each label of either labelling occurs; both have the same sum n ≥ 2.
+        row_counts, column_counts: how often each label of either labelling occurs; both have the same sum n ≥ 2. Labels
+            that do not occur do not matter.
 
     >>> import numpy as np
     >>> mean, deviation = shuffled_moments(np.array([1, 1]), np.array([1, 1]))  # always log 2
     >>> round(mean, 4), round(deviation, 4)
     (0.6931, 0.0)
     """
+    row_counts, column_counts = row_counts[row_counts > 0], column_counts[column_counts > 0]
     n = int(row_counts.sum())
     num_rows, num_columns = row_counts.size, column_counts.size
     freedom = (num_rows - 1) * (num_columns - 1)
