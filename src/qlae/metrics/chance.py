@@ -120,7 +120,7 @@ def _moments_of_labels(smooth: Floats, labels: Ints, k: int, random: np.random.G
     part = min(n, max(_SAMPLES, _PER_LABEL * max(sizes)))
     estimates = np.zeros((_SHUFFLES, len(sizes)))
     for draw in range(_SHUFFLES):
-        rows, others = random.permutation(n)[:part], random.permutation(n)[:part]
+        rows, others = random.choice(n, part, replace=False), random.choice(n, part, replace=False)
         ordered = Ordered(smooth[others, draw % smooth.shape[1]])
         for i, size in enumerate(sizes):
             estimates[draw, i] = ordered.with_labels(labels[rows, i], size, k)
@@ -133,7 +133,7 @@ def _moments_of_pairs(x: Floats, y: Floats, k: int, random: np.random.Generator)
     part = min(n, _SAMPLES)
     estimates = np.zeros(_SHUFFLES)
     for draw in range(_SHUFFLES):
-        rows, others = random.permutation(n)[:part], random.permutation(n)[:part]
+        rows, others = random.choice(n, part, replace=False), random.choice(n, part, replace=False)
         estimates[draw] = continuous_pair(x[rows, draw % x.shape[1]], y[others, draw % y.shape[1]], k)
     return _scaled(estimates, part / n)
 

@@ -4,8 +4,8 @@ The fit is in-sample, so a model with d inputs explains a share E₀ of a source
 it. Logistic regression with classes K gains x = d (K − 1) / 2 n H by chance, in units of the entropy H, while x is
 small (Wilks 1938). Fits to noise show E₀ ≈ x (1 + x) up to x = 0.3, for 2 to 40 classes, codes or numbers; beyond that
 E₀ approaches 1 quickly, because the classes of so small a sample become separable. The R² of linear regression is
-d / (n − 1) on average. The authors' fit weights classes, for which there is no closed form: it is repeated for shuffled
-latents.
+d / (n − 1) on average. The authors' fit weights classes; if these have different sizes there is no closed form, and it
+is repeated for shuffled latents.
 
     (E − E₀) / (1 − E₀)
 
@@ -28,6 +28,7 @@ from .inputs import Floats, Latents, Sources
 from .protocols import Protocol
 
 _SATURATED = 0.3  # share explained by chance (to first order) beyond which a fit says nothing
+_BALANCED = 1.05  # imbalance up to which classes are as good as equal in size
 
 
 def correct_explicitness(
@@ -99,8 +100,9 @@ def _closed_form(sources: Sources, latents: Latents, how: Input) -> _Explicitnes
 def _with_shuffled_fit(
     closed: _ExplicitnessByChance, sources: Sources, latents: Latents, protocol: Protocol, how: Input, seed: int
 ) -> _ExplicitnessByChance:
-    """Return the same with the mean of discrete sources from a fit to shuffled latents, where it is of use."""
-    refit = np.array(sources.discrete) & sources.varying & (closed.first_order <= _SATURATED)
+    """Return the same with the mean of sources whose classes differ in size from a fit to shuffled latents."""
+    unbalanced = [discrete and _imbalance(sources, i) > _BALANCED for i, discrete in enumerate(sources.discrete)]
+    refit = np.array(unbalanced) & sources.varying & (closed.first_order <= _SATURATED)
     if not refit.any():
         return closed
     index = np.flatnonzero(refit).tolist()
@@ -110,6 +112,12 @@ def _with_shuffled_fit(
         warnings.simplefilter("ignore")
         mean[index] = explicitness_per_source(sources.columns(index), latents.rows(order), protocol, how)
     return _ExplicitnessByChance(mean, closed.first_order, closed.shape)
+
+
+def _imbalance(sources: Sources, i: int) -> float:
+    """Return how much a weighted fit inflates the variance of noise: 1 for classes of equal size."""
+    shares = np.bincount(sources.labels[:, i]) / sources.num_samples
+    return float(np.mean(1.0 / shares[shares > 0]) / sources.sizes[i])
 
 
 def _of_best_latents(
