@@ -38,7 +38,7 @@ def upgrade_config(content: dict[str, Any]) -> dict[str, Any]:
         objective["schedules"] = {name: [[0, 0.0], [old["warm_up"], 1.0]] for name in own}
     if kind == "adversarial":
         objective["generator_period"] = old.get("generator_period", 5)
-    kept = ("kind", "num_latents", *_LATENT_FIELDS.get(latent.get("kind"), latent))
+    kept = ("kind", "num_latents", *_LATENT_FIELDS.get(str(latent.get("kind")), latent))
     moved = {"network", "latent", "objective", "weights", "warm_up", "generator_period", *_TRAINING_FIELDS}
     return {
         **{key: value for key, value in old.items() if key not in moved},
