@@ -33,7 +33,7 @@ table.compact { font-size: clamp(12px, calc(1330px / (var(--columns) * 4.2 + 8))
 .results tbody tr > * { background: #fff; } .results tbody th { font-weight: 600; vertical-align: top; }
 .results tr.first > * { border-top: 1px solid #ddd; } .results tr.published > td { color: #8a5a00; }
 .results td.text:nth-child(2), .results tr:not(.first) td.text:first-child { min-width: 0; white-space: nowrap; }
-.charts { display: flex; flex-wrap: wrap; gap: .6rem 1.4rem; margin: .4rem 0 1rem; }
+.charts { display: flex; flex-wrap: wrap; align-items: flex-start; gap: .6rem 1.4rem; margin: .4rem 0 1rem; }
 .chart { max-width: 100%; height: auto; font-size: 11px; }
 .chart .title { font-weight: 600; font-size: 12px; } .chart .label { fill: #222; } .chart .tick { fill: #666; }
 .chart .tick.chosen { fill: #222; font-weight: 700; } .chart .grid { stroke: #e5e7eb; }

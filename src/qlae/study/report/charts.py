@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WIDTH = 430  # pixels; the page scales charts down on narrow screens
+WIDTH = 395  # pixels; the page scales charts down on narrow screens
 RIGHT, TOP, BOTTOM = 14, 26, 24
 ROW_HEIGHT = 19
 CURVE_HEIGHT = 110
