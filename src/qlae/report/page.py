@@ -34,6 +34,8 @@ table.compact { font-size: clamp(12px, calc(1330px / (var(--columns) * 4.2 + 8))
 .results tr.first > * { border-top: 1px solid #ddd; } .results tr.published > td { color: #8a5a00; }
 .results td.text:nth-child(2), .results tr:not(.first) td.text:first-child { min-width: 0; white-space: nowrap; }
 .charts { display: flex; flex-wrap: wrap; align-items: flex-start; gap: .6rem 1.4rem; margin: .4rem 0 1rem; }
+.panel { width: 395px; max-width: 100%; } .panel h3 { margin: .4rem 0 .1rem; font-size: 1rem; }
+.pair { display: flex; } .pair .chart { width: 50% !important; flex: none; }
 .chart { max-width: 100%; height: auto; font-size: 11px; }
 .chart .title { font-weight: 600; font-size: 12px; } .chart .label { fill: #222; } .chart .tick { fill: #666; }
 .chart .tick.chosen { fill: #222; font-weight: 700; } .chart .grid { stroke: #e5e7eb; }

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-#: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 4.6 dB below what the same
-#: model reaches without weight decay (docs/study.md), so a default must be larger than that.
+#: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
+#: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
 NEAR_DB = 6.0
 
 

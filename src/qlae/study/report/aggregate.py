@@ -69,7 +69,15 @@ class Group:
 
     def published_metric(self, score: str) -> str | None:
         """Return the published column of the same kind as a score."""
-        return published_metric(self.model, score, self.scores()[0].get("infoe_input"))
+        return published_metric(self.model, score, self.infoe_input)
+
+    @property
+    def infoe_input(self) -> str | None:
+        """How ``infoe`` reads the latents, ``"scalar"`` or ``"one-hot"``; None if old results do not show it."""
+        scores = self.scores()[0]
+        if "infoe_input" in scores or self.results[0]["protocol"] != "paper":
+            return scores.get("infoe_input")
+        return "one-hot" if "infoe_scalar" in scores else "scalar"  # that protocol scores codes both ways
 
     def key_like_published(self, score: str) -> str:
         """Return our score of the same kind as a published column, which matters for InfoE."""

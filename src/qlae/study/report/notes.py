@@ -23,9 +23,10 @@ INFORMATIVE = (
     "are with shuffled samples; a range if it differs between runs. Latents of pure noise have an InfoM of 0.4 to 0.9, "
     "so InfoM means nothing where most latents are not informative."
 )
-NOT_THE_SAME = (
-    "Rendered data are not the published data sets: they have the same sources but different pixels. A difference from "
-    "a published number is therefore not necessarily a failure, and an agreement not necessarily a success."
+NOT_THE_SAME = "Rendered data are not the published data sets: they have the same sources but different pixels."
+NO_VERDICT = (
+    " A difference from a published number is therefore not necessarily a failure, and an agreement not necessarily a "
+    "success."
 )
 SAME_KIND = (
     "The published InfoE stands below the column of its own kind: the authors' code reads codes as one-hot vectors for "
@@ -36,7 +37,8 @@ SAME_KIND = (
 def notes(summary: Summary) -> list[str]:
     """Return what a reader of the tables has to know, one paragraph per string; the first is about data and runs."""
     has_published = any(summary.published(*key, score) for key in summary.groups for score in PAPER_COLUMNS)
-    origins = [NOT_THE_SAME] if "rendered" in summary.origins()[AGGREGATED] else []
+    is_rendered = "rendered" in summary.origins()[AGGREGATED]
+    origins = [NOT_THE_SAME + (NO_VERDICT if has_published else "")] if is_rendered else []
     return [
         *uninformative_groups(summary),
         _data_note(summary),
@@ -110,7 +112,7 @@ def _seeds_note(summary: Summary) -> str:
 
 def _infoe_note(summary: Summary) -> str:
     """Return how InfoE reads codes, as the results say."""
-    one_hot = [g.model for g in summary.groups.values() if g.scores()[0].get("infoe_input") == "one-hot"]
+    one_hot = [group.model for group in summary.groups.values() if group.infoe_input == "one-hot"]
     if not one_hot:
         return "InfoE reads numbers: continuous latents, or those that codes stand for."
     text = f"InfoE reads the codes of {', '.join(dict.fromkeys(one_hot))} as one-hot vectors"

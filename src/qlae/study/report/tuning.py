@@ -27,9 +27,11 @@ def tuning_html(summary: Summary) -> str:
                 "value. Dashed: the lowest mean PSNR that counts; values below it are grey."
             )
         )
-        parts += [
-            f"<h3>{data}: {model}</h3><div class=charts>{_curves(summary, data, model)}</div>" for data, model in tuned
+        panels = [
+            f"<div class=panel><h3>{data}: {model}</h3><div class=pair>{_curves(summary, data, model)}</div></div>"
+            for data, model in tuned
         ]
+        parts.append(f"<div class=charts>{''.join(panels)}</div>")
     return "".join(parts)
 
 

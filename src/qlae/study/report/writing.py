@@ -152,7 +152,7 @@ def _intro_html(summary: Summary) -> str:
 
 
 def _note_html(note: str) -> str:
-    kind = "warning" if note.startswith("Warning") else "note" if note == NOT_THE_SAME else ""
+    kind = "warning" if note.startswith("Warning") else "note" if note.startswith(NOT_THE_SAME) else ""
     return paragraph(note, kind)
 
 
