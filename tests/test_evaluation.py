@@ -14,11 +14,13 @@ from torch import nn
 import qlae
 from qlae.data import SourceDataset
 from qlae.metrics import infomec
+from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
-from qlae.report import draw_pictures, results_table
-from qlae.report.pictures import tile
+from qlae.report import draw_pictures, print_results, results_table
+from qlae.report.pictures import GAP, plot_interventions, tile
 from qlae.runs.directory import Run
+from qlae.runs.pretrained import Origin, model_card
 from qlae.scoring.evaluation import evaluate_run, intervention_steps, make_pictures
 from qlae.scoring.sample import draw_sample
 
@@ -107,6 +109,44 @@ def test_table_names_model_and_data(run):
     assert "shapes3d (rendered, 16×16)" in text
     assert f"{run.results['averaged']['infom']:.3f}" in text
     assert "raw" in text
+
+
+def with_noise(run, folder):
+    """Return a copy of a run in whose scores one of the active latents is informative."""
+    shutil.copytree(run.path, folder)
+    num_latents = len(run.results["averaged"]["active_latents"])
+    noise = {"active_latents": [True] * num_latents, "informative_latents": [True] + [False] * (num_latents - 1)}
+    results = run.results | {weights: run.results[weights] | noise for weights in ("averaged", "raw")}
+    (folder / "results.json").write_text(json.dumps(results))
+    return Run(folder)
+
+
+def test_informative_latents_stand_beside_infom(run, tmp_path, capsys):
+    noisy = with_noise(run, tmp_path / "noisy")
+    table = results_table([noisy])
+    headers = [str(column.header) for column in table.columns]
+    assert headers[1:3] == ["InfoM", "informative"]
+    assert list(table.columns[2].cells) == ["1 of 4"]
+    print_results([noisy], weights=("averaged", "raw"))
+    warning = "Warning: InfoM says little here: only 1 of the 4 latents that it counts is informative about a source"
+    assert capsys.readouterr().out.count(warning) == 1
+    assert warning.removeprefix("Warning: ") in model_card(Origin(noisy.config, "averaged", noisy.results))
+    assert "| InfoM | informative | InfoE |" in model_card(Origin(noisy.config, "averaged", noisy.results))
+
+
+def test_uninformative_latents_are_faded(run, tmp_path):
+    noisy = with_noise(run, tmp_path / "noisy")
+    blocks = noisy.arrays(noisy.pictures_path)["interventions"]
+    figure = plot_interventions(
+        blocks, np.ones(4, bool), ["shape", "", "", ""], "", informative=np.array([True] + [False] * 3)
+    )
+    sheet = np.asarray(figure.axes[0].images[0].get_array())
+    side = blocks.shape[3]
+    np.testing.assert_array_equal(sheet[:side, :side], blocks[0, 0, 0])
+    assert sheet[:side, side + GAP : 2 * side + GAP].min() >= 0.6 * 255 - 1
+    colours = [label.get_color() for label in figure.axes[0].get_xticklabels()]
+    assert colours[0] != UNINFORMATIVE
+    assert colours[1:] == [UNINFORMATIVE] * 3
 
 
 def test_table_says_where_runs_differ(run, tmp_path):

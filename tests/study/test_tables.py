@@ -18,7 +18,6 @@ from qlae.study.report.aggregate import AGGREGATED, summarise
 from qlae.study.report.bold import mark_bold
 from qlae.study.report.cells import Cell, combine_data_sets, make_cell
 from qlae.study.report.formats import to_csv, to_html, to_latex, to_markdown
-from qlae.study.report.informative import count_latents
 from qlae.study.report.notes import notes
 from qlae.study.report.published import PAPER_ROWS, published_results
 from qlae.study.report.tables import study_tables
@@ -212,8 +211,6 @@ def test_corrected_scores_have_columns_if_present(folder, copy_of):
 
 def test_informative_latents_are_those_among_the_active_ones(folder):
     assert {(c.informative, c.active) for c in summarise(folder).latent_counts("isaac3d", "ae")} == {(3, 4)}
-    assert count_latents({"active": 4, "informative": 5}).informative == 4  # without masks, at most all that count
-    assert count_latents({"infom": 0.5}) is None
 
 
 def test_an_infom_of_uninformative_latents_is_called_meaningless(folder, copy_of):

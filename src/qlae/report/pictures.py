@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from .._files import write_whole
-from ..metrics import find_score, known_scores
-from ..metrics.heatmap import INACTIVE, nmi_figure
+from ..metrics import count_informative, find_score, known_scores
+from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, nmi_figure
 from ..runs.directory import Run
-from ..scoring.meanings import name_meanings
+from ..scoring.meanings import find_informative, name_meanings
 
 NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
 DPI = 150
@@ -33,6 +33,7 @@ BLOCK_GAP = 0.3  # inches between two samples
 MARGIN = 0.1  # inches
 TITLE_SIZE, LABEL_SIZE = 11, 9  # points
 TITLE_HEIGHT, LABEL_HEIGHT = 0.35, 0.22  # inches, including the space around the line
+FADED = 0.6  # share of white in the tiles of uninformative latents
 SLANT = math.radians(35)  # of the labels above a block
 DECADE = 10  # ratio from which on ticks between powers of ten get no labels
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
@@ -57,12 +58,15 @@ def draw_pictures(run: Run) -> list[Path]:
             active,
             name_meanings(results, len(active)),
             f"{title}: one latent moved at a time through its range, top to bottom",
+            informative=find_informative(scores, len(active)),
         ),
     }
     if "generated" in arrays:
         figures["generated"] = plot_generated(arrays["generated"], title)
     if "nmi" in scores:
-        heading = "  ".join(f"{find_score(name).title} {scores[name]:.2f}" for name in SCORES)
+        texts = {name: f"{find_score(name).title} {scores[name]:.2f}" for name in SCORES}
+        texts["infom"] += f" ({count_informative(scores)} informative)"
+        heading = "  ".join(texts.values())
         figures["nmi"] = nmi_figure(
             np.asarray(scores["nmi"]),
             active=active,
@@ -102,6 +106,7 @@ def plot_interventions(
     meanings: list[str],
     title: str,
     *,
+    informative: NDArray[np.bool_] | None = None,
     pitch: float | None = None,
     rise: float = 0.0,
 ) -> Figure:
@@ -114,9 +119,15 @@ def plot_interventions(
         active: Booleans (num_latents,); the labels of inactive latents are red.
         meanings: Name of the source that each latent is most informative about; may be empty.
         title: Title of the picture.
+        informative: Booleans (num_latents,); the columns of uninformative latents are faded and their labels grey. None
+            if all are informative, or nothing is known.
         pitch: Distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
         rise: Minimum height in inches of the labels, so that pictures placed side by side are level.
     """
+    if informative is not None:
+        blocks = blocks.copy()
+        faded = FADED * 255 + (1 - FADED) * blocks[:, :, ~informative]
+        blocks[:, :, ~informative] = faded.round().astype(np.uint8)
     sheets = [tile(block) for block in blocks]
     num_steps, num_latents, side = blocks.shape[1:4]
     stacked = pitch is not None or len(blocks) * num_steps <= 1.5 * num_latents
@@ -146,7 +157,7 @@ def plot_interventions(
         if row == 0:
             centres = np.arange(num_latents) * (side + GAP) + side / 2
             axes.set_xticks(centres, labels, rotation=math.degrees(SLANT), ha="left", rotation_mode="anchor")
-            _mark_inactive(axes.get_xticklabels(), active)
+            _colour_labels(axes.get_xticklabels(), active, informative)
         _hide_spines(axes)
     return figure
 
@@ -200,7 +211,7 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
             axes.plot(steps, median_filter(values, len(points) // 50, mode="nearest"), linewidth=1.2, color="C0")
         if term in SCORES:
             axes.set_ylim(0, 1)
-        elif term != "psnr" and min(values) > 0:
+        elif term not in known_scores() and min(values) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
             if max(values) < DECADE * min(values):  # over a larger range, labels between powers of ten would collide
@@ -275,10 +286,13 @@ def _label_rows(axes: Any, labels: list[str], side: int) -> None:
     axes.tick_params(length=0, labelsize=9)
 
 
-def _mark_inactive(labels: list[Any], active: NDArray[np.bool_]) -> None:
-    for label, is_active in zip(labels, active, strict=True):
-        if not is_active:
+def _colour_labels(labels: list[Any], active: NDArray[np.bool_], informative: NDArray[np.bool_] | None) -> None:
+    """Colour the labels of inactive latents red, and those of uninformative ones grey."""
+    for j, label in enumerate(labels):
+        if not active[j]:
             label.set_color(INACTIVE)
+        elif informative is not None and not informative[j]:
+            label.set_color(UNINFORMATIVE)
 
 
 def _hide_spines(axes: Any) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import read_json, read_npz, write_bytes, write_json
+from .._opening import open_own, read_regular
 from ..config import RunConfig
 
 
@@ -107,13 +108,16 @@ class Run:
         return f"run `qlae evaluate {self.path}` to write it again"
 
     def log(self) -> list[dict[str, Any]]:
-        """Return the rows of the log; a last line that was cut short by a kill is left out."""
-        rows = []
-        for line in self.log_path.read_text().splitlines() if self.log_path.is_file() else []:
+        """Return the rows of the log, up to the first line that is damaged, as the last one is after a kill."""
+        rows: list[dict[str, Any]] = []
+        for line in read_regular(self.log_path).splitlines() if self.log_path.is_file() else []:
             try:
-                rows.append(json.loads(line))
-            except ValueError:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
                 break
+            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                break
+            rows.append(row)
         return rows
 
     def require_free(self, config: RunConfig) -> None:
@@ -146,8 +150,8 @@ class Run:
 
     def append_log(self, row: dict[str, Any]) -> None:
         """Add a row to the log."""
-        with open(self.log_path, "a") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
+        with open_own(self.log_path, append=True) as file:
+            file.write((json.dumps(row, allow_nan=False) + "\n").encode())
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

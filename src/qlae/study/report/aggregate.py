@@ -11,13 +11,14 @@ from statistics import fmean
 from typing import Any
 
 from ..._checks import require_known
+from ...metrics import InformativeCount, count_informative
 from ...runs.directory import Run
 from ..driver import current_index
 from ..folder import Entry, Index, StudyFolder
 from ..plan import AGGREGATES, SCORED_WEIGHTS, Plan
 from .cells import Cell, combine_data_sets, make_cell
 from .comparable import differences_from_paper
-from .informative import LatentCounts, count_latents, sum_counts
+from .informative import sum_counts
 from .published import INFOE_KEYS, Published, published_metric, published_results
 
 AGGREGATED = "aggregated"  # stands for the mean over data sets where the name of a data set is expected
@@ -62,9 +63,9 @@ class Group:
         values = self.values(score, weights)
         return make_cell(tuple(values.values()), self.aggregate) if values else None
 
-    def latent_counts(self, weights: str | None = None) -> list[LatentCounts] | None:
+    def latent_counts(self, weights: str | None = None) -> list[InformativeCount] | None:
         """Return how many latents of each run InfoM counts, and how many are informative; None if a run lacks them."""
-        counts = [count_latents(scores) for scores in self.scores(weights)]
+        counts = [count_informative(scores) for scores in self.scores(weights)]
         return None if None in counts else counts  # type: ignore[return-value]
 
     def published_metric(self, score: str) -> str | None:
@@ -130,7 +131,7 @@ class Summary:
         groups = [self.groups.get((name, model)) for name in self.data]
         return combine_data_sets([g.values(score, weights) if g else {} for g in groups], self.aggregate)
 
-    def latent_counts(self, data: str, model: str, weights: str | None = None) -> list[LatentCounts] | None:
+    def latent_counts(self, data: str, model: str, weights: str | None = None) -> list[InformativeCount] | None:
         """Return the latents behind a cell of InfoM; for ``"aggregated"``, those of all data sets, seed by seed."""
         groups = [self.groups.get((name, model)) for name in (self.data if data == AGGREGATED else [data])]
         by_data = [dict(zip(g.seeds, g.latent_counts(weights) or (), strict=False)) if g else {} for g in groups]

@@ -56,7 +56,7 @@ def uninformative_groups(summary: Summary) -> list[str]:
     warnings = []
     for group in summary.groups.values():
         counts = group.latent_counts() or []
-        if any(count.mostly_uninformative for count in counts):
+        if any(count.warning for count in counts):
             warnings.append(
                 f"Warning: the InfoM of {group.model} on {group.data} is not meaningful, because "
                 f"{describe_counts(counts)} latents that it counts are informative about any source "

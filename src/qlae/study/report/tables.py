@@ -8,12 +8,12 @@ interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have t
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...metrics import METRICS, find_score
+from ...metrics import METRICS, InformativeCount, find_score
 from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Summary
 from .bold import mark_bold
 from .cells import MIN_SEEDS, Cell
-from .informative import LatentCounts, describe_counts
+from .informative import describe_counts
 from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
 
 INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "psnr")
@@ -34,7 +34,7 @@ class TableCell:
     score: str
     scores: Cell | None = None
     published: Published | None = None
-    counts: tuple[LatentCounts, ...] = ()
+    counts: tuple[InformativeCount, ...] = ()
     bold: bool = False
     most_seeds: int = 0  # largest number of seeds in the table
 
