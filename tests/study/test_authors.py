@@ -134,16 +134,16 @@ def test_the_page_shows_seeds_tuning_curves_chosen_values_and_links(tuned):
     assert "preset or plan" in text  # of the untuned model
     assert '<a href="../runs/shapes3d/qlae/weight-decay-0.1-s4/">4</a>' in text
     assert (page.parent / "../runs/shapes3d/qlae/weight-decay-0.1-s4/").is_dir()
-    assert "<title>seed 0: 0.900</title>" in text
+    assert "<title>seed 0: 0.900, 3 of 4 latents informative</title>" in text
     assert 'class="dot hollow"' in text  # tuning runs among the seeds
     assert "among those whose mean PSNR is at most 6 dB below the best of the grid" in text
     assert "those of tuning included, with the deviation of the authors' tables" in text
     rows = tuning_csv(summarise(tuned)).splitlines()
     assert rows[1:] == [
-        "shapes3d,qlae,weight_decay,0.001,0,averaged,0.6,37.5,1,0",
-        "shapes3d,qlae,weight_decay,0.001,1,averaged,0.62,37.5,1,0",
-        "shapes3d,qlae,weight_decay,0.1,0,averaged,0.9,32.9,1,1",
-        "shapes3d,qlae,weight_decay,0.1,1,averaged,0.94,32.9,1,1",
+        "shapes3d,qlae,weight_decay,0.001,0,averaged,0.6,3/4,37.5,1,0",
+        "shapes3d,qlae,weight_decay,0.001,1,averaged,0.62,3/4,37.5,1,0",
+        "shapes3d,qlae,weight_decay,0.1,0,averaged,0.9,3/4,32.9,1,1",
+        "shapes3d,qlae,weight_decay,0.1,1,averaged,0.94,3/4,32.9,1,1",
     ]
 
 
@@ -156,6 +156,11 @@ def test_flags_of_the_command_line(tuned, capsys):
     assert "Scores of the raw weights" in text
     assert "over 7 seeds, those of tuning included" in text
     assert "Hyperparameters were selected by those of the averaged weights" in text
+    with pytest.raises(SystemExit):
+        main(
+            ["report", str(tuned.path / "runs" / "shapes3d" / "qlae" / "weight-decay-0.1-s2"), "--aggregate", "authors"]
+        )
+    assert "--scored-weights and --aggregate are for studies" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["study", str(tuned.path), "--scored-weights", "raw", "--aggregate", "authors", "--dry-run"])
     assert "the value with the best mean InfoM of the raw weights" in capsys.readouterr().out

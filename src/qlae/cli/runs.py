@@ -199,6 +199,8 @@ class Report:
         if not self.runs:
             raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
         studies = [StudyFolder(path) for path in self.runs if is_study(path)]
+        if not studies and (self.scored_weights or self.aggregate):
+            raise ValueError("--scored-weights and --aggregate are for studies; runs show both sets of weights")
         for folder in studies:
             print(report_study(folder, scored_weights=self.scored_weights, aggregate=self.aggregate))
         if len(studies) == len(self.runs):

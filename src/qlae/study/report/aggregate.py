@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from ..._checks import require_known
-from ...metrics import InformativeCount, count_informative
+from ...metrics import InformativeCount, count_informative, find_score
 from ...runs.directory import Run
 from ..driver import current_index
 from ..folder import Entry, Index, StudyFolder
@@ -67,6 +67,12 @@ class Group:
         """Return how many latents of each run InfoM counts, and how many are informative; None if a run lacks them."""
         counts = [count_informative(scores) for scores in self.scores(weights)]
         return None if None in counts else counts  # type: ignore[return-value]
+
+    def describe_value(self, index: int, score: str) -> str:
+        """Return the seed of a run and its score in words; beside InfoM, the number of informative latents."""
+        text = f"seed {self.seeds[index]}: {find_score(score).format(self.scores()[index][score])}"
+        counts = self.latent_counts() if score == "infom" else None
+        return f"{text}, {counts[index]} latents informative" if counts else text
 
     def published_metric(self, score: str) -> str | None:
         """Return the published column of the same kind as a score."""

@@ -39,12 +39,10 @@ def _draw_score(summary: Summary, data: str, models: list[str], score: str) -> s
 
 
 def _dots(group: Group, score: str) -> tuple[Dot, ...]:
-    values = group.values(score)
-    counted = zip(values.items(), group.runs, group.entries, strict=True) if values else ()
-    text = find_score(score)
+    runs = zip(group.values(score).values(), group.runs, group.entries, strict=False)  # none without this score
     return tuple(
-        Dot(value, f"seed {seed}: {text.format(value)}", run_link(run), hollow=entry.stage == "tune")
-        for (seed, value), run, entry in counted
+        Dot(value, group.describe_value(number, score), run_link(run), hollow=entry.stage == "tune")
+        for number, (value, run, entry) in enumerate(runs)
     )
 
 

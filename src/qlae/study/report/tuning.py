@@ -3,7 +3,7 @@
 import csv
 import io
 
-from ...metrics import find_score
+from ...metrics import count_informative, find_score
 from ...report.page import paragraph, plain_table
 from ..selection import describe_rule
 from .aggregate import Group, Summary
@@ -80,10 +80,9 @@ def _curves(summary: Summary, data: str, model: str) -> str:
 def _point(group: Group, score: str, value: float, candidate: dict[str, object]) -> CurvePoint:
     cell = group.cell(score)
     assert cell is not None  # every scored run has InfoM and PSNR
-    text = find_score(score)
     dots = tuple(
-        Dot(number, f"seed {seed}: {text.format(number)}", run_link(run))
-        for (seed, number), run in zip(group.values(score).items(), group.runs, strict=True)
+        Dot(number, group.describe_value(place, score), run_link(run))
+        for place, (number, run) in enumerate(zip(cell.values, group.runs, strict=True))
     )
     chosen, near = bool(candidate.get("selected")), bool(candidate.get("near", True))
     return CurvePoint(f"{value:g}", dots, cell.mean, chosen, excluded=not near)
@@ -93,15 +92,16 @@ def to_csv(summary: Summary) -> str:
     """Return the tuning runs as CSV, with what was selected."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ("data", "model", "hyperparameter", "value", "seed", "weights", "infom", "psnr", "near", "selected")
-    )
+    heads = ("data", "model", "hyperparameter", "value", "seed", "weights")
+    writer.writerow((*heads, "infom", "informative", "psnr", "near", "selected"))
     for (data, model), groups in summary.tuning.items():
         tuned = next(entry.tuned for entry in summary.plan.models if entry.label == model)
         candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
         for value, group in groups.items():
             near, selected = (int(candidates.get(value, {}).get(key, 0)) for key in ("near", "selected"))
             for seed, scores in zip(group.seeds, group.scores(), strict=True):
-                numbers = (f"{scores['infom']:.6g}", f"{scores['psnr']:.6g}", near, selected)
+                count = count_informative(scores)
+                informative = f"{count.informative}/{count.active}" if count else ""
+                numbers = (f"{scores['infom']:.6g}", informative, f"{scores['psnr']:.6g}", near, selected)
                 writer.writerow((data, model, tuned, f"{value:g}", seed, group.weights, *numbers))
     return out.getvalue()
