@@ -147,9 +147,12 @@ def test_html_separates_groups_of_columns(folder):
     assert '<table class="results compact" style="--columns: 19">' in main
     assert '<th class=group colspan="6">shapes3d</th><th class=group colspan="6">isaac3d</th>' in main
     assert main.count("<td class=group>") == 2 * 9  # two rules; three models with three rows each
-    assert '<table class="results" style="--columns: 10">' in one
+    assert '<table class="results compact" style="--columns: 10">' in one
     assert re.findall("<th class=group>([^<]*)", one) == ["D", "PSNR"]
-    assert '<th rowspan="3">qlae</th><td class=text>averaged</td><td><b>0.95 <span>± 0.12</span></b></td>' in one
+    assert (
+        '<th rowspan="3" class=last>qlae</th><td class=text>averaged</td><td><b>0.95 <span>± 0.12</span></b></td>'
+        in one
+    )
     assert '<tr class="published"><td class=text>published</td><td>0.95 <span>± 0.02</span></td>' in one
 
 

@@ -32,6 +32,7 @@ table.compact { font-size: clamp(12px, calc(1330px / (var(--columns) * 4.2 + 8))
 .compact thead tr:last-child th { font-weight: 600; font-size: .88em; }
 .results tbody tr > * { background: #fff; } .results tbody th { font-weight: 600; vertical-align: top; }
 .results tr.first > * { border-top: 1px solid #ddd; } .results tr.published > td { color: #8a5a00; }
+.results th.last { border-bottom: 1px solid #888; }
 .results td.text:nth-child(2), .results tr:not(.first) td.text:first-child { min-width: 0; white-space: nowrap; }
 .charts { display: flex; flex-wrap: wrap; align-items: flex-start; gap: .6rem 1.4rem; margin: .4rem 0 1rem; }
 .panel { width: 395px; max-width: 100%; } .panel h3 { margin: .4rem 0 .1rem; font-size: 1rem; }

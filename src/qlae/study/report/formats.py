@@ -9,7 +9,7 @@ from statistics import fmean
 from ...metrics import find_score
 from .tables import DCI, PUBLISHED, ResultsTable, TableRow
 
-MAX_WIDE_COLUMNS = 9  # columns of an HTML table up to which mean and interval stand in one line
+MAX_WIDE_COLUMNS = 8  # columns of an HTML table up to which mean and interval stand in one line
 
 
 def to_markdown(table: ResultsTable) -> str:
@@ -130,7 +130,8 @@ def _html_row(row: TableRow, number: int, block: Sequence[TableRow], starts: Seq
     cells = "".join(_html_cell(*text, starts_group) for text, starts_group in zip(row.texts(), starts, strict=True))
     is_first = number == 0 or block[number - 1].model != row.model
     height = sum(other.model == row.model for other in block)
-    name = f'<th rowspan="{height}">{html.escape(row.model)}</th>' if is_first else ""
+    last = " class=last" if row.model == block[-1].model else ""  # a rule below the block
+    name = f'<th rowspan="{height}"{last}>{html.escape(row.model)}</th>' if is_first else ""
     classes = " ".join(word for word, holds in (("first", is_first), (PUBLISHED, row.weights == PUBLISHED)) if holds)
     return f'<tr class="{classes}">{name}<td class=text>{row.weights}</td>{cells}</tr>'
 
