@@ -194,7 +194,7 @@ def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggrega
     """
     plan = folder.plan
     weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
-    chosen = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
+    aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
     index = current_index(plan, folder, folder.index, strict=False)
     groups, tuning = {}, {}
     for data in plan.data:
@@ -202,19 +202,19 @@ def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggrega
             pair = data.label, model.label
             done = {n: e for n, e in index.runs.items() if (e.data, e.model, e.state) == (*pair, "done")}
             values = index.selected_values(*pair)
-            counted = {name: entry for name, entry in done.items() if _counts(entry, values, plan, chosen)}
-            if counted:
-                groups[pair] = _make_group(folder, pair, counted, weights, chosen)
+            entries = {name: entry for name, entry in done.items() if _counts(entry, values, plan, aggregate)}
+            if entries:
+                groups[pair] = _make_group(folder, pair, entries, weights, aggregate)
             if model.grid:
                 by_value = {v: {n: e for n, e in done.items() if (e.stage, e.value) == ("tune", v)} for v in model.grid}
                 tuning[pair] = {
-                    value: _make_group(folder, pair, entries, plan.scored_weights, "reruns")
-                    for value, entries in sorted(by_value.items())
-                    if entries
+                    value: _make_group(folder, pair, runs, plan.scored_weights, "reruns")
+                    for value, runs in sorted(by_value.items())
+                    if runs
                 }
     if not groups:
         raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` resumes it")
-    return Summary(plan, index, groups, weights, chosen, tuning)
+    return Summary(plan, index, groups, weights, aggregate, tuning)
 
 
 def _make_group(

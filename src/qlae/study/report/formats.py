@@ -87,9 +87,9 @@ def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
             elif c.scores is not None and row.weights != PUBLISHED:
                 half = "" if c.scores.half is None else f"{c.scores.half:.6g}"
                 single = ";".join(f"{value:.6g}" for value in c.scores.values)
-                shown = ("", "") if c.published is None else _published_numbers(c.published.mean, c.scores.mean)
+                beside = ("", "") if c.published is None else _published_numbers(c.published.mean, c.scores.mean)
                 numbers = (f"{c.scores.mean:.6g}", half, len(c.scores.values), single, int(c.bold))
-                writer.writerow((*start, *numbers, *shown))
+                writer.writerow((*start, *numbers, *beside))
     return out.getvalue()
 
 

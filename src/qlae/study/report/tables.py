@@ -1,8 +1,9 @@
 """Arrange a study's scores in the paper's tables: main results, ablations, and one table per data set.
 
-Each model has a row per set of weights, and below them the published numbers if its runs are comparable: then both sets
-of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``, mean and half of the 95%
-interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order in every table.
+Each model has a row per set of weights, and below them the published numbers if its runs are comparable. Beside
+published numbers both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
+mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order in
+every table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -157,29 +158,35 @@ def make_table(
         blocks: labels of the models in each block of rows.
     """
     models = [model for block in blocks for model in block]
-    filled = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
-    if not filled:
+    present_columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
+    if not present_columns:
         return None
-    cells = [summary.cell(data, model, score) for data, score in filled if data != AGGREGATED for model in models]
+    cells = [
+        summary.cell(data, model, score) for data, score in present_columns if data != AGGREGATED for model in models
+    ]
     most_seeds = max((len(cell.values) for cell in cells if cell), default=0)
-    compared = any(summary.published(data, model, score) for data, score in filled for model in models)
+    has_published = any(summary.published(data, model, score) for data, score in present_columns for model in models)
     others = [weights for weights in SCORED_WEIGHTS if weights != summary.weights]
-    shown = [summary.weights, *(others if compared else ())]
-    made = [_make_block(summary, filled, block, shown, most_seeds) for block in blocks if block]
-    return ResultsTable(name, title, tuple(filled), tuple(made))
+    row_weights = [summary.weights, *(others if has_published else ())]
+    rows = [_make_block(summary, present_columns, block, row_weights, most_seeds) for block in blocks if block]
+    return ResultsTable(name, title, tuple(present_columns), tuple(rows))
 
 
 def _make_block(
-    summary: Summary, columns: Sequence[tuple[str, str]], models: Sequence[str], shown: Sequence[str], most_seeds: int
+    summary: Summary,
+    columns: Sequence[tuple[str, str]],
+    models: Sequence[str],
+    row_weights: Sequence[str],
+    most_seeds: int,
 ) -> tuple[TableRow, ...]:
     """Return the rows of models that are compared with each other, one per set of weights and one of the paper."""
     by_weights = {
         weights: [_make_column(summary, *column, models, weights, most_seeds) for column in columns]
-        for weights in shown
+        for weights in row_weights
     }
     rows = []
     for number, model in enumerate(models):
-        for weights in shown:
+        for weights in row_weights:
             cells = tuple(column[number] for column in by_weights[weights])
             if weights == summary.weights or any(cell.scores for cell in cells):
                 rows.append(TableRow(model, weights, cells))

@@ -17,9 +17,8 @@ SCORES = ("infom", "psnr")
 def tuning_html(summary: Summary) -> str:
     """Return the chosen values and the tuning curves; only the values if nothing was tuned."""
     parts = [_chosen_html(summary)]
-    pairs = _ordered_pairs(summary)
-    tuned = [(data, model) for data, model in pairs if summary.tuning.get((data, model))]
-    if tuned:
+    pairs = [pair for pair in _ordered_pairs(summary) if summary.tuning.get(pair)]
+    if pairs:
         rule = describe_rule(summary.plan.near_db, summary.plan.scored_weights)
         parts.append(
             paragraph(
@@ -29,7 +28,7 @@ def tuning_html(summary: Summary) -> str:
         )
         panels = [
             f"<div class=panel><h3>{data}: {model}</h3><div class=pair>{_curves(summary, data, model)}</div></div>"
-            for data, model in tuned
+            for data, model in pairs
         ]
         parts.append(f"<div class=charts>{''.join(panels)}</div>")
     return "".join(parts)
