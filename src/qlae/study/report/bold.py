@@ -1,10 +1,10 @@
 """Decide which cells of a column are bold: those that a test cannot tell from the best, if it can tell any.
 
-Each model is compared with the one of the highest mean by Welch's t-test, two-sided, at 5% over the whole column
-(Holm's correction). The test does not assume equal variances, which differ a lot between models, and needs no seeds in
-common. Overlapping 95% intervals, the paper's rule, answer another question: two means differ at 5% long before their
-intervals stop overlapping, and with two seeds nearly all intervals overlap, so that everything is bold. The paper's
-rule applies if the tables follow the authors (``aggregate = "authors"``).
+Each model is compared with the one of the highest mean by Welch's t-test, one-sided (is it lower?), at 5% over the
+whole column (Holm's correction). The test does not assume equal variances, which differ a lot between models, and needs
+no seeds in common. The paper's rule is that intervals overlap the one with the highest upper end. It has no known error
+rate and ignores the number of models, and with two seeds nearly all intervals overlap, so that everything is bold. It
+applies if the tables follow the authors (``aggregate = "authors"``).
 
 Cells with fewer than three seeds are never bold. Nothing is bold if such a cell has the highest mean, or if the test
 cannot tell any model from the best. Means that are printed alike count as equal.
@@ -52,7 +52,7 @@ def _p_value(best: Cell, other: Cell | None, digits: int) -> float:
     if len(set(best.values)) == len(set(other.values)) == 1:
         return 0.0  # neither varies over seeds, and the means differ
     moments = [number for cell in (best, other) for number in (cell.mean, stdev(cell.values), len(cell.values))]
-    return float(stats.ttest_ind_from_stats(*moments, equal_var=False).pvalue)
+    return float(stats.ttest_ind_from_stats(*moments, equal_var=False, alternative="greater").pvalue)
 
 
 def _holm(values: Sequence[float]) -> list[bool]:

@@ -12,8 +12,8 @@ from .published import PAPER_COLUMNS
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",
     "": (
-        "Bold: the highest mean, and means that Welch's t-test does not tell from it (5%, Holm's correction over the "
-        "column); nothing is bold where the test tells no model from the best, or the best has fewer than "
+        "Bold: the highest mean, and means that Welch's t-test does not find lower (one-sided, 5%, Holm's correction "
+        "over the column); nothing is bold where the test tells no model from the best, or the best has fewer than "
         f"{MIN_SEEDS} seeds."
     ),
 }

@@ -2,8 +2,8 @@
 
 Each model has a row per set of weights, and below them the published numbers if its runs are comparable. Beside
 published numbers both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
-mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order in
-every table.
+mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order
+in every table.
 """
 
 from collections.abc import Iterator, Sequence
