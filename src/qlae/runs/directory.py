@@ -150,8 +150,12 @@ class Run:
 
     def append_log(self, row: dict[str, Any]) -> None:
         """Add a row to the log."""
-        with open_own(self.log_path, append=True) as file:
-            file.write((json.dumps(row, allow_nan=False) + "\n").encode())
+        try:
+            with open_own(self.log_path, append=True) as file:
+                file.write((json.dumps(row, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            error.filename = error.filename or str(self.log_path)  # as for a full disk
+            raise
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
