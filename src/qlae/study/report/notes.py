@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from ...metrics import find_score
 from ...presets import training_preset
+from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Group, Summary
 from .cells import MIN_SEEDS
 from .informative import describe_counts
@@ -54,14 +55,15 @@ def notes(summary: Summary) -> list[str]:
 def uninformative_groups(summary: Summary) -> list[str]:
     """Return a warning for each model whose InfoM counts mostly latents that are informative about no source."""
     warnings = []
-    for group in summary.groups.values():
-        counts = group.latent_counts() or []
-        if any(count.warning for count in counts):
-            warnings.append(
-                f"Warning: the InfoM of {group.model} on {group.data} is not meaningful, because "
-                f"{describe_counts(counts)} latents that it counts are informative about any source "
-                f"({group.weights} weights)."
-            )
+    for key, group in summary.groups.items():
+        for weights in SCORED_WEIGHTS if summary.differences[key] == [] else [summary.weights]:  # those in the tables
+            counts = group.latent_counts(weights) or []
+            if any(count.warning for count in counts):
+                warnings.append(
+                    f"Warning: the InfoM of {group.model} on {group.data} is not meaningful, because "
+                    f"{describe_counts(counts)} latents that it counts are informative about any source "
+                    f"({weights} weights)."
+                )
     return warnings
 
 
