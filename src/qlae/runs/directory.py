@@ -17,6 +17,7 @@ from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import read_json, read_npz, write_bytes, write_json
 from .._opening import open_own, read_regular
 from ..config import RunConfig
+from .results import check_results
 
 
 class Run:
@@ -78,9 +79,10 @@ class Run:
         if not self.results_path.is_file():
             raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
         results = read_json(self.results_path, remedy=self._remedy)
-        missing = [key for key in ("model", "data", "protocol", "averaged") if key not in results]
-        if missing:
-            raise ValueError(f"{self.results_path} cannot be read (it lacks {', '.join(missing)}); {self._remedy}")
+        try:
+            check_results(results)
+        except ValueError as error:
+            raise ValueError(f"{self.results_path} cannot be read ({error}); {self._remedy}") from None
         return results
 
     @property
