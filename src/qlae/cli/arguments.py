@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import arg
 
@@ -15,6 +15,8 @@ OptionalName = Annotated[str | None, arg(metavar="NAME")]
 OptionalInt = Annotated[int | None, arg(metavar="INT")]
 OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH")]
+ScoredWeights = Literal["averaged", "raw"] | None
+Aggregate = Literal["reruns", "all-seeds", "authors"] | None
 Imports = Annotated[tuple[str, ...], arg(name="import", metavar="[MODULE …]")]
 
 

@@ -11,7 +11,17 @@ from tyro.conf import Positional, arg
 
 from .._imports import import_modules
 from ..options import ExecutionOptions, TrainingOptions
-from .arguments import DataOptions, Directory, Imports, OptionalInt, OptionalName, OptionalPath, load
+from .arguments import (
+    Aggregate,
+    DataOptions,
+    Directory,
+    Imports,
+    OptionalInt,
+    OptionalName,
+    OptionalPath,
+    ScoredWeights,
+    load,
+)
 
 if TYPE_CHECKING:
     from ..runs.directory import Run
@@ -174,6 +184,10 @@ class Report:
     """Run directories, or the folders of studies."""
     imports: Imports = ()
     """Modules of your own to import first, which register models or metrics of a study."""
+    scored_weights: ScoredWeights = None
+    """Of a study: fill the tables with scores of the averaged or the raw weights; by default as the plan says."""
+    aggregate: Aggregate = None
+    """Of a study: count the reruns, all seeds, or all seeds with the authors' interval; by default as the plan says."""
 
     def __call__(self) -> None:
         from ..report import draw_pictures, print_results
@@ -185,8 +199,10 @@ class Report:
         if not self.runs:
             raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
         studies = [StudyFolder(path) for path in self.runs if is_study(path)]
+        if not studies and (self.scored_weights or self.aggregate):
+            raise ValueError("--scored-weights and --aggregate are for studies; runs show both sets of weights")
         for folder in studies:
-            print(report_study(folder))
+            print(report_study(folder, scored_weights=self.scored_weights, aggregate=self.aggregate))
         if len(studies) == len(self.runs):
             return
         runs = [Run.open(path) for path in self.runs if not is_study(path)]
