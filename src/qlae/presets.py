@@ -93,6 +93,7 @@ class ModelSpec:
         training: defaults of training options, such as ``{"learning_rate": 1e-4}``, instead of the paper's.
         weight_decay: where ``weight_decay_on`` does not name the data set.
         weight_decay_on: data sets that take another value.
+        official_weight_decay: the value of the form ``official`` on all data sets; None for that of the paper.
         tuned: the one hyperparameter that studies tune, ``"weight_decay"`` or a loss weight.
         tuned_on: its value for single data sets, if it is a loss weight.
         grid: the values that studies try for it; empty where nothing is tuned.
@@ -110,13 +111,16 @@ class ModelSpec:
     training: Mapping[str, Any] = field(default_factory=dict)
     weight_decay: float = 0.0
     weight_decay_on: Mapping[str, float] = field(default_factory=dict)
+    official_weight_decay: float | None = None
     tuned: str = "weight_decay"
     tuned_on: Mapping[str, float] = field(default_factory=dict)
     grid: tuple[float, ...] = ()
     published: bool = False
 
-    def weight_decay_for(self, data: str) -> float:
+    def weight_decay_for(self, data: str, form: str = "paper") -> float:
         """Return the weight decay for a data set."""
+        if form == "official" and self.official_weight_decay is not None:
+            return self.official_weight_decay
         return self.weight_decay_on.get(data, self.weight_decay)
 
     def weights_for(self, data: str) -> dict[str, float]:
@@ -186,6 +190,7 @@ MODELS: dict[str, ModelSpec] = {
             "bioae",
             "continuous",
             AUTOENCODING | {"nonnegative": 1.0, "activity": 0.01},
+            official_weight_decay=0.0001,
             tuned="activity",
             tuned_on={"isaac3d": 0.1},
             grid=(0.01, 0.1, 1.0, 10.0, 100.0),
@@ -341,7 +346,7 @@ def _resolve_optimizer(
     official = options.form == "official"
     weight_decay = options.weight_decay
     if weight_decay is None:
-        weight_decay = preset.weight_decay_factor * spec.weight_decay_for(data.name)
+        weight_decay = preset.weight_decay_factor * spec.weight_decay_for(data.name, options.form)
         weight_decay = float(f"{weight_decay:.12g}")  # 3 · 0.1 is 0.3, in messages and files as well
     return OptimizerConfig(
         learning_rate=preset.learning_rate if options.learning_rate is None else options.learning_rate,
