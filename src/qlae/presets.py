@@ -311,19 +311,29 @@ def _resolve_latent(
 def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Any:
     entry = OBJECTIVES[spec.objective]
     weights = spec.weights_for(data.name)
+    of_latent = [name for name in weights if name not in (*entry.part.terms, *entry.part.optional_terms)]
+    known = dict.fromkeys((*weights, *entry.part.optional_terms))
     for name, weight in _mapping("weights", options.weights).items():
-        weights[require_known(name, weights, f"loss term of {spec.name}")] = weight
+        weights[require_known(name, known, f"loss term of {spec.name}")] = weight
     schedules: dict[str, Curve] = {}
     require_number("warm_up", options.warm_up)
     if options.warm_up:
         curve = check_curve("warm_up", warm_up_curve(plain(options.warm_up)))
-        schedules = {name: curve for name in weights if name not in entry.part.terms}
+        schedules = dict.fromkeys(of_latent, curve)
     for name, points in _mapping("weight_schedules", options.weight_schedules).items():
         require_known(name, weights, f"loss term of {spec.name}")
         curve_points = parse_curve(points) if isinstance(points, str) else points
         schedules[name] = check_curve(f"the schedule of {name}", curve_points)
-    given = _checked_settings(spec.objective_options, _field_names(entry), f"setting of the objective {spec.objective}")
-    return entry.config(weights=weights, schedules=schedules, **given)
+    fields = _field_names(entry)
+    settings = _checked_settings(spec.objective_options, fields, f"setting of the objective {spec.objective}")
+    if options.codebook_player != "generator":
+        if "codebook_player" in fields and "learned" in _field_names(LATENTS[spec.latent]):
+            settings["codebook_player"] = options.codebook_player
+        else:
+            warnings.warn(
+                f"{spec.name} is no GAN with codebooks that learn, so codebook_player changes nothing", stacklevel=3
+            )
+    return entry.config(weights=weights, schedules=schedules, **settings)
 
 
 def _resolve_networks(spec: ModelSpec, options: TrainingOptions, own: Sequence[str]) -> Any:
