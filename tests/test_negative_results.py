@@ -1,4 +1,4 @@
-"""What the paper's appendix "Negative Results" tried: whom each modification moves, exact resume, and how to ask for it.
+"""What the paper's appendix "Negative Results" lists: whom each modification moves, exact resume, how to ask for it.
 
 The modifications are VQ-VAE's loss weights, a step schedule of the weight decay, annealed ``quantize`` and ``commit``,
 ℓ1 regularization, and a codebook that moves with the encoder of a GAN.
@@ -224,7 +224,7 @@ def test_models_without_a_codebook_and_a_generator_say_that_nothing_changes(mode
 
 
 def test_an_unknown_player_is_refused():
-    with pytest.raises(ValueError, match='unknown codebook_player .encodr.: did you mean "encoder"'):
+    with pytest.raises(ValueError, match=r'unknown codebook_player .encodr.: did you mean "encoder"'):
         resolve("qlinfowgan-gp", DATA, 2, codebook_player="encodr")
 
 

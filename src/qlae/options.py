@@ -46,8 +46,8 @@ class TrainingOptions:
     """constant, step (none in the first half of the run, as in the paper's negative results), or factors by update,
     such as 0:0,50000:1."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Weights of loss terms instead of the preset's, such as --weights kl=4. Every model also takes l1, the weight of the
-    ℓ1 norm of its networks' parameters."""
+    """Weights of loss terms instead of the preset's, such as --weights kl=4. Every model also takes l1, a weight of the
+    ℓ1 norm of the networks' parameters."""
     weight_schedules: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
     """Factors on the weights of single loss terms by update, linear in between, such as
     --weight-schedules quantize=0:0,5000:1."""

@@ -1,7 +1,7 @@
 """The paper's encoder and style decoder (Appendix "Network Architectures"), for any square resolution 4·2^k.
 
 ``PAPER`` and ``OFFICIAL`` collect where the paper's text and the authors' code differ; ``FULL`` and ``SMALL`` are two
-sizes of the same design. ``FIRST_OFFICIAL`` is what version 0.1 took for the authors' code, so that its runs still load.
+sizes of the same design. ``FIRST_OFFICIAL`` is the form ``official`` of version 0.1, whose runs still load.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """ℓ1 regularization of parameters, one of the paper's negative results (Appendix "Negative Results").
 
-The term ``l1`` is the ℓ1 norm of a player's parameter vector: the sum of the absolute values of every weight and bias of
-its networks. Codebooks are left out, as they are of weight decay. It is part of the loss, so Adam scales its gradient
-like any other; weight decay is decoupled and is not.
+The term ``l1`` is the ℓ1 norm of a player's parameter vector: the sum of the absolute values of all weights and biases
+of its networks. Codebooks are left out, as they are of weight decay. It is part of the loss, so Adam rescales its
+gradient together with those of the other terms; weight decay is decoupled and is not rescaled.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -1,7 +1,7 @@
 """Draw the pictures of one run from its directory.
 
-They show reconstructions, interventions, images decoded from the prior, the NMI heatmap, training curves, and scores
-against the sample size.
+They show reconstructions, interventions, interpolations, what lies between two codes, images decoded from the prior,
+the NMI heatmap, training curves, and scores against the sample size.
 """
 
 import math
@@ -21,10 +21,14 @@ from ..metrics import find_score, known_scores
 from ..metrics.heatmap import INACTIVE, nmi_figure
 from ..runs.directory import Run
 from ..scoring.meanings import name_meanings
+from .strips import plot_strips
+from .tiles import GAP, tile
 
-NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
+NAMES = (
+    *("reconstructions", "interventions", "interpolations", "between-codes", "generated", "nmi", "curves"),
+    "sample-size",
+)
 DPI = 150
-GAP = 2  # pixels between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
 MANY_POINTS = 150  # from which on a curve gets a running median
@@ -59,6 +63,7 @@ def draw_pictures(run: Run) -> list[Path]:
             f"{title}: one latent moved at a time through its range, top to bottom",
         ),
     }
+    figures |= _interpolation_figures(arrays, active, name_meanings(results, len(active)), title)
     if "generated" in arrays:
         figures["generated"] = plot_generated(arrays["generated"], title)
     if "nmi" in scores:
@@ -84,6 +89,20 @@ def draw_pictures(run: Run) -> list[Path]:
         write_whole(path, partial(figure.savefig, format="png", dpi=DPI))
         paths.append(path)
     return paths
+
+
+def _interpolation_figures(
+    arrays: dict[str, NDArray[Any]], active: NDArray[np.bool_], meanings: list[str], title: str
+) -> dict[str, Figure]:
+    """Draw values between those of the codebooks, if the run has them: evaluations of earlier versions do not."""
+    figures: dict[str, Figure] = {}
+    if "interpolations" in arrays:
+        heading = f"{title}: one latent interpolated at a time over its range, top to bottom"
+        figures["interpolations"] = plot_interventions(arrays["interpolations"], active, meanings, heading)
+    if "strips" in arrays:
+        strips = plot_strips(arrays["strips"], arrays["strip_codes"], meanings, f"{title}: between two codes")
+        figures |= {} if strips is None else {"between-codes": strips}
+    return figures
 
 
 def plot_reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
@@ -237,24 +256,6 @@ def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     axes.grid(alpha=0.3, linewidth=0.5)
     axes.legend(fontsize=8, frameon=False, ncols=2)
     return figure
-
-
-def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return images arranged on one sheet, with white gaps between them.
-
-    Args:
-        images: Images (rows, columns, h, w, 3).
-
-    Returns:
-        The sheet (height, width, 3).
-    """
-    rows, columns, height, width = images.shape[:4]
-    sheet = np.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), 255, np.uint8)
-    for i in range(rows):
-        for j in range(columns):
-            y, x = i * (height + GAP), j * (width + GAP)
-            sheet[y : y + height, x : x + width] = images[i, j]
-    return sheet
 
 
 def _new_figure(sheet: NDArray[np.uint8], *, width: float, top: float, left: float) -> Figure:
