@@ -31,10 +31,10 @@ def test_the_default_is_the_paper_s():
 
 
 def test_tuned_loss_weights_follow_the_data():
-    assert resolve("beta-vae", DataConfig("falcor3d"), 7).weights["kl"] == 10.0
-    assert resolve("beta-tcvae", DataConfig("mpi3d"), 7).weights["total_correlation"] == 0.3
-    assert resolve("bioae", DataConfig("shapes3d"), 6).weights["activity"] == 0.01
-    assert resolve("bioae", DataConfig("isaac3d"), 9).weights["activity"] == 0.1
+    assert resolve("beta-vae", DataConfig("falcor3d"), 7).objective.weights["kl"] == 10.0
+    assert resolve("beta-tcvae", DataConfig("mpi3d"), 7).objective.weights["total_correlation"] == 0.3
+    assert resolve("bioae", DataConfig("shapes3d"), 6).objective.weights["activity"] == 0.01
+    assert resolve("bioae", DataConfig("isaac3d"), 9).objective.weights["activity"] == 0.1
 
 
 def test_small_is_a_cpu_s_share():

@@ -177,6 +177,7 @@ class DensePair:
         return nn.Sequential(nn.Flatten(), *layers), None
 
 
+@pytest.mark.usefixtures("own_registrations")
 def test_a_registered_pair_of_networks(tmp_path, tiny_data):
     NETWORKS.register("dense", DenseConfig)(DensePair)
     run = train("qlae", tiny_data, tmp_path / "run", networks="dense", steps=20)

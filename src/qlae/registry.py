@@ -66,11 +66,18 @@ class Registry:
             self._load_home(part.__module__)
             present = self._entries.get(kind)
             if present is not None and _identity(present.part) != _identity(part):
-                raise ValueError(f"the {self.what} {kind!r} is already registered by {present.module}")
+                raise ValueError(
+                    f"the {self.what} {kind!r} is already registered by {present.module}; choose another kind, or "
+                    "call unregister first"
+                )
             self._entries[kind] = Entry(kind, config, part, _importable(part.__module__))
             return part
 
         return decorate
+
+    def unregister(self, kind: str) -> None:
+        """Remove a kind, so that another class can register under it."""
+        del self._entries[self[kind].kind]
 
     def __getitem__(self, kind: str) -> Entry:
         """Return the entry of a kind; an unknown one is an error that suggests the nearest known one."""

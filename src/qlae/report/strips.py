@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.textpath import TextPath
 from numpy.typing import NDArray
 
-from .tiles import tile
+from ..metrics.heatmap import UNINFORMATIVE
+from .text import measure_text
+from .tiles import fade, tile
 
 PITCH = 0.62  # inches from one tile to the next
 ROW_GAP = 0.05  # inches between the strips of two latents
@@ -19,7 +20,12 @@ FRAME = "#333333"
 
 
 def plot_strips(
-    strips: NDArray[np.uint8], codes: NDArray[np.integer], meanings: Sequence[str], title: str
+    strips: NDArray[np.uint8],
+    codes: NDArray[np.integer],
+    meanings: Sequence[str],
+    title: str,
+    *,
+    informative: NDArray[np.bool_] | None = None,
 ) -> Figure | None:
     """Draw one row per latent: the image of a code on the left, that of a neighbouring code on the right.
 
@@ -30,6 +36,8 @@ def plot_strips(
         codes: Codes at both ends (num_latents, 2); equal where there is nothing to show.
         meanings: Name of the source that each latent is most informative about; may be empty.
         title: Title of the picture.
+        informative: Booleans (num_latents,); the rows of uninformative latents are faded and their labels grey. None if
+            all are informative, or nothing is known.
 
     Returns:
         The picture; None if no latent has two codes.
@@ -39,9 +47,9 @@ def plot_strips(
         return None
     labels = [f"$z_{{{j}}}$ {meanings[j]}".rstrip() for j in shown]
     num_steps = strips.shape[1]
-    left = MARGIN + max(_measure(label) for label in labels) + 0.1
+    left = MARGIN + max(measure_text(label, LABEL_SIZE) for label in labels) + 0.1
     inner = num_steps * PITCH + 2 * CODE_GAP
-    width = max(left + inner + 2 * MARGIN, _measure(title, TITLE_SIZE) + 2 * MARGIN)
+    width = max(left + inner + 2 * MARGIN, measure_text(title, TITLE_SIZE) + 2 * MARGIN)
     height = TITLE_HEIGHT + HEAD_HEIGHT + len(shown) * (PITCH + ROW_GAP) + MARGIN
     figure = Figure(figsize=(width, height))
     figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / height, verticalalignment="top")
@@ -59,8 +67,18 @@ def plot_strips(
         figure.text(centre[0] + centre[2] / 2, 1 - (top - 0.07) / height, head, fontsize=LABEL_SIZE, ha="center")
     for row, j in enumerate(shown):
         y = top + row * (PITCH + ROW_GAP)
-        figure.text((left - 0.1) / width, 1 - (y + PITCH / 2) / height, labels[row], **_LABEL)
-        parts = strips[j, :1], strips[j, 1:-1], strips[j, -1:]
+        is_faded = informative is not None and not informative[j]
+        figure.text(
+            (left - 0.1) / width,
+            1 - (y + PITCH / 2) / height,
+            labels[row],
+            fontsize=LABEL_SIZE,
+            color=UNINFORMATIVE if is_faded else "black",
+            horizontalalignment="right",
+            verticalalignment="center",
+        )
+        strip = fade(strips[j]) if is_faded else strips[j]
+        parts = strip[:1], strip[1:-1], strip[-1:]
         for (x, columns), images in zip(starts, parts, strict=True):
             axes = figure.add_axes(place(x, y, columns * PITCH - 0.03, PITCH - 0.03))
             axes.imshow(tile(images[None]), interpolation="nearest", aspect="auto")
@@ -70,11 +88,3 @@ def plot_strips(
                 spine.set_visible(columns == 1)
                 spine.set_color(FRAME)
     return figure
-
-
-_LABEL = {"fontsize": LABEL_SIZE, "ha": "right", "va": "center"}
-
-
-def _measure(text: str, size: float = LABEL_SIZE) -> float:
-    """Return the length in inches of a line of text whose size is given in points."""
-    return float(TextPath((0, 0), text, size=size).get_extents().x1) / 72

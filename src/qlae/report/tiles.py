@@ -1,9 +1,10 @@
-"""Images arranged on one sheet."""
+"""Images arranged on one sheet, and faded images."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 GAP = 2  # pixels between tiles
+FADED = 0.6  # share of white in the tiles of uninformative latents
 
 
 def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -22,3 +23,13 @@ def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
             y, x = i * (height + GAP), j * (width + GAP)
             sheet[y : y + height, x : x + width] = images[i, j]
     return sheet
+
+
+def fade(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return images, of any shape, mixed with white.
+
+    >>> fade(np.array([0, 255], np.uint8)).tolist()
+    [153, 255]
+    """
+    mixed: NDArray[np.uint8] = (FADED * 255 + (1 - FADED) * images).round().astype(np.uint8)
+    return mixed

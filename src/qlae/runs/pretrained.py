@@ -17,7 +17,7 @@ from torch import Tensor
 from .._files import read_json, write_bytes, write_json
 from .._version import __version__
 from ..config import RunConfig
-from ..metrics import find_score
+from ..metrics import count_informative, find_score
 from ..upgrade import upgrade_tensors
 
 WEIGHTS_FILE = "model.safetensors"
@@ -27,7 +27,7 @@ ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
-CARD_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "active", "psnr")
+CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr")
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,7 @@ def _describe_networks(config: Any) -> str:
 def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
     if not rows:
         return ["## Scores", "", "It was not scored.", ""]
+    count = count_informative(origin.results[origin.weights])
     sample = f"{origin.results['num_samples']:,} samples"
     if any(key == "infom" for _, key, _ in rows):
         sample += f", InfoMEC protocol {origin.results['protocol']}"
@@ -188,6 +189,7 @@ def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str
         "|" + "---|" * len(rows),
         "| " + " | ".join(find_score(key).format(value) for _, key, value in rows) + " |",
         *("", f"On {sample}.", ""),
+        *([count.warning, ""] if count is not None and count.warning else []),
     ]
 
 

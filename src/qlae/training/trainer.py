@@ -106,7 +106,7 @@ def run_updates(
                 run.append_log(row)
                 for callback in callbacks:
                     callback.on_log(int(row["step"]), dict(row))
-                note = f"loss {row['loss']:.4f}" + (f"  InfoM {row['infom']:.2f}" if "infom" in row else "")
+                note = f"loss {row['loss']:.4f}" + _score_note(row)
             now = time.monotonic()
             if now - shown >= SHOW_SECONDS or done:
                 rate = (state.step - first) / max(now - started, 1e-9)
@@ -185,6 +185,13 @@ class _Terms:
                     "A lower learning rate is the usual remedy"
                 )
         return self._sent
+
+
+def _score_note(row: dict[str, float]) -> str:
+    """Return InfoM and the number of informative latents, if the row has them, for the progress bar."""
+    if "infom" not in row:
+        return ""
+    return f"  InfoM {row['infom']:.2f} ({row['informative']} informative)"
 
 
 def _last_checkpoint(run: Run) -> str:

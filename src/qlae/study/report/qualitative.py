@@ -11,7 +11,7 @@ no range to interpolate. Here it can be included. Each model is represented by i
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from PIL import Image
 from ...metrics.heatmap import nmi_figure
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
-from ...scoring.meanings import name_meanings
+from ...scoring.meanings import find_informative, name_meanings
 from .aggregate import Group, Summary
 from .published import PRIOR
 
@@ -62,16 +62,16 @@ def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> li
             "" if with_vq_vae or (data, "vq-vae") not in summary.groups else " VQ-VAE is left out, as in the paper."
         )
         caption = (
-            f"{data}: {names}.{left_out} Above, one latent at a time moves through its range (one column per latent, one "
-            "block per sample). Below, the normalized mutual information of each source with each latent; inactive "
+            f"{data}: {names}.{left_out} Above, one latent at a time moves through its range (one column per latent, "
+            "one block per sample). Below, the normalized mutual information of each source with each latent; inactive "
             "latents are red, uninformative ones grey."
         )
         sheets.append(Sheet(f"interventions-{data}", pixels, caption))
     pixels = draw_codes(summary, data)
     if pixels is not None:
         caption = (
-            f"{data}: the codes of qlae. Left, one latent at a time takes each value of its codebook. Right, the images "
-            "between two neighbouring codes of each latent, those that differ most."
+            f"{data}: the codes of qlae. Left, one latent at a time takes each value of its codebook. Right, what lies "
+            "between two neighbouring codes of each latent: of all neighbours, those whose images differ most."
         )
         sheets.append(Sheet(f"codes-{data}", pixels, caption))
     pixels = draw_heatmaps(summary, data)
@@ -99,6 +99,8 @@ def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pix
     runs = [_represent(group) for group in groups_to_compare(summary, data, with_vq_vae=with_vq_vae)]
     if not runs:
         return None
+    num_blocks = min(len(run.blocks) for run in runs)
+    runs = [replace(run, blocks=run.blocks[:num_blocks]) for run in runs]
     num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in runs)))
     pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / max(run.blocks.shape[2] for run in runs)))
     rise = max(measure_label_rise(run.meanings) for run in runs)
@@ -120,7 +122,9 @@ def draw_codes(summary: Summary, data: str) -> Pixels | None:
     if run.strips is None:
         return None
     pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / run.blocks.shape[2]))
-    strips = plot_strips(*run.strips, run.meanings, "between two codes, in even steps")
+    strips = plot_strips(
+        *run.strips, run.meanings, f"{run.title}: between two codes of a latent", informative=run.informative
+    )
     rise = measure_label_rise(run.meanings)
     figures = [_draw_interventions(run, MAX_STEPS, pitch, rise), *([] if strips is None else [strips])]
     return side_by_side([figure_pixels(figure) for figure in figures])
@@ -146,6 +150,10 @@ class _ShownRun:
     strips: tuple[Pixels, NDArray[np.integer]] | None  # images (num_latents, steps, r, r, 3) and their codes
 
     @property
+    def informative(self) -> NDArray[np.bool_]:
+        return find_informative(self.scores, self.blocks.shape[2])
+
+    @property
     def scores(self) -> dict[str, Any]:
         scores: dict[str, Any] = self.results["averaged"]
         return scores
@@ -159,9 +167,8 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
     index = group.median_index()
     run, results = group.runs[index], group.results[index]
     arrays = run.arrays(run.pictures_path)
-    is_even = "interpolations" in arrays or np.issubdtype(
-        arrays.get("intervention_steps", np.empty(0, int)).dtype, float
-    )
+    steps = arrays.get("intervention_steps", np.empty(0, int))
+    is_even = "interpolations" in arrays or np.issubdtype(steps.dtype, np.floating)
     by_code = by_code or not is_even
     name = "interventions" if by_code or "interpolations" not in arrays else "interpolations"
     blocks = arrays[name][:NUM_BLOCKS]
@@ -182,7 +189,9 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
     reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
     active = np.asarray(run.scores["active_latents"])
     title = f"{run.title}, seed {run.results['seed']}: {run.steps}{reduced}"
-    return plot_interventions(run.blocks[:, rows], active, run.meanings, title, pitch=pitch, rise=rise)
+    return plot_interventions(
+        run.blocks[:, rows], active, run.meanings, title, informative=run.informative, pitch=pitch, rise=rise
+    )
 
 
 def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
