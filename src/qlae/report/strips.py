@@ -42,8 +42,8 @@ def plot_strips(
     Returns:
         The picture; None if no latent has two codes.
     """
-    shown = np.flatnonzero(codes[:, 0] != codes[:, 1])
-    if not len(shown):
+    shown = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
+    if not shown:
         return None
     labels = [f"$z_{{{j}}}$ {meanings[j]}".rstrip() for j in shown]
     num_steps = strips.shape[1]

@@ -1,6 +1,6 @@
 """Draw what the latents of a study's models encode: the paper's figures "latent interventions" and "NMI heatmaps".
 
-- *interventions* follow Figure 5 and the appendix "Qualitative Results": decoded interpolations of each latent over its
+- *interventions* follow Figure 4 and the appendix "Qualitative Results": decoded interpolations of each latent over its
   range, above NMI heatmaps, for QLAE (left) and the prior method with the highest InfoM (right).
 - *codes* show the same of QLAE by the values of its codebooks, and what lies between two of them (Section 5).
 - *nmi* follows Figure 3: the heatmaps of AE, β-TCVAE and QLAE side by side.
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
@@ -195,7 +196,8 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
 
 
 def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
-    scores = f"InfoM {run.scores['infom']:.2f}" + (f"  InfoC {run.scores['infoc']:.2f}" if all_scores else "")
+    scores = f"InfoM {run.scores['infom']:.2f} ({count_informative(run.scores)} informative)"
+    scores += f"  InfoC {run.scores['infoc']:.2f}" if all_scores else ""
     return nmi_figure(
         np.asarray(run.scores["nmi"]),
         active=np.asarray(run.scores["active_latents"]),
