@@ -8,8 +8,8 @@ from torch import nn
 from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
-from qlae.report.strips import plot_strips
-from qlae.report.tiles import fade, tile
+from qlae.report.strips import FRAME, arrange_strips, plot_strips
+from qlae.report.tiles import GAP, fade
 from qlae.scoring.interventions import (
     NUM_STEPS,
     NUM_STRIP,
@@ -112,14 +112,16 @@ def test_strips_show_latents_with_two_codes_and_grey_those_that_say_nothing(rng)
     strips = rng.integers(0, 200, (3, 5, 8, 8, 3), dtype=np.uint8)
     codes = np.array([[0, 1], [2, 2], [1, 2]])
     figure = plot_strips(strips, codes, ["hue", "", ""], "x", informative=np.array([True, True, False]))
-    labels = {text.get_text(): text.get_color() for text in figure.texts}
-    assert labels["$z_{0}$ hue"] == "black"
-    assert labels["$z_{2}$"] == UNINFORMATIVE
-    assert "$z_{1}$" not in labels
-    shown = [np.asarray(axes.images[0].get_array()) for axes in figure.axes]
-    assert len(shown) == 2 * 3  # a code, what lies between, and a code
-    assert np.array_equal(shown[1], tile(strips[:1, 1:-1]))
-    assert np.array_equal(shown[5], fade(strips[2, -1]))
+    (axes,) = figure.axes
+    labels = {text.get_text(): text.get_color() for text in axes.get_yticklabels()}
+    assert labels == {"$z_{0}$ hue": "black", "$z_{2}$": UNINFORMATIVE}  # the second latent has one code
+    sheet, centres = arrange_strips(np.stack([strips[0], fade(strips[2])]))
+    assert np.array_equal(axes.images[0].get_array(), sheet)
+    assert sheet.shape == (2 * 8 + GAP, (8 + 2) + (3 * (8 + GAP) - GAP) + (2 + 8), 3)  # a quarter of an image apart
+    assert np.array_equal(sheet[:8, 10:18], strips[0, 1])
+    assert (sheet[0, :8] == FRAME).all()  # codes are framed
+    assert np.array_equal(sheet[1:7, 1:7], strips[0, 0, 1:-1, 1:-1])
+    assert centres == [4, 10 + 14, 40 + 4]
     assert plot_strips(strips, codes[[1, 1, 1]], ["", "", ""], "x") is None
 
 
@@ -127,7 +129,8 @@ def test_labels_and_heads_of_strips_lie_inside_the_picture(rng):
     strips = rng.integers(0, 255, (2, 9, 8, 8, 3), dtype=np.uint8)
     figure = plot_strips(strips, np.array([[0, 1], [1, 2]]), ["lighting direction", "x"], "short")
     width, height = figure.get_size_inches() * figure.dpi
-    for text in figure.texts:
+    (axes,) = figure.axes
+    for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         box = text.get_window_extent()
         assert box.x0 >= 0
         assert box.x1 <= width

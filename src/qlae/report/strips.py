@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 
 from ..metrics.heatmap import UNINFORMATIVE
 from .text import measure_text
-from .tiles import fade, tile
+from .tiles import GAP, fade, tile
 
 PITCH = 0.62  # inches from one tile to the next
-ROW_GAP = 0.05  # inches between the strips of two latents
-CODE_GAP = 0.12  # inches between a code and what lies between
 MARGIN = 0.1  # inches
 TITLE_HEIGHT, HEAD_HEIGHT = 0.35, 0.24  # inches
 TITLE_SIZE, LABEL_SIZE = 11, 9  # points
-FRAME = "#333333"
+FRAME = 51  # brightness of the frames around codes
+HEADS = ("code", "between the two codes", "next code")
 
 
 def plot_strips(
@@ -45,46 +44,43 @@ def plot_strips(
     shown = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
     if not shown:
         return None
+    is_faded = [informative is not None and not informative[j] for j in shown]
+    rows = [fade(strips[j]) if faded else strips[j] for j, faded in zip(shown, is_faded, strict=True)]
     labels = [f"$z_{{{j}}}$ {meanings[j]}".rstrip() for j in shown]
-    num_steps = strips.shape[1]
+    sheet, centres = arrange_strips(np.stack(rows))
+    side = strips.shape[2]
+    height, width = (PITCH / (side + GAP) * pixels for pixels in sheet.shape[:2])
     left = MARGIN + max(measure_text(label, LABEL_SIZE) for label in labels) + 0.1
-    inner = num_steps * PITCH + 2 * CODE_GAP
-    width = max(left + inner + 2 * MARGIN, measure_text(title, TITLE_SIZE) + 2 * MARGIN)
-    height = TITLE_HEIGHT + HEAD_HEIGHT + len(shown) * (PITCH + ROW_GAP) + MARGIN
-    figure = Figure(figsize=(width, height))
-    figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / height, verticalalignment="top")
-
-    def place(x: float, y: float, w: float, h: float) -> tuple[float, float, float, float]:
-        """Return a rectangle in inches, with y from the top, in matplotlib's units."""
-        return x / width, 1 - (y + h) / height, w / width, h / height
-
-    between = left + PITCH + CODE_GAP
-    last = left + inner - PITCH
-    starts = ((left, 1), (between, num_steps - 2), (last, 1))
+    full_width = max(left + width + 3 * MARGIN, measure_text(title, TITLE_SIZE) + 2 * MARGIN)
     top = TITLE_HEIGHT + HEAD_HEIGHT
-    for (x, columns), head in zip(starts, ("code", "between the two codes", "next code"), strict=True):
-        centre = place(x, 0, columns * PITCH - 0.03, 0)
-        figure.text(centre[0] + centre[2] / 2, 1 - (top - 0.07) / height, head, fontsize=LABEL_SIZE, ha="center")
-    for row, j in enumerate(shown):
-        y = top + row * (PITCH + ROW_GAP)
-        is_faded = informative is not None and not informative[j]
-        figure.text(
-            (left - 0.1) / width,
-            1 - (y + PITCH / 2) / height,
-            labels[row],
-            fontsize=LABEL_SIZE,
-            color=UNINFORMATIVE if is_faded else "black",
-            horizontalalignment="right",
-            verticalalignment="center",
-        )
-        strip = fade(strips[j]) if is_faded else strips[j]
-        parts = strip[:1], strip[1:-1], strip[-1:]
-        for (x, columns), images in zip(starts, parts, strict=True):
-            axes = figure.add_axes(place(x, y, columns * PITCH - 0.03, PITCH - 0.03))
-            axes.imshow(tile(images[None]), interpolation="nearest", aspect="auto")
-            axes.set_xticks([])
-            axes.set_yticks([])
-            for spine in axes.spines.values():
-                spine.set_visible(columns == 1)
-                spine.set_color(FRAME)
+    full_height = top + height + MARGIN
+    figure = Figure(figsize=(full_width, full_height))
+    figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
+    axes = figure.add_axes((left / full_width, MARGIN / full_height, width / full_width, height / full_height))
+    axes.imshow(sheet, interpolation="nearest", aspect="auto")
+    axes.xaxis.tick_top()
+    axes.set_xticks(centres, HEADS)
+    axes.set_yticks(np.arange(len(rows)) * (side + GAP) + side / 2, labels)
+    axes.tick_params(length=0, labelsize=LABEL_SIZE)
+    for label, faded in zip(axes.get_yticklabels(), is_faded, strict=True):
+        label.set_color(UNINFORMATIVE if faded else "black")
+    for spine in axes.spines.values():
+        spine.set_visible(False)
     return figure
+
+
+def arrange_strips(strips: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], list[float]]:
+    """Return strips (rows, num_steps, r, r, 3) on one sheet, their first and last images framed and set apart.
+
+    Returns:
+        The sheet (height, width, 3), and the centres of its three parts in pixels from the left.
+    """
+    rows, _, side = strips.shape[:3]
+    ends = strips[:, [0, -1]].copy()
+    ends[:, :, [0, -1]] = FRAME
+    ends[:, :, :, [0, -1]] = FRAME
+    space = np.full((rows * (side + GAP) - GAP, side // 4, 3), 255, np.uint8)
+    parts = [tile(ends[:, :1]), space, tile(strips[:, 1:-1]), space, tile(ends[:, 1:])]
+    starts = np.cumsum([0, *(part.shape[1] for part in parts)])
+    centres = [float(starts[i] + parts[i].shape[1] / 2) for i in (0, 2, 4)]
+    return np.concatenate(parts, 1), centres
