@@ -17,7 +17,8 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from .._files import write_bytes, write_json
+from .._files import sync_folder, write_bytes, write_json
+from .._opening import read_regular
 from ..upgrade import upgrade_tensors
 
 NAMES = ("checkpoint", "previous")
@@ -54,6 +55,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
             os.replace(directory / f"checkpoint{suffix}", directory / f"previous{suffix}")
     os.replace(new_tensors, directory / "checkpoint.safetensors")
     os.replace(new_manifest, directory / "checkpoint.json")
+    sync_folder(directory)
 
 
 def load(directory: Path) -> Checkpoint | None:
@@ -98,11 +100,11 @@ def load(directory: Path) -> Checkpoint | None:
 
 def _read_manifest(path: Path) -> dict[str, Any] | None:
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = json.loads(read_regular(path))
         step = manifest["state"]["step"]
         if manifest["sha256"] == _manifest_sha256(manifest) and isinstance(step, int):
             return dict(manifest)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         pass
     return None
 
@@ -111,10 +113,18 @@ def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:
     for name in NAMES:
         path = directory / f"{name}.safetensors"
         if path.exists():
-            content = path.read_bytes()
+            content = _content(path)
             if _sha256(content) == sha256:
                 return dict(safetensors.torch.load(content))
     return None
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file; none if it is a pipe or a device, which is damage like any other."""
+    try:
+        return read_regular(path)
+    except ValueError:
+        return b""
 
 
 def _sha256(content: bytes) -> str:

@@ -15,6 +15,7 @@ import safetensors.torch
 from torch import Tensor
 
 from .._files import read_json, write_bytes, write_json
+from .._opening import require_regular
 from .._version import __version__
 from ..config import RunConfig
 from ..metrics import count_informative, find_score
@@ -77,6 +78,7 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
     """Return what ``write_pretrained`` wrote; raise an error that names a missing or damaged file."""
     path = folder / WEIGHTS_FILE
     try:
+        require_regular(path)
         with safetensors.safe_open(path, "pt") as file:
             weights = (file.metadata() or {}).get("weights", "averaged")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -107,9 +109,10 @@ def _require_free(folder: Path) -> None:
 def _is_ours(folder: Path) -> bool:
     """Return whether ``write_pretrained`` wrote the weights in a folder, according to their metadata."""
     try:
+        require_regular(folder / WEIGHTS_FILE)
         with safetensors.safe_open(folder / WEIGHTS_FILE, "pt") as file:
             return "qlae" in (file.metadata() or {})
-    except (safetensors.SafetensorError, OSError):
+    except (safetensors.SafetensorError, OSError, ValueError):
         return False
 
 
