@@ -203,7 +203,7 @@ def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
         active=np.asarray(run.scores["active_latents"]),
         informative=np.asarray(run.scores["informative_latents"]),
         source_names=run.results["data"]["source_names"],
-        title=f"{run.title}: {scores}",
+        title=f"{run.title}\n{scores}",
     )
 
 
