@@ -46,7 +46,8 @@ class TrainingOptions:
     """constant, step (none in the first half of the run, as in the paper's negative results), or factors by update,
     such as 0:0,50000:1."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Weights of loss terms instead of the preset's, such as --weights kl=4."""
+    """Weights of loss terms instead of the preset's, such as --weights kl=4. Every model also takes l1, a weight of the
+    ℓ1 norm of the networks' parameters."""
     weight_schedules: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
     """Factors on the weights of single loss terms by update, linear in between, such as
     --weight-schedules quantize=0:0,5000:1."""
@@ -59,6 +60,9 @@ class TrainingOptions:
     """Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
     fixed_values: bool = False
     """Keep the values of the codebooks where they start instead of learning them."""
+    codebook_player: Literal["generator", "encoder"] = "generator"
+    """Move the codebooks of a GAN with the generator, as the paper does, or with the encoder, as in its negative
+    results."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of the networks' weights and activations: auto means bfloat16 on a GPU that supports it, else float32.
     Everything else is computed in float32."""

@@ -101,7 +101,7 @@ def _next_steps(run: "Run", *, evaluated: bool) -> str:
     """Return the last line of a training: where the pictures are, and what to do next."""
     if not evaluated:
         return f"Next: qlae evaluate {run.path}"
-    names = ("interventions", "reconstructions", "generated", "nmi", "curves")
+    names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
     listed = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
     return f"{listed}Next: qlae explore {run.path}"
@@ -182,6 +182,9 @@ class Report:
 
     runs: Positional[tuple[Directory, ...]]
     """Run directories, or the folders of studies."""
+    with_vq_vae: bool = False
+    """In the figures of a study, let VQ-VAE be the prior method beside QLAE if its InfoM is the highest; the paper's
+    figures leave it out."""
     imports: Imports = ()
     """Modules of your own to import first, which register models or metrics of a study."""
     scored_weights: ScoredWeights = None
@@ -202,7 +205,13 @@ class Report:
         if not studies and (self.scored_weights or self.aggregate):
             raise ValueError("--scored-weights and --aggregate are for studies; runs show both sets of weights")
         for folder in studies:
-            print(report_study(folder, scored_weights=self.scored_weights, aggregate=self.aggregate))
+            path = report_study(
+                folder,
+                with_vq_vae=self.with_vq_vae,
+                scored_weights=self.scored_weights,
+                aggregate=self.aggregate,
+            )
+            print(path)
         if len(studies) == len(self.runs):
             return
         runs = [Run.open(path) for path in self.runs if not is_study(path)]
