@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from ._checks import whole_number
+from ._checks import MAX_LATENTS, whole_number
 from ._parsing import flatten, parse_dataclass
 from .registry import LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 from .upgrade import upgrade_config
 
 PRECISIONS = ("float32", "bfloat16")
+MAX_RESOLUTION = 2**14  # pixels per side
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        whole_number("resolution", self.data.resolution)
-        whole_number("num_latents", self.latent.num_latents)
+        whole_number("resolution", self.data.resolution, at_most=MAX_RESOLUTION)
+        whole_number("num_latents", self.latent.num_latents, at_most=MAX_LATENTS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return nested plain dictionaries, ready for JSON."""

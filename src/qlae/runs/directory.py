@@ -18,6 +18,7 @@ from .._files import read_json, read_npz, write_bytes, write_json
 from .._opening import open_own, read_regular
 from ..config import RunConfig
 from ..registry import MissingPart
+from .results import check_results
 
 
 class Run:
@@ -81,9 +82,10 @@ class Run:
         if not self.results_path.is_file():
             raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
         results = read_json(self.results_path, remedy=self._remedy)
-        missing = [key for key in ("model", "data", "protocol", "averaged") if key not in results]
-        if missing:
-            raise ValueError(f"{self.results_path} cannot be read (it lacks {', '.join(missing)}); {self._remedy}")
+        try:
+            check_results(results)
+        except ValueError as error:
+            raise ValueError(f"{self.results_path} cannot be read ({error}); {self._remedy}") from None
         return results
 
     @property
@@ -153,8 +155,12 @@ class Run:
 
     def append_log(self, row: dict[str, Any]) -> None:
         """Add a row to the log."""
-        with open_own(self.log_path, append=True) as file:
-            file.write((json.dumps(row, allow_nan=False) + "\n").encode())
+        try:
+            with open_own(self.log_path, append=True) as file:
+                file.write((json.dumps(row, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            error.filename = error.filename or str(self.log_path)  # as for a full disk
+            raise
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from ..models.building import Networks, build_model
 from ..models.model import Model, place
 from . import checkpoint
 from .directory import Run
+from .memory import require_memory
 from .pretrained import Origin, is_pretrained, read_pretrained
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
@@ -69,6 +70,7 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
 
 def _build(config: RunConfig, networks: Networks | None) -> Model:
     """Return a model whose initial weights are about to be replaced; the caller's generator stays as it is."""
+    require_memory(config, batch_size=1)
     with torch.random.fork_rng(devices=[]), plain_tensors():
         return build_model(config, networks)
 

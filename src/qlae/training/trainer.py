@@ -31,7 +31,7 @@ class TrainingDiverged(RuntimeError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM, after the run was saved."""
+    """Ctrl-C, SIGTERM or SIGHUP, after the run was saved."""
 
     def __init__(self, message: str, number: int):
         super().__init__(message)
@@ -204,7 +204,10 @@ def _last_checkpoint(run: Run) -> str:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yield a list that fills when Ctrl-C or SIGTERM arrives; a second Ctrl-C stops at once."""
+    """Yield a list that fills when Ctrl-C or SIGTERM arrives, or the terminal closes; a second Ctrl-C stops at once.
+
+    Under ``nohup``, which ignores the closing of the terminal, it stays ignored.
+    """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield received
@@ -215,7 +218,10 @@ def _signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield received
     finally:
