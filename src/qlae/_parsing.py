@@ -69,7 +69,7 @@ def _parse_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
         return None
     options = [kind for kind in kinds if kind is not type(None)]
     # An integer stays one where floats are allowed as well, and a list is read as the alternative that is a list.
-    options.sort(key=lambda kind: (kind is not type(value), (typing.get_origin(kind) is tuple) != _is_list(value)))
+    options.sort(key=lambda kind: (kind is not type(value), (_origin(kind) is tuple) != _is_list(value)))
     errors = []
     for kind in options:
         try:
@@ -77,6 +77,10 @@ def _parse_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
         except ValueError as error:
             errors.append(error)
     raise errors[0]
+
+
+def _origin(kind: Any) -> Any:
+    return typing.get_origin(kind)
 
 
 def _is_list(value: Any) -> bool:

@@ -50,7 +50,8 @@ class Player:
                 )
         if not callable(self.loss):
             raise ValueError(f"loss of the player {self.name!r} must be a function, got {self.loss!r}")
-        if isinstance(self.terms, str) or "loss" not in self.terms:
+        terms: Any = self.terms
+        if isinstance(terms, str) or "loss" not in terms:
             raise ValueError(
                 f"terms of the player {self.name!r} must name what its loss returns, including 'loss', which it "
                 f"descends; got {self.terms!r}"
