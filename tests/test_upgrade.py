@@ -178,3 +178,17 @@ def test_old_names_of_configs_and_models_warn(tiny_data):
 def test_committed_results_are_read():
     runs = [Run(path.parent) for path in CONFIGS if (path.parent / "results.json").exists()]
     assert all(0 <= run.results["averaged"]["infom"] <= 1 for run in runs)
+
+
+def test_modules_inside_a_moved_package_are_the_moved_ones():
+    sys.modules.pop("qlae.latents.quantized", None)
+    with pytest.warns(DeprecationWarning, match=r"qlae\.latents\.quantized is now qlae\.models\.latents\.quantized"):
+        module = importlib.import_module("qlae.latents.quantized")
+    assert module.QuantizedLatent is qlae.QuantizedLatent
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_names_that_moved_elsewhere_than_their_module():
+    from qlae.models.building import build_model
+
+    assert importlib.import_module("qlae.model").build_model is build_model

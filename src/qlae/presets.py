@@ -7,6 +7,7 @@ where the two differ. The tuned values are the ones the authors settled on.
 """
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,9 @@ def training_preset(size: str, objective: str) -> TrainingPreset:
     return by_objective.get(objective, by_objective["autoencoding"])
 
 
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A model before its data set is known: a latent space, an objective with its weights, and what is tuned.
@@ -116,6 +120,15 @@ class ModelSpec:
     tuned_on: Mapping[str, float] = field(default_factory=dict)
     grid: tuple[float, ...] = ()
     published: bool = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and MODEL_NAME.fullmatch(self.name)):
+            raise ValueError(
+                f"the name of a model consists of letters, digits, '.', '_', '+' and '-', since folders carry it; got "
+                f"{self.name!r}"
+            )
+        if self.tuned != "weight_decay":
+            require_known(self.tuned, ["weight_decay", *self.weights], f"hyperparameter that {self.name} tunes")
 
     def weight_decay_for(self, data: str, form: str = "paper") -> float:
         """Return the weight decay for a data set."""
@@ -216,6 +229,8 @@ def register_model(spec: ModelSpec) -> ModelSpec:
     Raises:
         ValueError: if another model has that name.
     """
+    if not isinstance(spec, ModelSpec):
+        raise ValueError(f"register_model takes a qlae.ModelSpec, got {type(spec).__name__}")
     if MODELS.get(spec.name, spec) != spec:
         raise ValueError(f"there is a model {spec.name!r} already; give yours another name")
     MODELS[spec.name] = spec
@@ -369,12 +384,13 @@ def _resolve_optimizer(
 
 
 def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSchedule:
-    falls = options.schedule != "constant"
+    kind = options.schedule or "constant"
+    falls = kind != "constant"
     if not falls and (options.decay_steps is not None or options.floor):
         warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=3)
     decay_steps = max(1, steps // 2) if options.decay_steps is None else plain(options.decay_steps)
     return LearningRateSchedule(
-        kind=options.schedule,
+        kind=kind,
         decay_steps=decay_steps if falls else 0,
         floor=float(options.floor) if falls else 0.0,
         warm_up=plain(options.learning_rate_warm_up),
@@ -382,7 +398,7 @@ def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSched
 
 
 def _resolve_decay_schedule(schedule: Any, steps: int) -> Curve:
-    if schedule == "constant":
+    if schedule is None or schedule == "constant":
         return ()
     if schedule == "step":
         return step_curve(steps)
