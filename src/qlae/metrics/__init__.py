@@ -23,6 +23,7 @@ from .psnr import psnr
 # isort: on
 from .heatmap import nmi_figure, plot_nmi
 from .information import mutual_information, nmi
+from .informative_count import InformativeCount, count_informative
 from .null_encoder import NullScores, null_scores, null_scores_of_file
 from .paired import beta_vae_score, factor_vae_score
 from .protocols import active_latents
@@ -48,6 +49,7 @@ __all__ = [
     "DCI",
     "METRICS",
     "InfoMEC",
+    "InformativeCount",
     "Metric",
     "MetricResult",
     "NullScores",
@@ -55,6 +57,7 @@ __all__ = [
     "Scores",
     "active_latents",
     "beta_vae_score",
+    "count_informative",
     "dci",
     "explicitness",
     "factor_vae_score",

@@ -14,6 +14,7 @@ from .corrected_explicitness import correct_explicitness
 from .infoe import Input, explicitness_per_source
 from .infomec_result import InfoMEC
 from .information import estimate, normalise
+from .informative_count import InformativeCount
 from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant
 from .protocols import Protocol, choose_protocol
 from .ratios import concentration, top_two_gaps
@@ -64,7 +65,7 @@ def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: in
     ],
     counts=[
         Score("active", "active", digits=0, meaning="latents that vary enough to count"),
-        Score("informative", "informative", meaning="latents that are more informative than shuffled samples"),
+        Score("informative", "informative", meaning="latents more informative than noise is", watched=True),
     ],
     takes_protocol=True,
     validates=True,
@@ -208,25 +209,18 @@ def _explain(
 
 def _warn_about_latents(active: Bools, informative: Bools, rules: Protocol, latents: Latents) -> None:
     """Warn about scores that describe noise, and about informative latents that the activity rule leaves out."""
-    num_active = int(active.sum())
-    num_informative = int((active & informative).sum())
-    if not num_active:
+    count = InformativeCount(int((active & informative).sum()), int(active.sum()))
+    if not count.active:
         warnings.warn("no latent is active: all scores are 0.", stacklevel=3)
-    elif 2 * num_informative < num_active:
-        number = f"only {num_informative}" if num_informative else "none"
-        warnings.warn(
-            f"{number} of the {num_active} active latents {'is' if num_informative < 2 else 'are'} more informative "
-            f"about any source than noise, so InfoM and InfoC describe {'mostly ' if num_informative else ''}noise; read "
-            "the corrected scores.",
-            stacklevel=3,
-        )
+    elif count.warning:
+        warnings.warn(f"{count.warning} Read the corrected scores.", stacklevel=3)
     dropped = np.flatnonzero(informative & ~active)
     if dropped.size:
         names = ", ".join(f"z{j}" for j in dropped[:10]) + (", …" if dropped.size > 10 else "")
         warnings.warn(
             f"protocol {rules.name!r} leaves out {dropped.size} informative latent{'s' if dropped.size > 1 else ''} "
             f"({names}): a latent is active if its {rules.activity_rule(latents)}. InfoM and InfoC describe the other "
-            f"{num_active}; prune=False counts every latent that varies.",
+            f"{count.active}; prune=False counts every latent that varies.",
             stacklevel=3,
         )
 
