@@ -1,4 +1,4 @@
-"""Scores corrected for chance: 0 for noise, 1 for perfect latents, whatever the number of latents, levels and samples."""
+"""Scores corrected for chance: 0 for noise, 1 for perfect latents, with any number of latents, levels and samples."""
 
 from __future__ import annotations
 
