@@ -118,7 +118,7 @@ def corrected() -> None:
         axis.set_ylim(-0.03, 1.03)
         axis.set_xlabel("samples")
         axis.set_title(name, fontsize=10)
-    axes[0, 0].legend(fontsize=8)
+    axes[0, 1].legend(fontsize=8, loc="lower right")
     drawing.savefig(HERE / "corrected.png", dpi=130)
 
 
