@@ -32,7 +32,7 @@ def test_train_makes_a_whole_run_directory(trained):
     names = {path.name for path in trained.iterdir()}
     assert {
         *("config.json", "log.jsonl", "checkpoint.safetensors", "checkpoint.json", "sample.npz", "results.json"),
-        *("reconstructions.png", "interventions.png", "nmi.png", "curves.png"),
+        *("reconstructions.png", "interventions.png", "interpolations.png", "nmi.png", "curves.png"),
     } <= names
 
 

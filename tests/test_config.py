@@ -116,3 +116,16 @@ def test_missing_fields_are_told():
     del content["model"]
     with pytest.raises(ValueError, match=r"config is incomplete: it lacks model"):
         RunConfig.from_dict(content)
+
+
+def test_official_bioae_decays_its_weights():
+    """1e-4 in the authors' configuration; the paper tunes its activity alone."""
+    decays = {
+        form: resolve("bioae", DataConfig("isaac3d"), 9, form=form).training.optimizer.weight_decay
+        for form in ("paper", "official")
+    }
+    assert decays == {"paper": 0.0, "official": 0.0001}
+    chosen = resolve("bioae", DataConfig("isaac3d"), 9, form="official", weight_decay=0.5)
+    assert chosen.training.optimizer.weight_decay == 0.5
+    same = [resolve("qlae", DataConfig("mpi3d"), 7, form=form) for form in ("paper", "official")]
+    assert {config.training.optimizer.weight_decay for config in same} == {0.001}

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 import qlae
-from qlae.presets import MODELS
+from qlae.cli import main
+from qlae.cli.runs import Train
+from qlae.config import DataConfig
+from qlae.presets import MODELS, resolve
+from qlae.study import plan_names
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -42,6 +46,35 @@ def test_adding_a_part(tmp_path, monkeypatch, capsys):
     assert 0 <= scores["averaged"]["correlation"] <= 1
     assert "demo 100" in capsys.readouterr().out
     assert set(MODELS) - known >= {"sphere-ae", "squared-qlae", "coarse-qlae"}
+
+
+def test_every_table_and_figure_of_the_paper_has_a_row():
+    """The paper has 15 figures, 15 tables and 3 algorithms."""
+    rows = [line.split("|")[1] for line in (ROOT / "docs/paper.md").read_text().splitlines() if line.startswith("|")]
+    for kind, count in (("Figure", 15), ("Table", 15), ("Algorithm", 3)):
+        numbers = [int(number) for row in rows for number in re.findall(rf"{kind} (\d+)", row)]
+        assert sorted(numbers) == list(range(1, count + 1))
+
+
+def test_commands_of_the_paper_s_page_are_understood(monkeypatch):
+    """Every training and study that the page names parses, and trainings resolve to a config."""
+    trainings = []
+    monkeypatch.setattr(Train, "__call__", lambda command: trainings.append(command))
+    text = (ROOT / "docs/paper.md").read_text()
+    commands = re.findall(r"^qlae (train|study) ([^#\n]*)", text, re.M) + re.findall(
+        r"`qlae (train|study) ([^`]*)`", text
+    )
+    assert len(commands) > 12
+    for verb, arguments in commands:
+        name, *rest = arguments.split()
+        if verb == "study":
+            assert name in plan_names()
+            continue
+        with pytest.raises(SystemExit, match="0"):
+            main(["train", name, *rest])
+    assert trainings
+    for training in trainings:
+        assert resolve(training.model, DataConfig("shapes3d"), 6, training.training).training.steps == 200_000
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -12,6 +12,7 @@ from PIL import Image
 from torch import nn
 
 import qlae
+from qlae._files import write_npz
 from qlae.data import SourceDataset
 from qlae.metrics import infomec
 from qlae.metrics.heatmap import UNINFORMATIVE
@@ -92,8 +93,8 @@ def test_evaluating_from_the_directory_alone_gives_the_same(run):
 
 def test_pictures_are_drawn(run):
     paths = draw_pictures(run)
-    generated = () if run.config.model == "ae" else ("generated",)  # an autoencoder has no prior
-    assert sorted(path.stem for path in paths) == sorted((*NAMES, *generated))
+    of_codes = ("generated", "interpolations", "between-codes")  # an autoencoder has no prior, and no codes
+    assert sorted(path.stem for path in paths) == sorted((*NAMES, *(() if run.config.model == "ae" else of_codes)))
     for path in paths:
         with Image.open(path) as image:
             assert image.width > 200
@@ -211,13 +212,24 @@ def test_steps_of_a_continuous_latent_are_even():
     assert np.allclose(steps[[0, -1], 1], [-1, 1])
 
 
+def test_an_evaluation_of_an_earlier_version_is_drawn_without_interpolations(run, tmp_path):
+    old = Run(shutil.copytree(run.path, tmp_path / "old"))
+    arrays = old.arrays(old.pictures_path)
+    names = ("originals", "reconstructions", "interventions", "intervention_steps")
+    write_npz(old.pictures_path, **{name: arrays[name] for name in names})
+    (old.path / "interpolations.png").touch()
+    assert sorted(path.stem for path in draw_pictures(old)) == sorted(NAMES)
+    assert not (old.path / "interpolations.png").exists()
+
+
 @pytest.mark.filterwarnings("ignore:all images have the same code")
 def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     data = SourceDataset(np.asarray(tiny_data.images), np.empty((40, 0)), name="mine", origin="real")
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)
     assert "infom" not in run.results["averaged"]
     assert run.results["averaged"]["psnr"] > 0
-    assert [path.stem for path in draw_pictures(run)] == [*("reconstructions", "interventions", "generated", "curves")]
+    drawn = [path.stem for path in draw_pictures(run) if path.stem != "between-codes"]  # which needs two codes
+    assert drawn == [*("reconstructions", "interventions", "interpolations", "generated", "curves")]
     with pytest.raises(ValueError, match="mine was given as arrays, which a run does not store"):
         evaluate_run(run.path, show=False)
     with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):

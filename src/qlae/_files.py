@@ -44,6 +44,7 @@ DAMAGE = (
     NotImplementedError,
     RuntimeError,
     KeyError,
+    IndexError,
     OverflowError,
     UnicodeDecodeError,
 )

@@ -65,7 +65,7 @@ def train(
         training, networks = dataclasses.replace(training, networks=networks), None
     own = own_roles(networks)
     run = Run(out)
-    trusted = not own and NETWORKS[training.networks or spec.networks].module.startswith("qlae")
+    trusted = not own and NETWORKS[training.networks or spec.networks].is_ours
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )

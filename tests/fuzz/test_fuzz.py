@@ -129,7 +129,8 @@ def test_signed_manifest(damaged):
     manifest = json.loads(path.read_text())
     source = random.Random(2)
     for _ in range(NUM_INPUTS):
-        changed = json.loads(damage_json(manifest, source)) if source.random() < 0.98 else manifest
+        text = damage_json(manifest, source)
+        changed = json.loads(text) if len(text) < 100_000 else {}
         if isinstance(changed, dict):
             changed["sha256"] = checkpoint._manifest_sha256(changed)
         path.write_text(json.dumps(changed))

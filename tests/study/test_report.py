@@ -1,5 +1,6 @@
 """The report of a study, from run directories written by hand, so that all numbers are known in advance."""
 
+import dataclasses
 import json
 import re
 import shutil
@@ -15,11 +16,11 @@ from qlae._files import write_json, write_npz
 from qlae.metrics import infomec
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS
-from qlae.study.report import report_study
+from qlae.study.report import qualitative, report_study
 from qlae.study.report.aggregate import AGGREGATED, summarise
 from qlae.study.report.correlations import between_metrics, between_published_metrics, spearman, with_published
 from qlae.study.report.formats import to_markdown
-from qlae.study.report.qualitative import draw_sheet
+from qlae.study.report.qualitative import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, groups_to_compare
 from qlae.study.report.tables import study_tables
 from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
 
@@ -31,6 +32,59 @@ def test_interventions_of_both_models_have_the_same_height(folder, rng, tmp_path
         blocks = rng.integers(0, 255, (3, 10, 6, 8, 8, 3), dtype=np.uint8)
         write_npz(copy.run(f"shapes3d/beta-vae/s{seed}").pictures_path, interventions=blocks)
     assert draw_sheet(summarise(copy), "shapes3d").shape == before.shape  # 4 of its 10 steps beside the 4 of qlae
+
+
+def with_pictures(folder, rng, tmp_path, **arrays):
+    """Return a copy of the study whose runs of QLAE have further arrays in pictures.npz."""
+    copy = StudyFolder(shutil.copytree(folder.path, tmp_path / "copy"))
+    for seed in SEEDS:
+        path = copy.run(f"shapes3d/qlae/s{seed}").pictures_path
+        blocks = rng.integers(0, 255, (3, 4, 6, 8, 8, 3), dtype=np.uint8)
+        write_npz(path, interventions=blocks, intervention_steps=np.zeros((4, 6), int), **arrays)
+    return copy
+
+
+def test_interpolations_and_strips_are_drawn_where_runs_have_them(folder, rng, tmp_path):
+    old = summarise(folder)
+    assert draw_codes(old, "shapes3d") is None
+    arrays = {
+        "interpolations": np.zeros((3, 10, 6, 8, 8, 3), np.uint8),
+        "strips": np.zeros((6, 9, 8, 8, 3), np.uint8),
+        "strip_codes": np.tile([0, 1], (6, 1)),
+    }
+    summary = summarise(with_pictures(folder, rng, tmp_path, **arrays))
+    for sheet in (draw_sheet(summary, "shapes3d"), draw_codes(summary, "shapes3d")):
+        assert (sheet == 0).all(-1).mean() > 0.05  # black interpolations and strips; the interventions are noise
+
+
+def test_heatmaps_of_three_models_are_side_by_side(folder):
+    summary = summarise(folder)
+    both = draw_heatmaps(summary, "shapes3d")
+    alone = dataclasses.replace(summary, groups={key: g for key, g in summary.groups.items() if key[1] != "ae"})
+    assert both.shape[1] > both.shape[0]
+    assert draw_heatmaps(alone, "shapes3d") is None  # neither ae nor beta-tcvae beside qlae
+
+
+def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice(folder, monkeypatch):
+    summary = summarise(folder)
+    vq_vae = dataclasses.replace(summary.groups["shapes3d", "qlae"], model="vq-vae")
+    summary = dataclasses.replace(summary, groups={**summary.groups, ("shapes3d", "vq-vae"): vq_vae})
+
+    def compared(**options):
+        return [group.model for group in groups_to_compare(summary, "shapes3d", **options)]
+
+    assert compared() == ["qlae", "beta-vae"]
+    assert compared(with_vq_vae=True) == ["qlae", "vq-vae"]
+    for name in ("draw_sheet", "draw_codes", "draw_heatmaps"):
+        monkeypatch.setattr(qualitative, name, lambda *_, **__: np.zeros((1, 1, 3), np.uint8))
+    assert [s.name for s in draw_sheets(summary, "isaac3d")] == [
+        "interventions-isaac3d",
+        "codes-isaac3d",
+        "nmi-isaac3d",
+    ]
+    captions = [draw_sheets(summary, "shapes3d", with_vq_vae=chosen)[0].caption for chosen in (False, True)]
+    assert "qlae beside beta-vae. VQ-VAE is left out, as in the paper." in captions[0]
+    assert "qlae beside vq-vae. Above" in captions[1]
 
 
 def test_rank_correlations(folder):
@@ -65,7 +119,7 @@ def test_the_page_is_complete_and_needs_no_network(folder):
     path = report_study(folder, show=False)
     text = path.read_text()
     assert not re.search(r"(?:src|href)=\"?(?:https?:)?//|<script|<link", text)
-    assert text.count("data:image/png;base64,") == 3 + 2  # vignettes, one sheet per data set
+    assert text.count("data:image/png;base64,") == 3 + 2 * 2  # vignettes; interventions and NMI of each data set
     assert "Rendered data are not the published data sets" in text
     assert "ValueError: &lt;no&gt; luck" in text
     assert "averaged weights: a &lt;warning&gt;" in text

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import arg
+from tyro.conf import UseAppendAction, arg
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
@@ -17,7 +17,7 @@ OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH")]
 ScoredWeights = Literal["averaged", "raw"] | None
 Aggregate = Literal["reruns", "all-seeds", "authors"] | None
-Imports = Annotated[tuple[str, ...], arg(name="import", metavar="[MODULE …]")]
+Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,11 @@ def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDatase
             source_file=options.source_file,
             progress=report,
         )
+
+
+def with_imports(command: str, imports: tuple[str, ...]) -> str:
+    """Return a command with the ``--import`` options that it needs as well."""
+    return " ".join([command, *(f"--import {name}" for name in imports)])
 
 
 def correlation(pair: str) -> tuple[tuple[str, str], float]:

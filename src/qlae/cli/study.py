@@ -33,7 +33,8 @@ class Study:
     """
 
     plan: Positional[Annotated[str, arg(metavar="PLAN|FOLDER|status")]]
-    """paper, paper-quick, ablations, a plan in a .toml or .json file, or the folder of a study to resume."""
+    """paper, paper-quick, ablations, negative, negative-quick, a plan in a .toml or .json file, or the folder of a
+    study to resume."""
     folder: Positional[Annotated[Path | None, arg(metavar="[FOLDER]")]] = None
     """After `status`: the folder of the study."""
     out: OptionalPath = None

@@ -165,7 +165,7 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
     """
     try:
         return _read_entry(path, verify=verify)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(
             f"the cache entry {path.name} is damaged ({error}): "
             f"remove it with `qlae data clear` or by deleting {path}, then create it again"

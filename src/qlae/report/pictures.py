@@ -1,7 +1,7 @@
 """Draw the pictures of one run from its directory.
 
-They show reconstructions, interventions, images decoded from the prior, the NMI heatmap, training curves, and scores
-against the sample size.
+They show reconstructions, interventions, interpolations, what lies between two codes, images decoded from the prior,
+the NMI heatmap, training curves, and scores against the sample size.
 """
 
 import math
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.textpath import TextPath
 from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
@@ -21,10 +20,15 @@ from ..metrics import count_informative, find_score, known_scores
 from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, nmi_figure
 from ..runs.directory import Run
 from ..scoring.meanings import find_informative, name_meanings
+from .strips import plot_strips
+from .text import measure_text
+from .tiles import GAP, fade, tile
 
-NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
+NAMES = (
+    *("reconstructions", "interventions", "interpolations", "between-codes", "generated", "nmi", "curves"),
+    "sample-size",
+)
 DPI = 150
-GAP = 2  # pixels between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
 MANY_POINTS = 150  # from which on a curve gets a running median
@@ -33,7 +37,6 @@ BLOCK_GAP = 0.3  # inches between two samples
 MARGIN = 0.1  # inches
 TITLE_SIZE, LABEL_SIZE = 11, 9  # points
 TITLE_HEIGHT, LABEL_HEIGHT = 0.35, 0.22  # inches, including the space around the line
-FADED = 0.6  # share of white in the tiles of uninformative latents
 SLANT = math.radians(35)  # of the labels above a block
 DECADE = 10  # ratio from which on ticks between powers of ten get no labels
 NOT_CURVES = ("step", "seconds", "loss", "generator_loss")
@@ -51,16 +54,18 @@ def draw_pictures(run: Run) -> list[Path]:
     scores = results["averaged"]
     title = f"{results['model']} on {results['data']['name']}"
     active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
+    meanings, informative = name_meanings(results, len(active)), find_informative(scores, len(active))
     figures = {
         "reconstructions": plot_reconstructions(arrays["originals"], arrays["reconstructions"], title),
         "interventions": plot_interventions(
             arrays["interventions"],
             active,
-            name_meanings(results, len(active)),
+            meanings,
             f"{title}: one latent moved at a time through its range, top to bottom",
-            informative=find_informative(scores, len(active)),
+            informative=informative,
         ),
     }
+    figures |= _interpolation_figures(arrays, active, informative, meanings, title)
     if "generated" in arrays:
         figures["generated"] = plot_generated(arrays["generated"], title)
     if "nmi" in scores:
@@ -88,6 +93,27 @@ def draw_pictures(run: Run) -> list[Path]:
         write_whole(path, partial(figure.savefig, format="png", dpi=DPI))
         paths.append(path)
     return paths
+
+
+def _interpolation_figures(
+    arrays: dict[str, NDArray[Any]],
+    active: NDArray[np.bool_],
+    informative: NDArray[np.bool_],
+    meanings: list[str],
+    title: str,
+) -> dict[str, Figure]:
+    """Draw values between those of the codebooks, if the run has them: evaluations of earlier versions do not."""
+    figures: dict[str, Figure] = {}
+    if "interpolations" in arrays:
+        heading = f"{title}: one latent interpolated at a time over its range, top to bottom"
+        figures["interpolations"] = plot_interventions(
+            arrays["interpolations"], active, meanings, heading, informative=informative
+        )
+    if "strips" in arrays:
+        heading = f"{title}: between two codes of a latent"
+        strips = plot_strips(arrays["strips"], arrays["strip_codes"], meanings, heading, informative=informative)
+        figures |= {} if strips is None else {"between-codes": strips}
+    return figures
 
 
 def plot_reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
@@ -126,8 +152,7 @@ def plot_interventions(
     """
     if informative is not None:
         blocks = blocks.copy()
-        faded = FADED * 255 + (1 - FADED) * blocks[:, :, ~informative]
-        blocks[:, :, ~informative] = faded.round().astype(np.uint8)
+        blocks[:, :, ~informative] = fade(blocks[:, :, ~informative])
     sheets = [tile(block) for block in blocks]
     num_steps, num_latents, side = blocks.shape[1:4]
     stacked = pitch is not None or len(blocks) * num_steps <= 1.5 * num_latents
@@ -135,12 +160,12 @@ def plot_interventions(
     height, width = (pitch / (side + GAP) * pixels for pixels in sheets[0].shape[:2])
     labels = _labels(meanings)
     centre = pitch / 2
-    ends = [centre + j * pitch + _measure_text(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
+    ends = [centre + j * pitch + measure_text(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
     room = max(width, *ends)  # width of a block with its labels
     rows, columns = (len(blocks), 1) if stacked else (1, len(blocks))
     inner = columns * room + (columns - 1) * BLOCK_GAP
     top = TITLE_HEIGHT + max(rise, measure_label_rise(meanings))
-    full_width = max(inner, _measure_text(title, TITLE_SIZE)) + 2 * MARGIN
+    full_width = max(inner, measure_text(title, TITLE_SIZE)) + 2 * MARGIN
     full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
     figure = Figure(figsize=(full_width, full_height))
     figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
@@ -164,16 +189,11 @@ def plot_interventions(
 
 def measure_label_rise(meanings: list[str]) -> float:
     """Return the height in inches that the slanted labels of interventions need above the tiles."""
-    return max(_measure_text(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
+    return max(measure_text(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
 
 
 def _labels(meanings: list[str]) -> list[str]:
     return [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
-
-
-def _measure_text(text: str, size: float) -> float:
-    """Return the length in inches of a line of text whose size is given in points."""
-    return float(TextPath((0, 0), text, size=size).get_extents().x1) / 72
 
 
 def plot_generated(images: NDArray[np.uint8], title: str) -> Figure:
@@ -248,24 +268,6 @@ def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     axes.grid(alpha=0.3, linewidth=0.5)
     axes.legend(fontsize=8, frameon=False, ncols=2)
     return figure
-
-
-def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return images arranged on one sheet, with white gaps between them.
-
-    Args:
-        images: Images (rows, columns, h, w, 3).
-
-    Returns:
-        The sheet (height, width, 3).
-    """
-    rows, columns, height, width = images.shape[:4]
-    sheet = np.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), 255, np.uint8)
-    for i in range(rows):
-        for j in range(columns):
-            y, x = i * (height + GAP), j * (width + GAP)
-            sheet[y : y + height, x : x + width] = images[i, j]
-    return sheet
 
 
 def _new_figure(sheet: NDArray[np.uint8], *, width: float, top: float, left: float) -> Figure:

@@ -17,6 +17,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
+from .._checks import MAX_COUNT
 from .._files import sync_folder, write_bytes, write_json
 from .._opening import read_regular
 from ..upgrade import upgrade_tensors
@@ -101,12 +102,22 @@ def load(directory: Path) -> Checkpoint | None:
 def _read_manifest(path: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads(read_regular(path))
-        step = manifest["state"]["step"]
-        if manifest["sha256"] == _manifest_sha256(manifest) and isinstance(step, int):
+        if manifest["sha256"] == _manifest_sha256(manifest) and _is_complete(manifest):
             return dict(manifest)
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return None
+
+
+def _is_complete(manifest: dict[str, Any]) -> bool:
+    """Return whether a manifest has what a model is loaded, and a training is resumed, from."""
+    state = manifest["state"]
+    counts = [state["step"], *state.get("window_filled", {}).values(), state.get("threads", 1)]
+    return (
+        isinstance(manifest["tensors_sha256"], str)
+        and all(type(count) is int and 0 <= count < MAX_COUNT for count in counts)
+        and type(state.get("seconds", 0)) in (int, float)
+    )
 
 
 def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:

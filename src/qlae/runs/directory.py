@@ -17,6 +17,7 @@ from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import read_json, read_npz, write_bytes, write_json
 from .._opening import open_own, read_regular
 from ..config import RunConfig
+from ..registry import MissingPart
 from .results import check_results
 
 
@@ -70,6 +71,8 @@ class Run:
         content = read_json(self.config_path, remedy=remedy)
         try:
             return RunConfig.from_dict(content)
+        except MissingPart as error:  # the file is as it should be
+            raise MissingPart(f"{self.config_path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{self.config_path} cannot be read ({error}); {remedy}") from None
 

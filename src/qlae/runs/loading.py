@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .._device import pick_device
+from .._process import plain_tensors
 from ..config import RunConfig
 from ..models.building import Networks, build_model
 from ..models.model import Model, place
@@ -70,7 +71,7 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
 def _build(config: RunConfig, networks: Networks | None) -> Model:
     """Return a model whose initial weights are about to be replaced; the caller's generator stays as it is."""
     require_memory(config, batch_size=1)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), plain_tensors():
         return build_model(config, networks)
 
 

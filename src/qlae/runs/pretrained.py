@@ -19,6 +19,7 @@ from .._opening import require_regular
 from .._version import __version__
 from ..config import RunConfig
 from ..metrics import count_informative, find_score
+from ..registry import NETWORKS
 from ..upgrade import upgrade_tensors
 
 WEIGHTS_FILE = "model.safetensors"
@@ -145,7 +146,7 @@ def model_card(origin: Origin) -> str:
         "## Use",
         "",
         "```python",
-        "import qlae",
+        *_import_lines(config),
         "",
         *_use_lines(origin),
         "```",
@@ -173,9 +174,25 @@ def _front_matter(origin: Origin, rows: list[tuple[str, str, float]]) -> list[st
     return [*lines, "---", ""]
 
 
+def _import_lines(config: RunConfig) -> list[str]:
+    """Return the imports that loading needs: qlae, and the modules that register parts from outside the package."""
+    parts = config.to_dict()
+    modules = dict.fromkeys(
+        parts[part]["module"] for part in ("networks", "latent", "objective") if "module" in parts[part]
+    )
+    names = [module.removesuffix(".py") for module in modules]
+    return [
+        *(f"import {name}  # registers parts of this model" for name in names if name.replace(".", "_").isidentifier()),
+        "import qlae",
+    ]
+
+
 def _describe_networks(config: Any) -> str:
     if config.own:
         return f"with its maker's own {' and '.join(config.own)}"
+    entry = NETWORKS.entry_of(config)
+    if not entry.is_ours:
+        return f"networks `{entry.kind}` of the module `{entry.module}`"
     return f"{config.size} networks of the {config.form} form"
 
 

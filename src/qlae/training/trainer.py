@@ -226,4 +226,5 @@ def _signals() -> Iterator[list[int]]:
         yield received
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # None: a handler that was not set from Python, which Python cannot set again
+                signal.signal(number, handler)

@@ -21,7 +21,7 @@ from .aggregate import Summary, summarise
 from .correlations import Correlation, between_metrics, between_published_metrics, to_rows, with_published
 from .formats import to_csv, to_html, to_latex, to_markdown
 from .notes import NOT_THE_SAME, notes, uninformative_groups
-from .qualitative import draw_sheet, groups_to_compare
+from .qualitative import draw_sheets
 from .run_links import runs_table
 from .tables import ResultsTable, study_tables
 
@@ -31,12 +31,18 @@ CaptionedPng = tuple[bytes, str]
 
 
 def report_study(
-    folder: StudyFolder, *, show: bool = True, scored_weights: str | None = None, aggregate: str | None = None
+    folder: StudyFolder,
+    *,
+    with_vq_vae: bool = False,
+    show: bool = True,
+    scored_weights: str | None = None,
+    aggregate: str | None = None,
 ) -> Path:
     """Write the report of the runs that a study has finished so far.
 
     Args:
         folder: the study.
+        with_vq_vae: whether VQ-VAE may be the prior method that figures show beside QLAE; the paper's leave it out.
         show: whether to show progress.
         scored_weights: the weights whose scores fill the tables, ``"averaged"`` or ``"raw"``; by default as the plan
             says.
@@ -68,7 +74,7 @@ def report_study(
         report(3, note="interventions")
         sheets: list[CaptionedPng] = []
         for number, data in enumerate(summary.data):
-            sheets += _draw_sheets(files, summary, data)
+            sheets += _draw_sheets(files, summary, data, with_vq_vae)
             report(4 + number, note=data)
     sections = [
         Section("tables", "Tables", _tables_html(tables)),
@@ -117,24 +123,19 @@ def _draw_vignettes(files: ReportFiles, summary: Summary) -> list[CaptionedPng]:
     return figures
 
 
-def _draw_sheets(files: ReportFiles, summary: Summary, data: str) -> list[CaptionedPng]:
-    """Draw and write the interventions on a data set, if there are any; warn if the pictures of a run are missing."""
+def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[CaptionedPng]:
+    """Draw and write the interventions and heatmaps of a data set; warn if the pictures of a run are missing."""
     try:
-        sheet = draw_sheet(summary, data)
+        sheets = draw_sheets(summary, data, with_vq_vae=with_vq_vae)
     except ValueError as error:
         warnings.warn(f"no interventions on {data}: {error}", stacklevel=2)
         return []
-    if sheet is None:
-        return []
-    png = _png(sheet)
-    files.write(f"interventions-{data}.png", png)
-    names = " beside ".join(group.model for group in groups_to_compare(summary, data))
-    caption = (
-        f"{data}: {names}. Above, one latent at a time moves through its range (one column per latent, one block per "
-        "sample). Below, the normalized mutual information of each source with each latent; inactive latents are red, "
-        "uninformative ones grey."
-    )
-    return [(png, caption)]
+    figures = []
+    for sheet in sheets:
+        png = _png(sheet.pixels)
+        files.write(f"{sheet.name}.png", png)
+        figures.append((png, sheet.caption))
+    return figures
 
 
 def _png(drawing: Figure | NDArray[np.uint8]) -> bytes:
