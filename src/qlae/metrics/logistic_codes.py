@@ -22,7 +22,8 @@ from scipy import sparse
 
 from .inputs import Bools, Floats, Ints
 from .logistic import block_solver, full_solver
-from .newton import Fit, Reals, Solve, minimise
+from .many_samples import BLOCK, MANY, fit_many
+from .newton import Fit, Reals, Solve, Whole, minimise, working_type
 from .one_hot import OneHotFeatures, indicator
 
 _BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; with more, it is diagonal
@@ -30,6 +31,7 @@ _BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner
 _HARD = 20  # after a step with more conjugate gradient iterations, the preconditioner is the full Hessian
 _FULL_HESSIAN = 2500  # largest number of weights for a full Hessian
 _LEAST = 1e-10  # share of the largest curvature added to the diagonal: one-hot codes have flat directions
+_LEAST_DAMPING = 1e-5  # of many samples: a part of them lacks rare codes
 _START_SAMPLES = 2_000  # at most this many samples fit the start
 
 
@@ -45,11 +47,26 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
     """
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
-        return Fit(0.0, True, 0)
+        return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
     kept, own = codes[rows], labels[rows]
+    total = labels.size
+    if rows.size > 2 * MANY:  # a reduced problem is worth no shortcut
+        features = OneHotFeatures(kept, code_sizes, double=False)
+        start = _naive_bayes(kept, features.offsets, own, size, allowed)
+        return fit_many(
+            features.blocks(BLOCK),
+            lambda part: _OneHot(kept[part], code_sizes),
+            own,
+            start,
+            allowed=allowed,
+            total=total,
+            least_damping=_LEAST_DAMPING,
+            tolerance=tolerance,
+        )
     design = _OneHot(kept, code_sizes)
     start = _naive_bayes(kept, design.offsets, own, size, allowed)
-    return minimise(design, own, start, allowed=allowed, total=labels.size, tolerance=tolerance)
+    problem = Whole(design, own, allowed=allowed, total=total)
+    return minimise(problem, start, working=working_type(own.size, size), tolerance=tolerance)
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:

@@ -7,6 +7,7 @@ latent, and a sum over the codes of a group is computed once per joint code inst
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,20 @@ class OneHotFeatures:
             start += cells.shape[1]
         self._joint = _Both(indicator(np.column_stack(columns), start), double)
         self._members = _Both(sparse.vstack(members, format="csr"), True)  # joint codes × codes
+
+    def blocks(self, size: int) -> list[OneHotFeatures]:
+        """Return the features of `size` samples at a time, which share the memory of these."""
+        joint = self._joint.single
+        each = joint.indptr[1]  # entries per sample
+        result = []
+        for start in range(0, joint.shape[0], size):
+            end = min(start + size, joint.shape[0])
+            parts = (part[start * each : end * each] for part in (joint.data, joint.indices))
+            block = copy(self)
+            rows = sparse.csr_matrix((*parts, joint.indptr[: end - start + 1]), shape=(end - start, joint.shape[1]))
+            block._joint = _Both(rows, False)
+            result.append(block)
+        return result
 
     def forward(self, weights: Reals) -> Reals:
         """Return X W, (n, classes), in the precision of W (D, classes)."""
