@@ -190,12 +190,7 @@ def _grow_trees(
                 own_part = own * own / total
             best, feature, last, threshold = -np.inf, -1, 0, 0.0
             visited = useful = 0
-            while (
-                not pure
-                and depth < max_depth
-                and visited < num_features
-                and (visited < num_drawn or useful == 0)
-            ):
+            while not pure and depth < max_depth and visited < num_features and (visited < num_drawn or useful == 0):
                 pick = visited + _below(state, num_features - visited)
                 f = order[pick]
                 order[pick], order[visited] = order[visited], f
@@ -220,10 +215,23 @@ def _grow_trees(
                         ordered = _sort(keys, other, m, low, high, buckets)
                     if classify:
                         gain, place, after = _scan_classes(
-                            ordered, m, levels, offset, own_labels, own_weights, entropies, counts, total, own, left, right
+                            ordered,
+                            m,
+                            levels,
+                            offset,
+                            own_labels,
+                            own_weights,
+                            entropies,
+                            counts,
+                            total,
+                            own,
+                            left,
+                            right,
                         )
                     else:
-                        gain, place, after = _scan_values(ordered, m, levels, offset, own_values, own_weights, total, own)
+                        gain, place, after = _scan_values(
+                            ordered, m, levels, offset, own_values, own_weights, total, own
+                        )
                 if place == _CONSTANT:
                     continue
                 useful += 1
@@ -285,7 +293,15 @@ def _draw_rows(state: Any, weights: Any, rows: Any, bootstrap: bool) -> int:
 
 @compiled()
 def _count(
-    rows: Any, start: int, m: int, labels: Any, weights: Any, entropies: Any, counts: Any, own_labels: Any, own_weights: Any
+    rows: Any,
+    start: int,
+    m: int,
+    labels: Any,
+    weights: Any,
+    entropies: Any,
+    counts: Any,
+    own_labels: Any,
+    own_weights: Any,
 ) -> Any:
     """Copy labels and weights of a node and count classes.
 
@@ -446,9 +462,7 @@ def _scan_table(
 
 
 @compiled()
-def _scan_values(
-    keys: Any, m: int, levels: Any, offset: int, values: Any, weights: Any, total: int, own: float
-) -> Any:
+def _scan_values(keys: Any, m: int, levels: Any, offset: int, values: Any, weights: Any, total: int, own: float) -> Any:
     """Return the largest sum of squares explained by a threshold, and the ranks of the values below and above it."""
     below, best, num_left, place, after = 0.0, -np.inf, 0, np.int64(-1), np.int64(-1)
     for i in range(m - 1):

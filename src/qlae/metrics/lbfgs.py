@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from .inputs import Floats, Ints
+from .one_hot import Reals
 
 _ITERATIONS = 100
 _GRADIENT = 1e-4
@@ -29,10 +30,10 @@ class Features(Protocol):
     def num_features(self) -> int:
         """D."""
 
-    def forward(self, weights: Floats) -> Floats:
+    def forward(self, weights: Reals) -> Reals:
         """Return X W, (n, classes), for W (D, classes)."""
 
-    def backward(self, residuals: Floats) -> Floats:
+    def backward(self, residuals: Reals) -> Reals:
         """Return Xᵀ R, (D, classes), for R (n, classes)."""
 
 
@@ -42,10 +43,10 @@ class DenseFeatures:
     def __init__(self, X: Floats) -> None:
         self.X, self.num_features = X, X.shape[1]
 
-    def forward(self, weights: Floats) -> Floats:
+    def forward(self, weights: Reals) -> Reals:
         return np.asarray(self.X @ weights)
 
-    def backward(self, residuals: Floats) -> Floats:
+    def backward(self, residuals: Reals) -> Reals:
         return np.asarray(self.X.T @ residuals)
 
 
@@ -63,7 +64,7 @@ def fit_balanced(features: Features, labels: Ints, size: int) -> float:
     share = 1.0 / (size * np.bincount(labels, minlength=size))[labels]  # balanced weights, divided by their sum
     place = np.arange(labels.size) * columns + labels  # of the own class in (n, size) logits
 
-    def logits_of(weights: Floats) -> Floats:
+    def logits_of(weights: Floats) -> Reals:
         table = weights.reshape(num_features + 1, columns)
         logits = features.forward(table[:-1])
         logits += table[-1]
@@ -92,7 +93,7 @@ def fit_balanced(features: Features, labels: Ints, size: int) -> float:
     return float(_softmax(final, place)[0].mean())
 
 
-def _softmax(logits: Floats, place: Ints) -> tuple[Floats, Floats]:
+def _softmax(logits: Reals, place: Ints) -> tuple[Reals, Reals]:
     """Return the cross entropy of each sample (n,), and softmax − one-hot (n, classes), which takes over the memory."""
     if max(float(logits.max()), -float(logits.min())) > _SAFE:
         logits -= logits.max(axis=1, keepdims=True)

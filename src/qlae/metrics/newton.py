@@ -98,9 +98,7 @@ class Problem(Protocol):
 class Whole:
     """The mean cross entropy over `total` samples, of which those not in the design cost nothing."""
 
-    def __init__(
-        self, design: Design, labels: Ints, *, allowed: Bools | None = None, total: int | None = None
-    ) -> None:
+    def __init__(self, design: Design, labels: Ints, *, allowed: Bools | None = None, total: int | None = None) -> None:
         """Take the samples.
 
         Args:
