@@ -17,7 +17,7 @@ QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_confi
 	tests/test_cli.py::test_bad_input_is_one_clear_line
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-quick test-slow chromium bench-metrics bench-cpu bench-gpu bench-rendering \
+.PHONY: help install dev demo test test-quick test-slow test-fuzz chromium bench-metrics bench-cpu bench-gpu bench-rendering \
 	lint types format clean
 
 help:  ## Show this list
@@ -47,6 +47,9 @@ test-quick: dev  ## A part of the tests, from every package, within a minute
 
 test-slow: dev  ## The slower checks: full data sets, Ray, ONNX
 	$(BIN)/python -m pytest -m slow
+
+test-fuzz: dev  ## Ten thousand damaged files for every reader
+	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
 
 chromium:  ## Install Chromium for the browser tests (Debian, as root), or say how to get it
 	@$(PYTHON) tests/explorer/chromium.py

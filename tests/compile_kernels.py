@@ -62,6 +62,8 @@ def norms() -> None:
         leaky_norm.forward(x, bias, style, 0.3, 1e-5)
         leaky_norm.backward(x, x, bias, style, saved, saved, 0.3)
         leaky_norm.backward_again(x, x, x, bias, saved, saved, 0.3)
+        leaky_norm.forward(x, None, style, 0.2, 1e-6)  # of the official form
+        leaky_norm.backward(x, x, None, style, saved, saved, 0.2)
 
 
 def convolutions() -> None:

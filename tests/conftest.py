@@ -1,4 +1,4 @@
-"""What every test needs: one thread a worker, Ctrl-C that arrives, and small data."""
+"""What every test needs: one thread per worker, Ctrl-C that arrives, and small data."""
 
 import os
 import signal
@@ -35,6 +35,26 @@ def own_cache(tmp_path_factory):
 def tiny_data() -> SourceDataset:
     """40 rendered images of 16×16: floor hue and shape."""
     return load_data("shapes3d", resolution=16, sources=["floor hue", "shape"]).in_memory()
+
+
+@pytest.fixture
+def own_registrations():
+    """Whatever the test registers is removed after it."""
+    from qlae.metrics import METRICS, unregister_metric
+    from qlae.presets import MODELS
+    from qlae.registry import LATENTS, NETWORKS, OBJECTIVES
+
+    tables = {LATENTS: LATENTS.unregister, NETWORKS: NETWORKS.unregister, OBJECTIVES: OBJECTIVES.unregister}
+    before = {table: set(table) for table in tables}
+    models, metrics = set(MODELS), set(METRICS)
+    yield
+    for table, unregister in tables.items():
+        for kind in set(table) - before[table]:
+            unregister(kind)
+    for name in set(MODELS) - models:
+        del MODELS[name]
+    for name in set(METRICS) - metrics:
+        unregister_metric(name)
 
 
 @pytest.fixture

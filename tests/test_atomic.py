@@ -2,6 +2,7 @@
 
 import errno
 import multiprocessing
+import os
 
 import numpy as np
 import pytest
@@ -47,8 +48,26 @@ def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_remains_of_a_killed_writer_are_overwritten(tmp_path):
-    (tmp_path / "x.txt.tmp").write_bytes(b"a long beginning of something")
+def test_the_remains_of_a_killed_writer_are_removed(tmp_path):
+    old, others = tmp_path / ".x.txt.0123.tmp", tmp_path / ".y.txt.0123.tmp"
+    new = tmp_path / ".x.txt.4567.tmp"  # perhaps of a process that is writing it
+    for path in (old, new, others):
+        path.write_bytes(b"a beginning")
+    for path in (old, others):
+        os.utime(path, (0, 0))
     write_bytes(tmp_path / "x.txt", b"new")
     assert (tmp_path / "x.txt").read_bytes() == b"new"
-    assert [p.name for p in tmp_path.iterdir()] == ["x.txt"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [new.name, others.name, "x.txt"]
+
+
+def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"precious")
+    path = tmp_path / "folder" / "results.json"
+    path.parent.mkdir()
+    path.symlink_to(outside)
+    (path.parent / "results.json.tmp").symlink_to(outside)
+    write_bytes(path, b"new")
+    assert outside.read_bytes() == b"precious"
+    assert not path.is_symlink()
+    assert path.read_bytes() == b"new"

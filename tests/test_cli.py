@@ -32,7 +32,7 @@ def test_train_makes_a_whole_run_directory(trained):
     names = {path.name for path in trained.iterdir()}
     assert {
         *("config.json", "log.jsonl", "checkpoint.safetensors", "checkpoint.json", "sample.npz", "results.json"),
-        *("reconstructions.png", "interventions.png", "nmi.png", "curves.png"),
+        *("reconstructions.png", "interventions.png", "interpolations.png", "nmi.png", "curves.png"),
     } <= names
 
 
@@ -45,6 +45,27 @@ def test_evaluate_and_report(trained, capsys):
     assert run("report", str(trained)) == 0
     assert (trained / "nmi.png").exists()
     assert "InfoM" in capsys.readouterr().out
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from qlae.cli import main; main()", *arguments]
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(trained):
+    process = subprocess.Popen(command("report", str(trained)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 141
+
+
+def test_a_terminal_without_unicode_gets_question_marks(trained):
+    ascii_only = os.environ | {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
+    for arguments in (["report", str(trained)], ["evaluate", "--help"]):
+        ended = subprocess.run(command(*arguments), capture_output=True, env=ascii_only, check=False)
+        assert ended.returncode == 0
+        assert b"Traceback" not in ended.stderr
+    ended = subprocess.run(command("report", str(trained)), capture_output=True, env=ascii_only, check=False)
+    assert b"16?16" in ended.stdout
 
 
 def test_protocol_is_named_in_the_results(trained):

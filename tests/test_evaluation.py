@@ -12,13 +12,16 @@ from PIL import Image
 from torch import nn
 
 import qlae
+from qlae._files import write_npz
 from qlae.data import SourceDataset
 from qlae.metrics import infomec
+from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
-from qlae.report import draw_pictures, results_table
-from qlae.report.pictures import tile
+from qlae.report import draw_pictures, print_results, results_table
+from qlae.report.pictures import GAP, plot_interventions, tile
 from qlae.runs.directory import Run
+from qlae.runs.pretrained import Origin, model_card
 from qlae.scoring.evaluation import evaluate_run, intervention_steps, make_pictures
 from qlae.scoring.sample import draw_sample
 
@@ -90,8 +93,8 @@ def test_evaluating_from_the_directory_alone_gives_the_same(run):
 
 def test_pictures_are_drawn(run):
     paths = draw_pictures(run)
-    generated = () if run.config.model == "ae" else ("generated",)  # an autoencoder has no prior
-    assert sorted(path.stem for path in paths) == sorted((*NAMES, *generated))
+    of_codes = ("generated", "interpolations", "between-codes")  # an autoencoder has no prior, and no codes
+    assert sorted(path.stem for path in paths) == sorted((*NAMES, *(() if run.config.model == "ae" else of_codes)))
     for path in paths:
         with Image.open(path) as image:
             assert image.width > 200
@@ -107,6 +110,44 @@ def test_table_names_model_and_data(run):
     assert "shapes3d (rendered, 16×16)" in text
     assert f"{run.results['averaged']['infom']:.3f}" in text
     assert "raw" in text
+
+
+def with_noise(run, folder):
+    """Return a copy of a run in whose scores one of the active latents is informative."""
+    shutil.copytree(run.path, folder)
+    num_latents = len(run.results["averaged"]["active_latents"])
+    noise = {"active_latents": [True] * num_latents, "informative_latents": [True] + [False] * (num_latents - 1)}
+    results = run.results | {weights: run.results[weights] | noise for weights in ("averaged", "raw")}
+    (folder / "results.json").write_text(json.dumps(results))
+    return Run(folder)
+
+
+def test_informative_latents_stand_beside_infom(run, tmp_path, capsys):
+    noisy = with_noise(run, tmp_path / "noisy")
+    table = results_table([noisy])
+    headers = [str(column.header) for column in table.columns]
+    assert headers[1:3] == ["InfoM", "informative"]
+    assert list(table.columns[2].cells) == ["1 of 4"]
+    print_results([noisy], weights=("averaged", "raw"))
+    warning = "Warning: InfoM says little here: only 1 of the 4 latents that it counts is informative about a source"
+    assert capsys.readouterr().out.count(warning) == 1
+    assert warning.removeprefix("Warning: ") in model_card(Origin(noisy.config, "averaged", noisy.results))
+    assert "| InfoM | informative | InfoE |" in model_card(Origin(noisy.config, "averaged", noisy.results))
+
+
+def test_uninformative_latents_are_faded(run, tmp_path):
+    noisy = with_noise(run, tmp_path / "noisy")
+    blocks = noisy.arrays(noisy.pictures_path)["interventions"]
+    figure = plot_interventions(
+        blocks, np.ones(4, bool), ["shape", "", "", ""], "", informative=np.array([True] + [False] * 3)
+    )
+    sheet = np.asarray(figure.axes[0].images[0].get_array())
+    side = blocks.shape[3]
+    np.testing.assert_array_equal(sheet[:side, :side], blocks[0, 0, 0])
+    assert sheet[:side, side + GAP : 2 * side + GAP].min() >= 0.6 * 255 - 1
+    colours = [label.get_color() for label in figure.axes[0].get_xticklabels()]
+    assert colours[0] != UNINFORMATIVE
+    assert colours[1:] == [UNINFORMATIVE] * 3
 
 
 def test_table_says_where_runs_differ(run, tmp_path):
@@ -171,13 +212,24 @@ def test_steps_of_a_continuous_latent_are_even():
     assert np.allclose(steps[[0, -1], 1], [-1, 1])
 
 
+def test_an_evaluation_of_an_earlier_version_is_drawn_without_interpolations(run, tmp_path):
+    old = Run(shutil.copytree(run.path, tmp_path / "old"))
+    arrays = old.arrays(old.pictures_path)
+    names = ("originals", "reconstructions", "interventions", "intervention_steps")
+    write_npz(old.pictures_path, **{name: arrays[name] for name in names})
+    (old.path / "interpolations.png").touch()
+    assert sorted(path.stem for path in draw_pictures(old)) == sorted(NAMES)
+    assert not (old.path / "interpolations.png").exists()
+
+
 @pytest.mark.filterwarnings("ignore:all images have the same code")
 def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     data = SourceDataset(np.asarray(tiny_data.images), np.empty((40, 0)), name="mine", origin="real")
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)
     assert "infom" not in run.results["averaged"]
     assert run.results["averaged"]["psnr"] > 0
-    assert [path.stem for path in draw_pictures(run)] == [*("reconstructions", "interventions", "generated", "curves")]
+    drawn = [path.stem for path in draw_pictures(run) if path.stem != "between-codes"]  # which needs two codes
+    assert drawn == [*("reconstructions", "interventions", "interpolations", "generated", "curves")]
     with pytest.raises(ValueError, match="mine was given as arrays, which a run does not store"):
         evaluate_run(run.path, show=False)
     with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):

@@ -72,7 +72,9 @@ def test_the_card_has_the_scores(run, tmp_path):
     assert "library_name: qlae" in front
     metrics = json.loads(front.split("results: ")[1])[0]["metrics"]
     assert {"type": "infom", "name": "InfoM", "value": round(scores["infom"], 4)} in metrics
-    assert f"| {scores['infom']:.3f} | {scores['infoe']:.3f} | {scores['infoc']:.3f} |" in card
+    assert (
+        f"| {scores['infom']:.3f} | {scores['informative']} | {scores['infoe']:.3f} | {scores['infoc']:.3f} |" in card
+    )
     assert "rendered, 16×16, 40 images" in card
     assert "4 latents (each one of 4 values)" in card
 

@@ -85,6 +85,7 @@ def test_the_whole_life_of_a_run(tmp_path, tiny_data, model):
     images = np.asarray(tiny_data.images)
     assert np.array_equal(loaded.decode(loaded.latents(images)), loaded.reconstruct(images))
     handed_on = qlae.load(loaded.save_pretrained(tmp_path / "export"))
+    assert f"import {EXAMPLES[model].stem}  # registers" in (tmp_path / "export" / "README.md").read_text()
     assert np.array_equal(handed_on.latents(images), loaded.latents(images))
     assert open_run(whole.path, data=tiny_data, show=False).describe()["model"] == model
 
@@ -121,6 +122,7 @@ def test_loading_without_the_import_names_the_module(tmp_path, tiny_data, model)
     assert done.returncode == 2
     assert f"--import {module}" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "damaged" not in done.stderr  # the file is as it should be
 
 
 def test_takes_part_in_a_study(tmp_path, capsys):
@@ -177,6 +179,7 @@ class DensePair:
         return nn.Sequential(nn.Flatten(), *layers), None
 
 
+@pytest.mark.usefixtures("own_registrations")
 def test_a_registered_pair_of_networks(tmp_path, tiny_data):
     NETWORKS.register("dense", DenseConfig)(DensePair)
     run = train("qlae", tiny_data, tmp_path / "run", networks="dense", steps=20)
@@ -272,3 +275,18 @@ def test_networks_of_one_s_own_in_a_study(tmp_path, monkeypatch, capsys):
     run = Run(tmp_path / "study" / "runs" / "shapes3d" / "flat-ae" / "s2")
     assert json.loads(run.config_path.read_text())["networks"]["kind"] == "flat"
     assert "psnr" in run.results["averaged"]
+
+
+def test_the_next_command_repeats_the_import_and_resume_names_what_to_leave_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = str(EXAMPLES["stochastic-qlae"])
+    imported("stochastic-qlae")
+    options = ["--size=small", "--resolution=8", "--sources=floor hue", "--steps=2", "--no-evaluate", "--quiet"]
+    with pytest.raises(SystemExit) as stop:  # --import takes one module, so a model may follow it
+        main(["train", "--import", file, "stochastic-qlae", *options, "--out", "run"])
+    assert stop.value.code in (0, None)
+    assert capsys.readouterr().out.endswith(f"Next: qlae evaluate run --import {file}\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--resume", "run", "--seed", "3", "--resolution", "16"])
+    assert stop.value.code == 2
+    assert "leave out --resolution, --seed; only --steps" in capsys.readouterr().err

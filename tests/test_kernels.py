@@ -80,7 +80,7 @@ SHAPES = [(2, 32, 8, 8), (3, 64, 4, 4), (2, 48, 16, 16), (2, 3, 8, 8), (1, 16, 6
 def test_leaky_norm(shape, biased, styled, dtype):
     x, bias, style = inputs(shape, biased, styled, dtype)
     given = [t for t in (x, bias, style) if t is not None]
-    found = _LeakyNorm.apply(x, bias, style, 0.3, True)
+    found = _LeakyNorm.apply(x, bias, style, 0.3, EPSILON, True)
     exact = [None if t is None else t.detach().double().requires_grad_() for t in (x, bias, style)]
     expected = plain_leaky_norm(exact[0], 0.3, exact[2], exact[1])
     tolerance = 1e-5 if dtype == torch.float32 else 1e-2
@@ -103,11 +103,43 @@ def test_leaky_norm_differentiated_twice(shape, biased):
             x, bias = (None if t is None else t.detach().double().requires_grad_() for t in (x, bias))
             out = plain_leaky_norm(x, 0.3, None, bias)
         else:
-            out = _LeakyNorm.apply(x, bias, None, 0.3, True)
+            out = _LeakyNorm.apply(x, bias, None, 0.3, EPSILON, True)
         given = [t for t in (x, bias) if t is not None]
         gradients = torch.autograd.grad(out.sin().sum(), given, create_graph=True)
         derivatives.append(torch.autograd.grad(sum(g.norm() for g in gradients), given))
     assert all(close(ours, theirs, 1e-4) for ours, theirs in zip(*derivatives, strict=True))
+
+
+@pytest.mark.parametrize("styled", [False, True])
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-6])
+def test_epsilon_of_the_norm(epsilon, styled):
+    """Maps whose variance is no larger than ε, so that ε decides the output."""
+    x, _, style = inputs((2, 16, 8, 8), False, styled)
+    x = (x * 1e-3).detach().contiguous(memory_format=torch.channels_last).requires_grad_()
+    given = [t for t in (x, style) if t is not None]
+    found = _LeakyNorm.apply(x, None, style, 0.3, epsilon, True)
+    exact = exactly(x, style)
+    expected = plain_leaky_norm(exact[0], 0.3, exact[1], epsilon=epsilon)
+    assert close(found, expected, 1e-4)
+    wanted = torch.autograd.grad(expected.sin().sum(), [t for t in exact if t is not None])
+    for ours, theirs in zip(torch.autograd.grad(found.sin().sum(), given), wanted, strict=True):
+        assert close(ours, theirs, 1e-3)
+
+
+def test_convolution_without_a_bias_and_norm_together():
+    """The style convolutions of the official form, with its ε."""
+    x, weight = random(2, 16, 8, 8).requires_grad_(), (1e-4 * random(16, 16, 3, 3, seed=1)).requires_grad_()
+    style = random(2, 32, seed=3).requires_grad_()
+    found = _ConvNorm.apply(x, weight, None, style, Geometry((1, 1), (1, 1), True), 0.2, 1e-6, one_stream())
+    exact = exactly(x, weight, style)
+    maps = F.conv_transpose2d(exact[0], exact[1], padding=1)
+    assert maps.var() < 1e-5
+    expected = plain_leaky_norm(maps, 0.2, exact[2], epsilon=1e-6)
+    assert close(found, expected, 2e-3)
+    gradient = random(*expected.shape, seed=4)
+    wanted = torch.autograd.grad(expected, exact, gradient.double())
+    for ours, theirs in zip(torch.autograd.grad(found, (x, weight, style), gradient), wanted, strict=True):
+        assert close(ours, theirs, 5e-3)
 
 
 def test_large_means_do_not_spoil_the_deviation():
@@ -170,7 +202,7 @@ def test_convolution_over_pixels(side, biased, dtype):
 def test_one_map_for_all_images():
     x, weight = random(1, 16, 4, 4).requires_grad_(), random(16, 16, 3, 3, seed=1).requires_grad_()
     bias, style = random(16, seed=2).requires_grad_(), random(5, 32, seed=3).requires_grad_()
-    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), True), 0.3, one_stream())
+    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), True), 0.3, EPSILON, one_stream())
     exact = exactly(x, weight, bias, style)
     maps = F.conv_transpose2d(exact[0], exact[1], exact[2], padding=1).expand(5, -1, -1, -1)
     expected = plain_leaky_norm(maps, 0.3, exact[3])
@@ -189,7 +221,7 @@ def test_convolution_and_norm_together(num_inputs, styled, transposed):
     shape = (num_inputs, 16, 3, 3) if transposed else (16, num_inputs, 3, 3)
     weight, bias = random(*shape, seed=1).requires_grad_(), random(16, seed=2).requires_grad_()
     style = random(2, 32, seed=3).requires_grad_() if styled else None
-    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), transposed), 0.3, one_stream())
+    found = _ConvNorm.apply(x, weight, bias, style, Geometry((1, 1), (1, 1), transposed), 0.3, EPSILON, one_stream())
     exact = exactly(x, weight, bias, style)
     convolve = F.conv_transpose2d if transposed else F.conv2d
     expected = plain_leaky_norm(convolve(exact[0], exact[1], exact[2], padding=1), 0.3, exact[3])

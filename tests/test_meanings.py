@@ -6,7 +6,7 @@ import pytest
 from qlae.explorer.controls import build_controls
 from qlae.metrics import infomec
 from qlae.models.latents import ContinuousLatent
-from qlae.scoring.meanings import Meaning, find_active, find_meanings, name_meanings
+from qlae.scoring.meanings import Meaning, find_active, find_informative, find_meanings, name_meanings
 
 SCORES = {"nmi": [[0.1, 0.0], [0.7, 0.0]], "informative_latents": [True, False]}
 
@@ -14,6 +14,13 @@ SCORES = {"nmi": [[0.1, 0.0], [0.7, 0.0]], "informative_latents": [True, False]}
 def test_a_latent_means_the_source_with_the_highest_nmi():
     assert find_meanings(SCORES, 2) == [Meaning(source=1, nmi=0.7), None]
     assert find_meanings(SCORES | {"informative_latents": [True, True]}, 2)[1] == Meaning(source=0, nmi=0.0)
+
+
+def test_uninformative_latents_are_marked_where_sources_are_known():
+    codes = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert [control.informative for control in build_controls(ContinuousLatent(2), codes, SCORES)] == [True, False]
+    assert [control.informative for control in build_controls(ContinuousLatent(2), codes, {})] == [True, True]
+    assert find_informative({}, 3).all()
 
 
 def test_without_sources_no_latent_has_a_meaning():

@@ -4,7 +4,19 @@ import pytest
 import torch
 from torch import nn
 
-from qlae.models.networks import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, StyleDecoder, dense, num_blocks, unfolded
+from qlae.models.networks import (
+    FIRST_OFFICIAL,
+    FULL,
+    OFFICIAL,
+    PAPER,
+    SMALL,
+    ConvEncoder,
+    StyleDecoder,
+    dense,
+    network_form,
+    num_blocks,
+    unfolded,
+)
 
 
 @pytest.mark.parametrize("form", [PAPER, OFFICIAL])
@@ -69,6 +81,7 @@ def test_official_form_drops_biases_and_keeps_styles_positive():
     assert all(layer.conv.bias is None for layer in encoder.layers)
     assert all(layer.norm is not None for layer in encoder.layers)
     assert decoder.output.bias is None
+    assert all(layer.conv.bias is None for layer in decoder.layers)
     assert decoder.output.kernel_size == (3, 3)
     with torch.no_grad():
         decoder.layers[0].style.bias.fill_(-1.0)
@@ -83,6 +96,36 @@ def test_paper_encoder_layer_by_hand():
     y = torch.nn.functional.leaky_relu(layer.conv(x), 0.3)
     mean, var = y.mean((2, 3), keepdim=True), y.var((2, 3), keepdim=True, unbiased=False)
     assert torch.allclose(layer(x), (y - mean) / (var + 1e-5).sqrt(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("form", "epsilon"), [(PAPER, 1e-5), (OFFICIAL, 1e-6), (FIRST_OFFICIAL, 1e-5)])
+def test_norms_have_the_epsilon_of_their_form(form, epsilon):
+    """Dark images and small feature maps, whose variance is no larger than ε."""
+    encoder, decoder = ConvEncoder(16, 4, size=SMALL, form=form), StyleDecoder(16, 4, size=SMALL, form=form)
+    first, last = encoder.layers[0], decoder.layers[-1]
+    x = 1e-3 * torch.rand(2, 3, 16, 16)
+    y = first.conv(x)
+    if form is PAPER:
+        y = nn.functional.leaky_relu(y, form.slope)
+    mean, var = y.mean((2, 3), keepdim=True), y.var((2, 3), keepdim=True, unbiased=False)
+    normed = (y - mean) / (var + epsilon).sqrt()
+    expected = normed if form is PAPER else nn.functional.leaky_relu(normed, form.slope)
+    assert var.max() < 1e-5
+    assert torch.allclose(first(x), expected, atol=1e-5)
+    x, style = 1e-3 * torch.rand(2, last.conv.in_channels, 4, 4), torch.ones(2, 2 * last.conv.out_channels)
+    y = nn.functional.leaky_relu(last.conv(x), form.slope)
+    mean, var = y.mean((2, 3), keepdim=True), y.var((2, 3), keepdim=True, unbiased=False)
+    assert torch.allclose(last(x, style), (y - mean) / (var + epsilon).sqrt() + 1, atol=1e-5)
+
+
+def test_forms_have_revisions():
+    assert network_form("paper", 1) is network_form("paper", 2) is PAPER
+    assert network_form("official", 2) is OFFICIAL
+    assert network_form("official", 1) is FIRST_OFFICIAL
+    with pytest.raises(ValueError, match=r"networks have the revisions 1, 2, got 3; a later version of qlae"):
+        network_form("official", 3)
+    with pytest.raises(ValueError, match="unknown form"):
+        network_form("offical", 2)
 
 
 def test_images_differ_by_their_latents_from_the_start():

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from qlae.ops.norms import leaky_norm, plain_leaky_norm
 
 
-def by_torch(x, slope, style=None, bias=None):
-    y = F.group_norm(F.leaky_relu(x if bias is None else x + bias[:, None, None], slope), x.shape[1])
+def by_torch(x, slope, style=None, bias=None, *, epsilon=1e-5):
+    y = F.group_norm(F.leaky_relu(x if bias is None else x + bias[:, None, None], slope), x.shape[1], eps=epsilon)
     if style is None:
         return y
     scale, shift = style[:, :, None, None].chunk(2, 1)
@@ -63,6 +63,26 @@ def test_differentiated_twice(styled):
     for ours, theirs in zip(*derivatives, strict=True):
         assert (ours is None) == (theirs is None)
         assert ours is None or torch.allclose(ours, theirs, atol=1e-4)
+
+
+@pytest.mark.parametrize("styled", [False, True])
+@pytest.mark.parametrize("form", [leaky_norm, plain_leaky_norm])
+def test_epsilon_is_added_to_the_variance(styled, form):
+    """Maps whose variance is no larger than ε, differentiated once and twice."""
+    results = []
+    for norm in (form, by_torch):
+        given = inputs((3, 4, 4, 4), styled)
+        out = norm(1e-3 * given[0], 0.3, *given[1:], epsilon=1e-6)
+        (gradient,) = torch.autograd.grad(out.sin().sum(), given[0], create_graph=True)
+        results.append([out, gradient, *torch.autograd.grad(gradient.norm(), given, allow_unused=True)])
+    assert all(torch.allclose(ours, theirs, rtol=1e-6) for ours, theirs in zip(*results, strict=True))
+    assert not torch.allclose(results[0][0], form(1e-3 * given[0], 0.3, *given[1:]), rtol=0.1)
+
+
+def test_one_map_has_the_epsilon_too():
+    x, style = inputs((1, 6, 4, 4), True, num_images=5)
+    found, expected = (norm(1e-3 * x, 0.3, style, epsilon=1e-6) for norm in (leaky_norm, by_torch))
+    assert torch.allclose(found, expected)
 
 
 def test_reduced_precision_has_the_statistics_of_float32():

@@ -63,8 +63,8 @@ def test_warm_up_goes_on_exactly(tiny_data):
 def test_weights_may_be_chosen():
     config = resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"kl": 4.0})
     assert config.objective.weights == {"reconstruct": 1.0, "kl": 4.0}
-    with pytest.raises(ValueError, match=r'unknown loss term of beta-vae .lk.: did you mean "kl"'):
-        resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"lk": 4.0})
+    with pytest.raises(ValueError, match=r'unknown loss term of beta-vae .kll.: did you mean "kl"'):
+        resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"kll": 4.0})
     with pytest.raises(ValueError, match="the weight of kl must not be negative"):
         resolve("beta-vae", DataConfig("shapes3d"), 6, weights={"kl": -4.0})
 

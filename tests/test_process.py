@@ -81,3 +81,28 @@ def test_the_caller_s_settings_do_not_change_the_result(tmp_path, tiny_data, set
         torch.set_default_dtype(torch.float32)
     actual = weights(run)
     assert all(torch.equal(expected[name], actual[name]) for name in expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_caller_s_settings_change_neither_scores_nor_loaded_weights(tmp_path, tiny_data):
+    run = qlae.train("qlae", tiny_data, out=tmp_path / "run", **OPTIONS)
+    expected, latents = run.results["averaged"], qlae.load(run.path).latents(tiny_data.images)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            qlae.evaluate(run, data=tiny_data, show=False)
+            model = qlae.load(run.path)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert run.results["averaged"] == expected
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    np.testing.assert_array_equal(model.latents(tiny_data.images), latents)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_caller_s_default_device_does_not_matter(tmp_path, tiny_data):
+    expected = weights(qlae.train("qlae", tiny_data, out=tmp_path / "plain", **OPTIONS))
+    with torch.device("meta"):
+        run = qlae.train("qlae", tiny_data, out=tmp_path / "inside", **OPTIONS)
+    actual = weights(run)
+    assert all(torch.equal(expected[name], actual[name]) for name in expected)

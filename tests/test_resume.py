@@ -82,15 +82,16 @@ def test_killed_at_random_moments(tmp_path):
     assert [row["step"] for row in rows] == list(range(100, STEPS + 1, 100))
 
 
-def test_ctrl_c_on_the_command_line_saves_and_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_closed_terminal_save_and_say_how_to_go_on(tmp_path, how):
     out = tmp_path / "run"
     process = subprocess.Popen(
         [*COMMAND, "--out", str(out)], env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
     )
     wait_for_checkpoint(out, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(how)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + how
     assert f"saved in {out}. To continue, run the same command again" in errors
     assert "Traceback" not in errors
     finish(out)

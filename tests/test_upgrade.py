@@ -1,5 +1,6 @@
 """Files that version 0.1 wrote are still read: configs, checkpoints, exports, study folders, and names of modules."""
 
+import dataclasses
 import importlib
 import json
 import shutil
@@ -9,13 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import qlae
 from qlae._moved import MODULES
-from qlae.config import RunConfig
+from qlae.config import DataConfig, RunConfig
 from qlae.data import data_config
 from qlae.presets import resolve
 from qlae.runs.directory import Run
+from qlae.training.launch import train_run
 from qlae.upgrade import upgrade_config, upgrade_tensors
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -77,6 +80,55 @@ def test_an_export_of_0_1_loads():
     assert model.latent.num_values == (4, 4, 4, 4)
 
 
+def test_an_official_model_of_0_1_keeps_its_networks(tmp_path):
+    """Biases in the style convolutions and ε = 1e-5, which the authors' code does not have."""
+    model = qlae.load(FIXTURES / "export-official")
+    assert model.origin.config.networks.revision == 1
+    assert all(layer.conv.bias is not None for layer in model.decoder.layers)
+    assert model.decoder.form.epsilon == 1e-5
+    expected = np.load(FIXTURES / "export-official-expected.npz")
+    data = qlae.load_data("shapes3d", resolution=8, sources=["floor hue", "shape"])
+    assert np.array_equal(model.encode(np.asarray(data.images[:8])), expected["codes"])
+    difference = model.decode(expected["codes"]).astype(int) - expected["decoded"]
+    assert np.abs(difference).max() <= 1
+    model.save_pretrained(tmp_path / "again")
+    assert np.array_equal(qlae.load(tmp_path / "again").decode(expected["codes"]), model.decode(expected["codes"]))
+
+
+def test_an_official_run_without_a_revision_resumes_exactly(tmp_path, tiny_data):
+    """As versions before the revision wrote it, it goes on with the networks that it began with."""
+    config = resolve("qlae", data_config(tiny_data), 2, size="small", form="official", steps=30, batch_size=8)
+    training = dataclasses.replace(config.training, log_every=10)
+    config = dataclasses.replace(config, networks=dataclasses.replace(config.networks, revision=1), training=training)
+    for name, stops in (("whole", (30,)), ("parts", (10, 30))):
+        run = Run(tmp_path / name)
+        for steps in stops:
+            planned = dataclasses.replace(config, training=dataclasses.replace(training, steps=steps))
+            if run.config_path.exists():
+                content = json.loads(run.config_path.read_text())
+                del content["networks"]["revision"]
+                run.config_path.write_text(json.dumps(content))
+                qlae.resume(run.path, steps=steps, data=tiny_data, show=False, evaluate=False)
+            else:
+                train_run(run, planned, tiny_data, device="cpu", show=False)
+    first, second = (load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "parts"))
+    assert "weights.decoder.layers.0.conv.bias" in first
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    with pytest.raises(ValueError, match=r"networks\.revision is 1, asked for 2"):
+        qlae.train("qlae", tiny_data, out=tmp_path / "parts", size="small", form="official", steps=30, batch_size=8)
+
+
+def test_only_official_networks_get_a_revision():
+    config = resolve("qlae", DataConfig("shapes3d", 16), 2, size="small")
+    content = config.to_dict()
+    assert content["networks"]["revision"] == 2
+    del content["networks"]["revision"]
+    assert RunConfig.from_dict(content) == config
+    content["networks"]["form"] = "official"
+    assert RunConfig.from_dict(content).networks.revision == 1
+
+
 def test_small_weight_decay_is_the_same_run(tiny_data):
     """0.1 wrote 0.30000000000000004."""
     config = resolve("qlae", data_config(tiny_data), 2, size="small")
@@ -126,3 +178,17 @@ def test_old_names_of_configs_and_models_warn(tiny_data):
 def test_committed_results_are_read():
     runs = [Run(path.parent) for path in CONFIGS if (path.parent / "results.json").exists()]
     assert all(0 <= run.results["averaged"]["infom"] <= 1 for run in runs)
+
+
+def test_modules_inside_a_moved_package_are_the_moved_ones():
+    sys.modules.pop("qlae.latents.quantized", None)
+    with pytest.warns(DeprecationWarning, match=r"qlae\.latents\.quantized is now qlae\.models\.latents\.quantized"):
+        module = importlib.import_module("qlae.latents.quantized")
+    assert module.QuantizedLatent is qlae.QuantizedLatent
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_names_that_moved_elsewhere_than_their_module():
+    from qlae.models.building import build_model
+
+    assert importlib.import_module("qlae.model").build_model is build_model

@@ -26,11 +26,26 @@ def require_known(name: object, known: Iterable[str], what: str) -> str:
     raise ValueError(f"unknown {what} {name!r}: {nearest_name(str(name), names)}")
 
 
-def whole_number(name: str, value: Any, *, at_least: int = 1) -> int:
-    """Return ``value`` as an int; raise an error unless it is a whole number that is large enough."""
+#: Upper bounds of counts: the numbers that a double holds exactly, and codes that no network could have.
+MAX_COUNT, MAX_LATENTS, MAX_VALUES = 2**53, 2**20, 2**24
+
+
+def whole_number(name: str, value: Any, *, at_least: int = 1, at_most: int = MAX_COUNT) -> int:
+    """Return ``value`` as an int; raise an error unless it is a whole number within the bounds."""
     if not _is_whole(value) or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {_short(value)}")
+    if value > at_most:
+        raise ValueError(f"{name} must be a whole number of at most {at_most:,}, got {_short(value)}")
     return int(value)
+
+
+def _short(value: Any) -> str:
+    """Return a value as Python writes it, cut if that is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:50]}…"
 
 
 def plain(value: Any) -> Any:
@@ -50,10 +65,10 @@ def values_per_latent(num_latents: int, num_values: int | Iterable[int]) -> tupl
     >>> values_per_latent(3, 10), values_per_latent(2, [4, 10])
     ((10, 10, 10), (4, 10))
     """
-    whole_number("num_latents", num_latents)
+    whole_number("num_latents", num_latents, at_most=MAX_LATENTS)
     if not isinstance(num_values, Iterable):
-        return (whole_number("num_values", num_values),) * num_latents
-    sizes = tuple(whole_number("num_values", size) for size in num_values)
+        return (whole_number("num_values", num_values, at_most=MAX_VALUES),) * num_latents
+    sizes = tuple(whole_number("num_values", size, at_most=MAX_VALUES) for size in num_values)
     if len(sizes) != num_latents:
         raise ValueError(
             f"num_values has {len(sizes)} entries for {num_latents} latents; give one number, or one per latent"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ._locks import try_lock
+from ._opening import open_own, open_regular
 
 LOCK_FILE = ".lock"
 
@@ -27,12 +28,12 @@ def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
         ValueError: if another process holds the lock.
     """
     path.mkdir(parents=True, exist_ok=True)
-    with open(path / LOCK_FILE, "a+") as file:
+    with open_own(path / LOCK_FILE, append=True) as file:
         if not try_lock(file):
             file.seek(0)
-            raise ValueError(busy_message.replace("{holder}", file.read().strip() or "unknown"))
+            raise ValueError(busy_message.replace("{holder}", file.read(100).decode(errors="replace") or "unknown"))
         file.truncate(0)
-        file.write(f"process {os.getpid()}")
+        file.write(f"process {os.getpid()}".encode())
         file.flush()
         try:
             yield
@@ -43,7 +44,7 @@ def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
 def is_locked(path: Path) -> bool:
     """Return whether some process on this machine holds the lock of a directory."""
     try:
-        with open(path / LOCK_FILE) as file:
+        with open_regular(path / LOCK_FILE) as file:
             return not try_lock(file, shared=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         return False

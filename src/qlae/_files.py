@@ -1,16 +1,19 @@
 """Read and write small files: whole when written, with one clear error when damaged.
 
-Writing goes to a temporary name, is flushed to disk and then renamed, so a reader sees the old content or the new
-content, never a part of it. Reading never unpickles.
+Writing goes to a new file with an unpredictable name, is flushed to disk and then renamed, so a reader sees the old
+content or the new content, never a part of it. Of two writers, the last one wins. Reading takes regular files only
+and never unpickles.
 """
 
 import contextlib
 import errno
-import itertools
+import glob
 import json
 import lzma
 import os
+import secrets
 import struct
+import time
 import tokenize
 import zipfile
 import zlib
@@ -21,10 +24,14 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ._locks import wait_for_lock
+from ._locks import try_lock
+from ._opening import create_new, open_regular, read_regular
 
-#: Attempts to become the only writer of a file. A file system that fails this often cannot identify an open file.
-MAX_ATTEMPTS = 1000
+TEMPORARY = ".tmp"
+#: A temporary file that nobody holds open and that is older than this belongs to a process that was killed.
+ABANDONED_SECONDS = 60
+#: An archive may expand to this many bytes, or to this many times its size if that is more.
+MAX_EXPANDED, MAX_EXPANSION = 2**28, 20
 
 #: What Python's readers of archives and arrays raise for damaged content, other than ``ValueError``.
 DAMAGE = (
@@ -37,6 +44,7 @@ DAMAGE = (
     NotImplementedError,
     RuntimeError,
     KeyError,
+    IndexError,
     OverflowError,
     UnicodeDecodeError,
 )
@@ -52,10 +60,12 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     Raises:
         OSError: the file cannot be written; the error always has a file name.
     """
-    temporary = path.with_name(path.name + ".tmp")
+    remove_abandoned(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
     try:
-        with _open_exclusively(temporary) as file:
+        with create_new(temporary) as file:
             try:
+                try_lock(file)  # tells it apart from what a killed process left
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
@@ -63,33 +73,34 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
                     file.close()
                 os.replace(temporary, path)
             except BaseException:
-                with contextlib.suppress(PermissionError):
+                with contextlib.suppress(OSError):
                     temporary.unlink(missing_ok=True)
                 raise
+        sync_folder(path.parent)
     except OSError as error:
-        if error.filename is None:  # as for a full disk
+        if error.filename in (None, str(temporary)):  # as for a full disk
             error.filename = str(path)
         raise
 
 
-@contextlib.contextmanager
-def _open_exclusively(path: Path) -> Iterator[BinaryIO]:
-    """Open an empty file for writing; other processes that open it this way wait until it is removed or renamed."""
-    for attempt in itertools.count(1):
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
-            wait_for_lock(file)
-            if _is_at(file, path) or attempt == MAX_ATTEMPTS:
-                file.truncate()
-                yield file
-                return
+def remove_abandoned(path: Path) -> None:
+    """Remove the temporary files that killed writers of ``path`` left behind."""
+    with contextlib.suppress(OSError):
+        for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
+            with contextlib.suppress(OSError, ValueError), open_regular(leftover) as file:
+                is_old = time.time() - os.fstat(file.fileno()).st_mtime > ABANDONED_SECONDS
+                if is_old and try_lock(file):
+                    leftover.unlink()
 
 
-def _is_at(file: BinaryIO, path: Path) -> bool:
-    """Return whether an open file is still at ``path``; the previous holder of its lock may have renamed it."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, so that a rename survives a power failure; where systems allow it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def require_new(path: Path) -> None:
@@ -130,8 +141,15 @@ def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
             ``.npy`` too), or hold pickled objects. The message is ``PATH cannot be read (REASON); REMEDY``.
         OSError: the file is missing or the system cannot read it; the error names it.
     """
+    with open_regular(path) as file:
+        with explain_damage(path, remedy):
+            require_modest(file, path, remedy)
+        return _load_npz(file, path, remedy)
+
+
+def _load_npz(file: BinaryIO, path: Path, remedy: str) -> dict[str, NDArray[Any]]:
     with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
-        content = np.load(path, allow_pickle=False)
+        content = np.load(file, allow_pickle=False)
         if not isinstance(content, np.lib.npyio.NpzFile):
             raise ValueError("a single array")
         with content:
@@ -141,9 +159,28 @@ def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
         return arrays
 
 
+def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
+    """Raise a ``ValueError`` if a small archive would expand to far more than its own size.
+
+    Args:
+        file: open at its beginning, where it is left. Whatever is not a zip passes.
+        name: what the error calls the file.
+        remedy: it ends the message.
+    """
+    if zipfile.is_zipfile(file):
+        file.seek(0)
+        with zipfile.ZipFile(file) as archive:
+            expanded = sum(info.file_size for info in archive.infolist())
+        size = file.seek(0, os.SEEK_END)
+        if expanded > max(MAX_EXPANDED, MAX_EXPANSION * size):
+            reason = f"its {size:,} bytes would expand to {expanded:,}, which looks like an attack or an accident"
+            raise _unreadable(name, reason, remedy)
+    file.seek(0)
+
+
 def read_npy(path: Path, *, remedy: str = "") -> NDArray[Any]:
     """Read the array of an ``.npy`` into memory. See `read_npz` for the arguments and the errors."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return load_npy(file, path, remedy=remedy)
 
 
@@ -168,8 +205,9 @@ def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
             ``PATH cannot be read (REASON); REMEDY``.
         OSError: the file is missing or the system cannot read it; the error names it.
     """
+    text = read_regular(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise _unreadable(path, f"it is not JSON: {error}", remedy) from error
     if not isinstance(content, dict):

@@ -25,16 +25,3 @@ def try_lock(file: IO[Any], *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def wait_for_lock(file: IO[Any]) -> None:
-    """Wait for the exclusive lock on a file and hold it until the file is closed.
-
-    Does nothing on a file system without locks.
-    """
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except (ImportError, OSError):
-        pass

@@ -13,6 +13,9 @@ from typing import Any
 #: Modules of version 0.1 and where their content is now.
 MODULES = {
     "atomic": "_files",
+    "data.own": "data.user_images",
+    "data.rendered": "data.rendering",
+    "data.sampled": "data.sampling",
     "counts": "_checks",
     "device": "_device",
     "divergences": "ops.divergences",
@@ -27,13 +30,34 @@ MODULES = {
     "names": "_checks",
     "naming": "runs.names",
     "networks": "models.networks",
+    "norms": "ops.norms",
+    "objectives.cross_entropy": "ops.cross_entropy",
     "pretrained": "runs.pretrained",
     "progress": "_progress",
+    "report.aggregate": "study.report.aggregate",
+    "report.correlations": "study.report.correlations",
+    "report.published": "study.report.published",
+    "report.tables": "study.report.tables",
+    "report.vignettes": "study.report.vignettes",
     "resampling": "scoring.resampling",
     "run": "runs.directory",
     "sample": "scoring.sample",
     "training.checkpoint": "runs.checkpoint",
 }
+#: Names that a moved module had in version 0.1 and that are now in another module than its other names.
+NAMES = {
+    "model.Networks": "models.building",
+    "model.build_model": "models.building",
+    "model.build_networks": "models.building",
+}
+
+
+def new_place(name: str) -> str | None:
+    """Return where a module of version 0.1 is now, also one inside a package that moved; None if it did not move."""
+    for old, new in MODULES.items():
+        if name == f"qlae.{old}" or name.startswith(f"qlae.{old}."):
+            return f"qlae.{new}{name.removeprefix(f'qlae.{old}')}"
+    return None
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -42,12 +66,15 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name.removeprefix("qlae.") in MODULES and name.startswith("qlae."):
-            return importlib.util.spec_from_loader(name, self)
-        return None
+        new = new_place(name)
+        if new is None or importlib.util.find_spec(new) is None:
+            return None
+        # As a package, the alias of a package leads to this finder for its modules too.
+        return importlib.util.spec_from_loader(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        new = f"qlae.{MODULES[spec.name.removeprefix('qlae.')]}"
+        new = new_place(spec.name)
+        assert new is not None
         warnings.warn(f"{spec.name} is now {new}", DeprecationWarning, stacklevel=2)
         return _Alias(spec.name, new)
 
@@ -61,8 +88,12 @@ class _Alias(ModuleType):
     def __init__(self, name: str, new: str):
         super().__init__(name, f"Moved to {new}.")
         self.__dict__["_target"] = importlib.import_module(new)
+        self.__dict__["__path__"] = []  # not the target's, in which its modules would be loaded a second time
 
     def __getattr__(self, name: str) -> Any:
+        other = NAMES.get(f"{self.__name__.removeprefix('qlae.')}.{name}")
+        if other is not None:
+            return getattr(importlib.import_module(f"qlae.{other}"), name)
         return getattr(self.__dict__["_target"], name)
 
 

@@ -1,5 +1,6 @@
 """Frozen dataclasses from nested plain data, such as JSON gives, with errors that name the wrong field."""
 
+import collections.abc
 import dataclasses
 import types
 import typing
@@ -35,27 +36,55 @@ def parse_value(kind: Any, value: Any, where: str) -> Any:
     """Return ``value`` as an instance of the type hint ``kind``."""
     if dataclasses.is_dataclass(kind):
         return parse_dataclass(typing.cast(type, kind), value, where)
-    if isinstance(kind, types.UnionType):
-        if value is None:
-            return None
-        options = [option for option in typing.get_args(kind) if option is not type(None)]
-        sequences = [option for option in options if typing.get_origin(option) is tuple]
-        kind = sequences[0] if sequences and isinstance(value, list | tuple) else options[0]
     origin = typing.get_origin(kind)
+    if origin in (types.UnionType, typing.Union):
+        return _parse_union(typing.get_args(kind), value, where)
     if origin is tuple:
         return _parse_tuple(typing.get_args(kind), value, where)
-    if origin is dict:
+    if origin is typing.Literal:
+        if value not in typing.get_args(kind):
+            raise ValueError(f"{where} must be one of {', '.join(map(repr, typing.get_args(kind)))}, got {value!r}")
+        return value
+    if origin is list:
+        return list(_parse_tuple((*typing.get_args(kind), ...), value, where))
+    if origin in (dict, collections.abc.Mapping):
         if not isinstance(value, dict):
             raise ValueError(f"{where} must be an object, got {value!r}")
         entry_kind = typing.get_args(kind)[1]
         return {key: parse_value(entry_kind, entry, f"{where}.{key}") for key, entry in value.items()}
     if kind is Any:
         return value
+    if not isinstance(kind, type) or origin is not None:
+        raise ValueError(f"{where} has the type {kind}, which config.json cannot hold; use numbers, strings, tuples")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise ValueError(f"{where} must be {kind.__name__}, got {value!r}")
     return value
+
+
+def _parse_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    """Return ``value`` as an instance of the first alternative that takes it; raise the error of the nearest."""
+    if value is None and type(None) in kinds:
+        return None
+    options = [kind for kind in kinds if kind is not type(None)]
+    # An integer stays one where floats are allowed as well, and a list is read as the alternative that is a list.
+    options.sort(key=lambda kind: (kind is not type(value), (_origin(kind) is tuple) != _is_list(value)))
+    errors = []
+    for kind in options:
+        try:
+            return parse_value(kind, value, where)
+        except ValueError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _origin(kind: Any) -> Any:
+    return typing.get_origin(kind)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
 
 
 def _parse_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:

@@ -1,7 +1,8 @@
-"""The settings of the process that a training needs, and their restoration.
+"""The settings of the process that a training or an evaluation needs, and their restoration.
 
 A training runs with cuDNN reproducible, with the number of threads that was asked for, in float32, with gradients and
-without autocast, whatever the caller's settings are. Afterwards they are as the caller left them.
+without autocast, whatever the caller's settings are. An evaluation, too, runs in float32 and without autocast.
+Afterwards the settings are as the caller left them.
 """
 
 import contextlib
@@ -10,6 +11,20 @@ from collections.abc import Iterator
 import torch
 
 from .ops.dispatch import Implementation, implementation
+
+
+@contextlib.contextmanager
+def plain_tensors() -> Iterator[None]:
+    """Make new tensors float32 tensors on the CPU inside the block, whatever the caller's defaults are."""
+    dtype = torch.get_default_dtype()
+    with contextlib.ExitStack() as stack:
+        if torch.get_default_device().type != "cpu":  # entering a device slows every operation down a little
+            stack.enter_context(torch.device("cpu"))
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
 
 
 @contextlib.contextmanager
@@ -23,11 +38,12 @@ def training_process(device: torch.device, *, compile: bool, threads: int | None
     """
     on_gpu = device.type == "cuda"
     cudnn = torch.backends.cudnn
-    before = cudnn.benchmark, cudnn.deterministic, torch.get_num_threads(), torch.get_default_dtype()
+    before = cudnn.benchmark, cudnn.deterministic, torch.get_num_threads()
     with contextlib.ExitStack() as stack:
         if on_gpu and device.index is not None:
             stack.enter_context(torch.cuda.device(device))  # where kernels are launched and graphs recorded
         stack.enter_context(torch.random.fork_rng(devices=[device] if on_gpu else []))
+        stack.enter_context(plain_tensors())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
         stack.enter_context(torch.autocast(device.type, enabled=False))
@@ -35,14 +51,12 @@ def training_process(device: torch.device, *, compile: bool, threads: int | None
         try:
             cudnn.benchmark = on_gpu and compile
             cudnn.deterministic = on_gpu  # costs nothing here and makes runs reproducible
-            torch.set_default_dtype(torch.float32)
             if threads is not None:
                 torch.set_num_threads(threads)
             yield
         finally:
             cudnn.benchmark, cudnn.deterministic = before[:2]
             torch.set_num_threads(before[2])
-            torch.set_default_dtype(before[3])
 
 
 @contextlib.contextmanager
@@ -54,7 +68,13 @@ def evaluation_process() -> Iterator[None]:
     benchmark = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = False
     try:
-        with implementation(Implementation.FUSED):
+        with plain_tensors(), _without_autocast(), implementation(Implementation.FUSED):
             yield
     finally:
         torch.backends.cudnn.benchmark = benchmark
+
+
+@contextlib.contextmanager
+def _without_autocast() -> Iterator[None]:
+    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+        yield

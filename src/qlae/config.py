@@ -7,19 +7,21 @@ A config is plain data: it imports no torch and executes nothing.
 """
 
 import dataclasses
+import json
 import math
 import warnings
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from ._checks import whole_number
+from ._checks import MAX_LATENTS, whole_number
 from ._parsing import flatten, parse_dataclass
 from .registry import LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 from .upgrade import upgrade_config
 
 PRECISIONS = ("float32", "bfloat16")
+MAX_RESOLUTION = 2**14  # pixels per side
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,8 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        whole_number("resolution", self.data.resolution)
-        whole_number("num_latents", self.latent.num_latents)
+        whole_number("resolution", self.data.resolution, at_most=MAX_RESOLUTION)
+        whole_number("num_latents", self.latent.num_latents, at_most=MAX_LATENTS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return nested plain dictionaries, ready for JSON."""
@@ -178,6 +180,22 @@ class RunConfig:
         if not isinstance(content["model"], str):
             raise ValueError(f"config.model must be str, got {content['model']!r}")
         return RunConfig(model=content["model"], **parts)
+
+    def require_restorable(self) -> None:
+        """Raise an error unless the config comes back from JSON as it is: the run could never be loaded otherwise."""
+        content = self.to_dict()
+        for part in ("networks", "latent", "objective"):
+            for name, value in content[part].items():
+                try:
+                    json.dumps(value)
+                except TypeError as error:
+                    raise ValueError(f"config.json cannot hold {part}.{name} = {value!r}: {error}") from None
+        again = RunConfig.from_dict(json.loads(json.dumps(content)))
+        for name, (before, after) in self.difference(again).items():
+            raise ValueError(
+                f"{name} is {before!r} and would come back from config.json as {after!r}; give the field a type that "
+                "JSON has, such as a number, a string or a tuple"
+            )
 
     def difference(self, other: "RunConfig") -> dict[str, tuple[Any, Any]]:
         """Return the fields, dotted, in which two configs disagree.

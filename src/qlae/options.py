@@ -32,8 +32,9 @@ class TrainingOptions:
     """Images per update; 128 in the paper, 64 for GANs."""
     learning_rate: float | None = None
     """Learning rate of AdamW; 0.001 in the paper, 0.0002 for GANs."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    """Keep the learning rate constant, as the paper does, or let it fall over the last part of the run."""
+    schedule: Literal["constant", "linear", "cosine"] | None = None
+    """Keep the learning rate constant, as the paper does, or let it fall over the last part of the run; constant by
+    default."""
     decay_steps: int | None = None
     """Number of updates at the end over which the learning rate falls; half of the run by default."""
     floor: float = 0.0
@@ -42,11 +43,12 @@ class TrainingOptions:
     """Number of updates at the start over which the learning rate rises linearly."""
     weight_decay: float | None = None
     """Decoupled weight decay; by default the value tuned for the model and the data set."""
-    weight_decay_schedule: Any = "constant"
-    """constant, step (none in the first half of the run, as in the paper's negative results), or factors by update,
-    such as 0:0,50000:1."""
+    weight_decay_schedule: str | Sequence[tuple[int, float]] | None = None
+    """constant (the default), step (none in the first half of the run, as in the paper's negative results), or factors
+    by update, such as 0:0,50000:1."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Weights of loss terms instead of the preset's, such as --weights kl=4."""
+    """Weights of loss terms instead of the preset's, such as --weights kl=4. Every model also takes l1, a weight of the
+    ℓ1 norm of the networks' parameters."""
     weight_schedules: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
     """Factors on the weights of single loss terms by update, linear in between, such as
     --weight-schedules quantize=0:0,5000:1."""
@@ -59,6 +61,9 @@ class TrainingOptions:
     """Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
     fixed_values: bool = False
     """Keep the values of the codebooks where they start instead of learning them."""
+    codebook_player: Literal["generator", "encoder"] = "generator"
+    """Move the codebooks of a GAN with the generator, as the paper does, or with the encoder, as in its negative
+    results."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of the networks' weights and activations: auto means bfloat16 on a GPU that supports it, else float32.
     Everything else is computed in float32."""

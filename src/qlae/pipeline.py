@@ -20,10 +20,12 @@ from .options import ExecutionOptions, TrainingOptions, split_options
 from .presets import ModelSpec, find_model, resolve
 from .registry import NETWORKS
 from .runs.directory import Run
+from .runs.memory import require_memory
 from .training.callbacks import Callback, TensorBoard
 from .training.launch import train_run
 from .training.trainer import Estimate, Watch
 
+MOST_THREADS = 256  # or four per core, if that is more
 LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
 
 
@@ -63,7 +65,7 @@ def train(
         training, networks = dataclasses.replace(training, networks=networks), None
     own = own_roles(networks)
     run = Run(out)
-    trusted = not own and NETWORKS[training.networks or spec.networks].module.startswith("qlae")
+    trusted = not own and NETWORKS[training.networks or spec.networks].is_ours
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )
@@ -125,7 +127,9 @@ def _train_and_report(
 ) -> None:
     if not execution.checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {execution.checkpoint_seconds}")
-    threads = None if execution.threads is None else whole_number("threads", execution.threads)
+    most = max(MOST_THREADS, 4 * (os.cpu_count() or 1))
+    threads = None if execution.threads is None else whole_number("threads", execution.threads, at_most=most)
+    require_memory(config, config.training.batch_size, execution.device, draws_pictures=execution.evaluate)
     if execution.evaluate and data.source_names:
         _require_scorable(data)
     everyone = list(callbacks)

@@ -7,6 +7,7 @@ where the two differ. The tuned values are the ones the authors settled on.
 """
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,9 @@ def training_preset(size: str, objective: str) -> TrainingPreset:
     return by_objective.get(objective, by_objective["autoencoding"])
 
 
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
 @dataclass(frozen=True)
 class ModelSpec:
     """A model before its data set is known: a latent space, an objective with its weights, and what is tuned.
@@ -93,6 +97,7 @@ class ModelSpec:
         training: defaults of training options, such as ``{"learning_rate": 1e-4}``, instead of the paper's.
         weight_decay: where ``weight_decay_on`` does not name the data set.
         weight_decay_on: data sets that take another value.
+        official_weight_decay: the value of the form ``official`` on all data sets; None for that of the paper.
         tuned: the one hyperparameter that studies tune, ``"weight_decay"`` or a loss weight.
         tuned_on: its value for single data sets, if it is a loss weight.
         grid: the values that studies try for it; empty where nothing is tuned.
@@ -110,13 +115,25 @@ class ModelSpec:
     training: Mapping[str, Any] = field(default_factory=dict)
     weight_decay: float = 0.0
     weight_decay_on: Mapping[str, float] = field(default_factory=dict)
+    official_weight_decay: float | None = None
     tuned: str = "weight_decay"
     tuned_on: Mapping[str, float] = field(default_factory=dict)
     grid: tuple[float, ...] = ()
     published: bool = False
 
-    def weight_decay_for(self, data: str) -> float:
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and MODEL_NAME.fullmatch(self.name)):
+            raise ValueError(
+                f"the name of a model consists of letters, digits, '.', '_', '+' and '-', since folders carry it; got "
+                f"{self.name!r}"
+            )
+        if self.tuned != "weight_decay":
+            require_known(self.tuned, ["weight_decay", *self.weights], f"hyperparameter that {self.name} tunes")
+
+    def weight_decay_for(self, data: str, form: str = "paper") -> float:
         """Return the weight decay for a data set."""
+        if form == "official" and self.official_weight_decay is not None:
+            return self.official_weight_decay
         return self.weight_decay_on.get(data, self.weight_decay)
 
     def weights_for(self, data: str) -> dict[str, float]:
@@ -186,6 +203,7 @@ MODELS: dict[str, ModelSpec] = {
             "bioae",
             "continuous",
             AUTOENCODING | {"nonnegative": 1.0, "activity": 0.01},
+            official_weight_decay=0.0001,
             tuned="activity",
             tuned_on={"isaac3d": 0.1},
             grid=(0.01, 0.1, 1.0, 10.0, 100.0),
@@ -211,6 +229,8 @@ def register_model(spec: ModelSpec) -> ModelSpec:
     Raises:
         ValueError: if another model has that name.
     """
+    if not isinstance(spec, ModelSpec):
+        raise ValueError(f"register_model takes a qlae.ModelSpec, got {type(spec).__name__}")
     if MODELS.get(spec.name, spec) != spec:
         raise ValueError(f"there is a model {spec.name!r} already; give yours another name")
     MODELS[spec.name] = spec
@@ -306,19 +326,29 @@ def _resolve_latent(
 def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Any:
     entry = OBJECTIVES[spec.objective]
     weights = spec.weights_for(data.name)
+    of_latent = [name for name in weights if name not in (*entry.part.terms, *entry.part.optional_terms)]
+    known = dict.fromkeys((*weights, *entry.part.optional_terms))
     for name, weight in _mapping("weights", options.weights).items():
-        weights[require_known(name, weights, f"loss term of {spec.name}")] = weight
+        weights[require_known(name, known, f"loss term of {spec.name}")] = weight
     schedules: dict[str, Curve] = {}
     require_number("warm_up", options.warm_up)
     if options.warm_up:
         curve = check_curve("warm_up", warm_up_curve(plain(options.warm_up)))
-        schedules = {name: curve for name in weights if name not in entry.part.terms}
+        schedules = dict.fromkeys(of_latent, curve)
     for name, points in _mapping("weight_schedules", options.weight_schedules).items():
         require_known(name, weights, f"loss term of {spec.name}")
         curve_points = parse_curve(points) if isinstance(points, str) else points
         schedules[name] = check_curve(f"the schedule of {name}", curve_points)
-    given = _checked_settings(spec.objective_options, _field_names(entry), f"setting of the objective {spec.objective}")
-    return entry.config(weights=weights, schedules=schedules, **given)
+    fields = _field_names(entry)
+    settings = _checked_settings(spec.objective_options, fields, f"setting of the objective {spec.objective}")
+    if options.codebook_player != "generator":
+        if "codebook_player" in fields and "learned" in _field_names(LATENTS[spec.latent]):
+            settings["codebook_player"] = options.codebook_player
+        else:
+            warnings.warn(
+                f"{spec.name} is no GAN with codebooks that learn, so codebook_player changes nothing", stacklevel=3
+            )
+    return entry.config(weights=weights, schedules=schedules, **settings)
 
 
 def _resolve_networks(spec: ModelSpec, options: TrainingOptions, own: Sequence[str]) -> Any:
@@ -341,7 +371,7 @@ def _resolve_optimizer(
     official = options.form == "official"
     weight_decay = options.weight_decay
     if weight_decay is None:
-        weight_decay = preset.weight_decay_factor * spec.weight_decay_for(data.name)
+        weight_decay = preset.weight_decay_factor * spec.weight_decay_for(data.name, options.form)
         weight_decay = float(f"{weight_decay:.12g}")  # 3 · 0.1 is 0.3, in messages and files as well
     return OptimizerConfig(
         learning_rate=preset.learning_rate if options.learning_rate is None else options.learning_rate,
@@ -354,12 +384,13 @@ def _resolve_optimizer(
 
 
 def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSchedule:
-    falls = options.schedule != "constant"
+    kind = options.schedule or "constant"
+    falls = kind != "constant"
     if not falls and (options.decay_steps is not None or options.floor):
         warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=3)
     decay_steps = max(1, steps // 2) if options.decay_steps is None else plain(options.decay_steps)
     return LearningRateSchedule(
-        kind=options.schedule,
+        kind=kind,
         decay_steps=decay_steps if falls else 0,
         floor=float(options.floor) if falls else 0.0,
         warm_up=plain(options.learning_rate_warm_up),
@@ -367,7 +398,7 @@ def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSched
 
 
 def _resolve_decay_schedule(schedule: Any, steps: int) -> Curve:
-    if schedule == "constant":
+    if schedule is None or schedule == "constant":
         return ()
     if schedule == "step":
         return step_curve(steps)

@@ -23,6 +23,11 @@ from ._checks import nearest_name
 from ._parsing import parse_dataclass
 
 ClassT = TypeVar("ClassT", bound=type)
+RESERVED = ("kind", "module")  # what the JSON of a config holds beside the fields
+
+
+class MissingPart(ValueError):
+    """A part that a run or an export needs is not registered; the message names the module to import."""
 
 
 class Entry(NamedTuple):
@@ -33,6 +38,11 @@ class Entry(NamedTuple):
     part: Any  # the class that is built from the config
     module: str  # that registered it, as one would import it
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the part belongs to qlae itself."""
+        return self.module.split(".")[0] == "qlae"
+
 
 class Registry:
     """Kinds of one sort of part, by name.
@@ -40,11 +50,13 @@ class Registry:
     Args:
         what: the sort of part in words, for error messages.
         home: the module whose import registers the parts of qlae itself.
+        base: the config that every config of this sort subclasses, by name, and the fields that it declares.
     """
 
-    def __init__(self, what: str, home: str):
+    def __init__(self, what: str, home: str, base: tuple[str, tuple[str, ...]]):
         self.what = what
         self._home = home
+        self._base, self._base_fields = base
         self._entries: dict[str, Entry] = {}
 
     def register(self, kind: str, config: type) -> Callable[[ClassT], ClassT]:
@@ -55,22 +67,43 @@ class Registry:
             config: the frozen dataclass of its settings.
 
         Raises:
-            ValueError: if another class has that kind already, or ``config`` is not a frozen dataclass.
+            ValueError: if another class has that kind already, or ``config`` is not a frozen dataclass with the fields
+                that every config of this sort has.
         """
         if not isinstance(kind, str) or not kind:
             raise ValueError(f"the kind of a {self.what} must be a non-empty string, got {kind!r}")
         if not (isinstance(config, type) and dataclasses.is_dataclass(config)) or not _is_frozen(config):
             raise ValueError(f"the config of the {self.what} {kind!r} must be a frozen dataclass, got {config!r}")
+        fields = [f.name for f in dataclasses.fields(config)]
+        lacking = [name for name in self._base_fields if name not in fields]
+        if lacking:
+            raise ValueError(
+                f"the config of the {self.what} {kind!r} must be a subclass of {self._base}, and {config.__name__} has "
+                f"no field {lacking[0]!r}"
+            )
+        for name in RESERVED:
+            if name in fields:
+                raise ValueError(
+                    f"the config of the {self.what} {kind!r} must not have a field {name!r}, which config.json uses "
+                    "for the part itself; rename it"
+                )
 
         def decorate(part: ClassT) -> ClassT:
             self._load_home(part.__module__)
             present = self._entries.get(kind)
             if present is not None and _identity(present.part) != _identity(part):
-                raise ValueError(f"the {self.what} {kind!r} is already registered by {present.module}")
+                raise ValueError(
+                    f"the {self.what} {kind!r} is already registered by {present.module}; choose another kind, or "
+                    "call unregister first"
+                )
             self._entries[kind] = Entry(kind, config, part, _importable(part.__module__))
             return part
 
         return decorate
+
+    def unregister(self, kind: str) -> None:
+        """Remove a kind, so that another class can register under it."""
+        del self._entries[self[kind].kind]
 
     def __getitem__(self, kind: str) -> Entry:
         """Return the entry of a kind; an unknown one is an error that suggests the nearest known one."""
@@ -101,7 +134,7 @@ class Registry:
     def to_dict(self, config: Any) -> dict[str, Any]:
         """Return a config as plain data, with its kind and, for parts from outside the package, their module."""
         entry = self.entry_of(config)
-        outside = {} if entry.module.split(".")[0] == "qlae" else {"module": entry.module}
+        outside = {} if entry.is_ours else {"module": entry.module}
         return {"kind": entry.kind, **outside, **dataclasses.asdict(config)}
 
     def from_dict(self, content: Any, where: str) -> Any:
@@ -119,7 +152,7 @@ class Registry:
             raise ValueError(f"{where}.kind must be a string, got {kind!r}")
         if kind not in self and isinstance(module, str):
             name = module.removesuffix(".py")
-            raise ValueError(
+            raise MissingPart(
                 f"{where}: the {self.what} {kind!r} is not registered; it comes from {module}. Import that module "
                 f"first: `import {name}` in Python, or --import {module} on the command line"
             )
@@ -148,6 +181,6 @@ def _importable(module: str) -> str:
     return Path(file).name if file else "a notebook or interactive session"
 
 
-LATENTS = Registry("latent space", "qlae.models.latents")
-OBJECTIVES = Registry("objective", "qlae.objectives")
-NETWORKS = Registry("network pair", "qlae.models.networks")
+LATENTS = Registry("latent space", "qlae.models.latents", ("LatentConfig", ("num_latents",)))
+OBJECTIVES = Registry("objective", "qlae.objectives", ("ObjectiveConfig", ("weights", "schedules")))
+NETWORKS = Registry("network pair", "qlae.models.networks", ("NetworksConfig", ("size", "form", "patches", "own")))

@@ -102,7 +102,7 @@ def check_curve(name: str, curve: Any) -> Curve:
 
 def warm_up_curve(num_updates: int) -> Curve:
     """Return the curve that rises linearly from 0 to 1 over so many updates."""
-    return ((0, 0.0), (num_updates, 1.0))
+    return ((0, 0.0), (whole_number("warm_up", num_updates), 1.0))
 
 
 def step_curve(steps: int) -> Curve:

@@ -1,7 +1,8 @@
-"""Configs and weights that version 0.1 wrote, in the form of today.
+"""Configs and weights that earlier versions wrote, in the form of today.
 
 In 0.1 a config had one latent with the fields of all latent spaces, an objective that was a name, and the options of
-training at its top level; a GAN's critic was ``critic`` where it is now ``parts.critic``.
+training at its top level; a GAN's critic was ``critic`` where it is now ``parts.critic``. Networks had no revision, and
+those of the form ``official`` differed from today's (``models/networks.py``).
 """
 
 from typing import Any, TypeVar
@@ -26,6 +27,21 @@ _TRAINING_FIELDS = ("optimizer", "batch_size", "steps", "seed", "precision", "av
 
 def upgrade_config(content: dict[str, Any]) -> dict[str, Any]:
     """Return the content of a ``config.json`` in the form of today; content that has it already is returned as is."""
+    return _with_revision(_upgrade_layout(content))
+
+
+def _with_revision(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content with the revision of the official networks, which earlier versions did not write."""
+    networks = content.get("networks")
+    if not isinstance(networks, dict) or "revision" in networks:
+        return content
+    if (networks.get("kind"), networks.get("form")) != ("paper", "official"):
+        return content
+    return content | {"networks": networks | {"revision": 1}}
+
+
+def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a config of 0.1 in the layout of today."""
     if not isinstance(content.get("objective"), str) or not isinstance(content.get("latent"), dict):
         return content
     old, kind = dict(content), content["objective"]
@@ -38,7 +54,7 @@ def upgrade_config(content: dict[str, Any]) -> dict[str, Any]:
         objective["schedules"] = {name: [[0, 0.0], [old["warm_up"], 1.0]] for name in own}
     if kind == "adversarial":
         objective["generator_period"] = old.get("generator_period", 5)
-    kept = ("kind", "num_latents", *_LATENT_FIELDS.get(latent.get("kind"), latent))
+    kept = ("kind", "num_latents", *_LATENT_FIELDS.get(str(latent.get("kind")), latent))
     moved = {"network", "latent", "objective", "weights", "warm_up", "generator_period", *_TRAINING_FIELDS}
     return {
         **{key: value for key, value in old.items() if key not in moved},

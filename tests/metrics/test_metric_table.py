@@ -49,7 +49,7 @@ def correlation(sources: np.ndarray, latents: np.ndarray) -> float:
 def test_built_in_metrics_stand_in_their_order() -> None:
     names = ["infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc"]
     assert list(METRICS) == metric_names() == metric_names("all") == names
-    assert watched_scores() == ("infom", "infoe", "infoc", "psnr")
+    assert watched_scores() == ("infom", "infoe", "infoc", "informative", "psnr")
     keys = ["infom", "infoe", "infoe_scalar", "infoc", "active", "informative", "d", "c", "i", *names[2:], "psnr"]
     assert list(known_scores()) == keys
 

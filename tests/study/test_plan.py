@@ -108,7 +108,7 @@ def test_files_in_toml_and_json(tmp_path):
     (tmp_path / "bad.toml").write_text("data = [")
     with pytest.raises(ValueError, match=r"bad\.toml: "):
         read_plan(tmp_path / "bad.toml")
-    with pytest.raises(ValueError, match="is not a file; name a TOML or JSON file, or one of ablations, paper"):
+    with pytest.raises(ValueError, match="is not a file; name a TOML or JSON file, or one of ablations, negative"):
         read_plan(tmp_path / "none.toml")
     with pytest.raises(ValueError, match="unknown plan 'papper': did you mean \"paper\""):
         read_plan("papper")

@@ -1,9 +1,7 @@
 """The report of a study, from run directories written by hand, so that all numbers are known in advance."""
 
-import csv
 import dataclasses
 import json
-import math
 import re
 import shutil
 import subprocess
@@ -12,148 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from study_fixtures import InlineEngine, tiny_plan
+from study_fixtures import SEEDS, InlineEngine, tiny_plan
 
 from qlae._files import write_json, write_npz
-from qlae.data import data_config, load_data
 from qlae.metrics import infomec
-from qlae.presets import resolve
 from qlae.study import Plan, StudyFolder, run_study
-from qlae.study.folder import Entry, Index
 from qlae.study.plan import RESERVED_LABELS
-from qlae.study.report import report_study
-from qlae.study.report.aggregate import AGGREGATED, Cell, mark_bold, summarise
+from qlae.study.report import qualitative, report_study
+from qlae.study.report.aggregate import AGGREGATED, summarise
 from qlae.study.report.correlations import between_metrics, between_published_metrics, spearman, with_published
-from qlae.study.report.formats import to_csv, to_html, to_latex, to_markdown
-from qlae.study.report.published import published_results
-from qlae.study.report.qualitative import draw_sheet
+from qlae.study.report.formats import to_markdown
+from qlae.study.report.qualitative import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, groups_to_compare
 from qlae.study.report.tables import study_tables
 from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
-
-SEEDS = (2, 3, 4)  # of the plan's 2 to 5
-STEPS = 30_000
-INFOM = {  # of each seed
-    ("shapes3d", "qlae"): (0.90, 0.95, 1.00),
-    ("shapes3d", "ae"): (0.40, 0.41, 0.42),
-    ("shapes3d", "beta-vae"): (0.60, 0.61, 0.62),
-    ("isaac3d", "qlae"): (0.70, 0.75, 0.80),
-    ("isaac3d", "ae"): (0.42, 0.42, 0.42),
-    ("isaac3d", "beta-vae"): (0.50, 0.51, 0.52),
-}
-HALF = 4.302653 * 0.05 / math.sqrt(3)  # t of 2 degrees of freedom, deviation 0.05, three seeds
-
-
-def write_run(folder, name, data, model, seed, infom):
-    """A run directory with what the report reads."""
-    random = np.random.default_rng([seed, len(model)])
-    run = folder.run(name)
-    run.path.mkdir(parents=True)
-    sources = random.integers(0, 4, (300, 3))
-    latents = (sources @ random.normal(size=(3, 6)) + random.normal(size=(300, 6))).astype(np.float32)
-    codes = {"codes": sources[:, [0, 1, 2, 0, 1, 2]]} if model == "qlae" else {}
-    write_npz(run.sample_path, sources=sources, latents=latents, **codes)
-    write_npz(run.pictures_path, interventions=random.integers(0, 255, (2, 4, 6, 8, 8, 3), dtype=np.uint8))
-    scores = {"infom": infom, "infoe": infom, "infoc": 1 - infom, "d": infom**2, "i": 0.5, "c": infom, "psnr": 30.0}
-    latent = {"active_latents": [True] * 4 + [False] * 2, "informative_latents": [True] * 3 + [False, True, False]}
-    rendered = load_data(data)
-    run.write_config(resolve(model, data_config(rendered), len(rendered.source_names), steps=STEPS, seed=seed))
-    write_json(
-        run.results_path,
-        {
-            "model": model,
-            "data": rendered.describe() | {"source_names": ["hue", "scale", "shape"]},
-            "protocol": "paper",
-            "num_samples": 10_000,
-            "seed": seed,
-            "steps": STEPS,
-            "warnings": ["averaged weights: a <warning>"] if (model, seed) == ("ae", 2) else [],
-            "averaged": scores | latent | {"nmi": random.random((3, 6)).tolist()},
-        },
-    )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    study = StudyFolder(tmp_path_factory.mktemp("study") / "study")
-    content = {"tune": False, "rerun_seeds": 4, "data": ["shapes3d", "isaac3d"], "models": ["ae", "beta-vae", "qlae"]}
-    content["steps"] = STEPS
-    study.write_plan(Plan.from_content(content, name="study"))
-    runs = {}
-    for (data, model), values in INFOM.items():
-        for seed, infom in zip(SEEDS, values, strict=True):
-            name = f"{data}/{model}/s{seed}"
-            write_run(study, name, data, model, seed, infom)
-            runs[name] = Entry("rerun", data, model, None, seed, "done", 60.0)
-    runs["shapes3d/ae/s5"] = Entry("rerun", "shapes3d", "ae", None, 5, "failed", error="ValueError: <no> luck")
-    study.write_index(Index(runs))
-    return study
-
-
-def test_cells_are_means_with_t_intervals(folder):
-    cell = summarise(folder).cell("shapes3d", "qlae", "infom")
-    assert cell.mean == pytest.approx(0.95)
-    assert cell.half == pytest.approx(HALF, rel=1e-5)
-    assert Cell((0.5,)).half is None
-
-
-def test_aggregated_is_the_mean_over_data_sets_seed_by_seed(folder):
-    summary = summarise(folder)
-    assert summary.cell(AGGREGATED, "qlae", "infom").values == pytest.approx((0.80, 0.85, 0.90))
-    assert summary.published_mean(AGGREGATED, "qlae", "infom") == pytest.approx((0.95 + 0.78) / 2)
-
-
-def test_informative_is_a_share_of_the_active_latents(folder):
-    assert summarise(folder).cell("isaac3d", "ae", "informative").mean == 0.75  # 3 of the 4 that move
-
-
-def test_bold_where_intervals_overlap_the_one_with_the_highest_end():
-    best, close, far = Cell((0.90, 0.95, 1.0)), Cell((0.80, 0.84, 0.88)), Cell((0.5, 0.5, 0.5))
-    assert mark_bold([far, best, close]) == [False, True, True]
-    assert mark_bold([None, None]) == [False, False]
-
-
-def test_the_rule_for_bold_is_the_papers():
-    """On the published means and intervals it gives the published bold, but for what rounding hides."""
-    table = published_results()
-    same = []
-    models = sorted({model for _, model, _ in table})
-    for data in ("shapes3d", "mpi3d", "falcor3d", "isaac3d"):
-        for metric in ("infom", "infoe", "infoc", "d", "i", "c", "psnr"):
-            for gan in (False, True):
-                cells = [table[data, model, metric] for model in models if ("gan" in model) == gan]
-                floor = max(cells, key=lambda cell: cell.mean + cell.half)
-                same += [(c.mean + c.half >= floor.mean - floor.half - 1e-9) == c.bold for c in cells]
-    assert np.mean(same) > 0.9
-
-
-def test_tables_hold_published_numbers_and_differences(folder):
-    tables = {table.name: table for table in study_tables(summarise(folder))}
-    assert list(tables) == ["main-infomec", "main-dci", "shapes3d", "isaac3d"]  # one ablated model is no table
-    text = to_markdown(tables["shapes3d"])
-    assert "| qlae | **0.95 ± 0.12** (0.95, +0.00) | 0.75 ± 0.00 |" in text
-    assert "| ae | 0.41 ± 0.02 (0.41, +0.00) |" in text
-    assert "30.0 ± 0.0** (37.3, −7.3)" in text
-    latex = to_latex(tables["main-infomec"])
-    assert r"\multicolumn{5}{c}{shapes3d}" in latex
-    assert r"$\mathbf{0.95 \pm 0.12}$ {\tiny $(0.95, +0.00)$}" in latex
-    assert latex.count(r"\midrule") == 1
-    rows = list(csv.DictReader(to_csv(tables["isaac3d"], {"isaac3d": "rendered"}).splitlines()))
-    assert {row["origin"] for row in rows} == {"rendered"}
-    (row,) = [row for row in rows if (row["model"], row["score"]) == ("qlae", "infom")]
-    assert (row["mean"], row["num_seeds"], row["bold"], row["published"]) == ("0.75", "3", "1", "0.78")
-    assert float(row["ci95"]) == pytest.approx(HALF, rel=1e-5)
-    assert float(row["difference"]) == pytest.approx(-0.03)
-
-
-def test_html_separates_groups_of_columns(folder):
-    tables = {table.name: to_html(table) for table in study_tables(summarise(folder))}
-    main, one = tables["main-infomec"], tables["shapes3d"]
-    assert '<table class="results compact" style="--columns: 15">' in main
-    assert '<th class=group colspan="5">shapes3d</th><th class=group colspan="5">isaac3d</th>' in main
-    assert main.count("<td class=group>") == 2 * 3  # two rules, three models
-    assert '<table class="results" style="--columns: 8">' in one
-    assert re.findall("<th class=group>([^<]*)", one) == ["D", "PSNR"]
-    assert "<td><b>0.95 <span>± 0.12</span></b><small><span>(0.95,</span> <span>+0.00)</span></small></td>" in one
 
 
 def test_interventions_of_both_models_have_the_same_height(folder, rng, tmp_path):
@@ -163,6 +32,59 @@ def test_interventions_of_both_models_have_the_same_height(folder, rng, tmp_path
         blocks = rng.integers(0, 255, (3, 10, 6, 8, 8, 3), dtype=np.uint8)
         write_npz(copy.run(f"shapes3d/beta-vae/s{seed}").pictures_path, interventions=blocks)
     assert draw_sheet(summarise(copy), "shapes3d").shape == before.shape  # 4 of its 10 steps beside the 4 of qlae
+
+
+def with_pictures(folder, rng, tmp_path, **arrays):
+    """Return a copy of the study whose runs of QLAE have further arrays in pictures.npz."""
+    copy = StudyFolder(shutil.copytree(folder.path, tmp_path / "copy"))
+    for seed in SEEDS:
+        path = copy.run(f"shapes3d/qlae/s{seed}").pictures_path
+        blocks = rng.integers(0, 255, (3, 4, 6, 8, 8, 3), dtype=np.uint8)
+        write_npz(path, interventions=blocks, intervention_steps=np.zeros((4, 6), int), **arrays)
+    return copy
+
+
+def test_interpolations_and_strips_are_drawn_where_runs_have_them(folder, rng, tmp_path):
+    old = summarise(folder)
+    assert draw_codes(old, "shapes3d") is None
+    arrays = {
+        "interpolations": np.zeros((3, 10, 6, 8, 8, 3), np.uint8),
+        "strips": np.zeros((6, 9, 8, 8, 3), np.uint8),
+        "strip_codes": np.tile([0, 1], (6, 1)),
+    }
+    summary = summarise(with_pictures(folder, rng, tmp_path, **arrays))
+    for sheet in (draw_sheet(summary, "shapes3d"), draw_codes(summary, "shapes3d")):
+        assert (sheet == 0).all(-1).mean() > 0.05  # black interpolations and strips; the interventions are noise
+
+
+def test_heatmaps_of_three_models_are_side_by_side(folder):
+    summary = summarise(folder)
+    both = draw_heatmaps(summary, "shapes3d")
+    alone = dataclasses.replace(summary, groups={key: g for key, g in summary.groups.items() if key[1] != "ae"})
+    assert both.shape[1] > both.shape[0]
+    assert draw_heatmaps(alone, "shapes3d") is None  # neither ae nor beta-tcvae beside qlae
+
+
+def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice(folder, monkeypatch):
+    summary = summarise(folder)
+    vq_vae = dataclasses.replace(summary.groups["shapes3d", "qlae"], model="vq-vae")
+    summary = dataclasses.replace(summary, groups={**summary.groups, ("shapes3d", "vq-vae"): vq_vae})
+
+    def compared(**options):
+        return [group.model for group in groups_to_compare(summary, "shapes3d", **options)]
+
+    assert compared() == ["qlae", "beta-vae"]
+    assert compared(with_vq_vae=True) == ["qlae", "vq-vae"]
+    for name in ("draw_sheet", "draw_codes", "draw_heatmaps"):
+        monkeypatch.setattr(qualitative, name, lambda *_, **__: np.zeros((1, 1, 3), np.uint8))
+    assert [s.name for s in draw_sheets(summary, "isaac3d")] == [
+        "interventions-isaac3d",
+        "codes-isaac3d",
+        "nmi-isaac3d",
+    ]
+    captions = [draw_sheets(summary, "shapes3d", with_vq_vae=chosen)[0].caption for chosen in (False, True)]
+    assert "qlae beside beta-vae. VQ-VAE is left out, as in the paper." in captions[0]
+    assert "qlae beside vq-vae. Above" in captions[1]
 
 
 def test_rank_correlations(folder):
@@ -197,11 +119,12 @@ def test_the_page_is_complete_and_needs_no_network(folder):
     path = report_study(folder, show=False)
     text = path.read_text()
     assert not re.search(r"(?:src|href)=\"?(?:https?:)?//|<script|<link", text)
-    assert text.count("data:image/png;base64,") == 3 + 2  # vignettes, one sheet per data set
+    assert text.count("data:image/png;base64,") == 3 + 2 * 2  # vignettes; interventions and NMI of each data set
     assert "Rendered data are not the published data sets" in text
     assert "ValueError: &lt;no&gt; luck" in text
     assert "averaged weights: a &lt;warning&gt;" in text
-    assert "over 3 seeds." in text
+    assert "over 3 seeds (where n is given" not in text
+    assert "Mean ± half of the 95% t-interval over 3 seeds." in text
     assert "interventions-shapes3d.png" in {file.name for file in path.parent.iterdir()}
     assert "qlae beside beta-vae" in text  # the best of the prior methods
     names = {file.name for file in path.parent.iterdir()}
@@ -212,13 +135,8 @@ def test_the_page_is_complete_and_needs_no_network(folder):
     assert len(json.loads((path.parent / "correlations.json").read_text())) == 6 + 7 * 3
 
 
-def copy_of(folder, tmp_path):
-    shutil.copytree(folder.path, tmp_path / "copy")
-    return StudyFolder(tmp_path / "copy")
-
-
-def test_without_its_index_a_study_has_the_same_report(folder, tmp_path):
-    study = copy_of(folder, tmp_path)
+def test_without_its_index_a_study_has_the_same_report(folder, copy_of):
+    study = copy_of(folder)
     with_error = report_study(study, show=False).read_text()
     index = study.index
     del index.runs["shapes3d/ae/s5"]  # the failed run: why it failed is all that the index alone knows
@@ -242,8 +160,8 @@ def test_the_committed_tables_are_those_of_the_committed_runs(tmp_path):
     assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, tmp_path):
-    study = copy_of(folder, tmp_path)
+def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, copy_of):
+    study = copy_of(folder)
     study.run("shapes3d/qlae/s2").results_path.write_text("{")
     results = study.run("shapes3d/ae/s3").results
     write_json(study.run("shapes3d/ae/s3").results_path, results | {"num_samples": 500})
@@ -251,20 +169,20 @@ def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, 
     text = report_study(study, show=False).read_text()
     assert "shapes3d/qlae/s2</td><td class=text>its results cannot be read" in text
     assert "shapes3d/ae/s3</td><td class=text>scored on 500 samples, the plan says 10,000" in text
-    assert "over 3 seeds (fewer where n is given)." in text
+    assert "over 3 seeds (where n is given, over fewer; with two seeds, both values)." in text
     summary = summarise(study)
     assert summary.cell("shapes3d", "qlae", "infom").values == pytest.approx((0.95, 1.0))
     assert summary.cell(AGGREGATED, "qlae", "infom").values == pytest.approx((0.85,))  # of seed 3 alone
     (table,) = [table for table in study_tables(summary) if table.name == "shapes3d"]
-    assert re.search(r"\| qlae \| \*\*0\.9[78] ± 0\.32\*\* n = 2 \(0\.95, \+0\.0[23]\) \|", to_markdown(table))
-    assert "| beta-vae | 0.61 ± 0.02 (0.59, +0.02) |" in to_markdown(table)
+    assert "| qlae | averaged | 0.95, 1.00 | 3 of 4 |" in to_markdown(table)
+    assert "| beta-vae | averaged | 0.61 ± 0.02 |" in to_markdown(table)
     (study.run("shapes3d/beta-vae/s3").path / "pictures.npz").unlink()
     with pytest.warns(UserWarning, match="no interventions on shapes3d: .*has no pictures.npz"):
         assert report_study(study, show=False).is_file()
 
 
-def test_other_metrics_have_a_table_of_their_own(folder, tmp_path):
-    study = copy_of(folder, tmp_path)
+def test_other_metrics_have_a_table_of_their_own(folder, copy_of):
+    study = copy_of(folder)
     assert "other-metrics" not in [table.name for table in study_tables(summarise(study))]
     for path in study.path.glob("runs/*/*/*/results.json"):
         results = json.loads(path.read_text())
@@ -279,8 +197,8 @@ def test_other_metrics_have_a_table_of_their_own(folder, tmp_path):
     assert {*others, AGGREGATED} <= set(RESERVED_LABELS)  # data sets may not have these labels
 
 
-def test_a_report_removes_its_own_outdated_files_only(folder, tmp_path):
-    study = copy_of(folder, tmp_path)
+def test_a_report_removes_its_own_outdated_files_only(folder, copy_of):
+    study = copy_of(folder)
     report = report_study(study, show=False).parent
     (report / "mine.md").write_text("my notes")
     content = study.plan.content | {"data": ["isaac3d"]}
@@ -289,19 +207,6 @@ def test_a_report_removes_its_own_outdated_files_only(folder, tmp_path):
     names = {file.name for file in report.iterdir()}
     assert {"mine.md", "isaac3d.md"} <= names
     assert not {"shapes3d.md", "interventions-shapes3d.png"} & names
-
-
-def test_a_label_of_the_paper_for_something_else_has_no_published_number(folder):
-    summary = summarise(folder)
-    assert summary.published_mean("shapes3d", "qlae", "infom") == 0.95
-    other = folder.plan.content | {"models": {"qlae": {"model": "ae"}}}
-    assert (
-        dataclasses.replace(summary, plan=Plan.from_content(other)).published_mean("shapes3d", "qlae", "infom") is None
-    )
-    other = folder.plan.content | {"data": {"shapes3d": {"name": "isaac3d"}}}
-    assert (
-        dataclasses.replace(summary, plan=Plan.from_content(other)).published_mean("shapes3d", "qlae", "infom") is None
-    )
 
 
 def test_the_old_name_of_report_study_warns(folder):

@@ -1,5 +1,6 @@
 """The command line: few verbs, each doing a whole job. Torch is loaded only when a verb needs it."""
 
+import io
 import os
 import signal
 import sys
@@ -7,6 +8,7 @@ import warnings
 from typing import Annotated
 
 import tyro
+from rich.console import Console
 from tyro.conf import subcommand
 
 from .._version import __version__
@@ -40,6 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"qlae {__version__}")
         return
     warnings.showwarning = _show_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")  # a terminal that has no "×" shows "?" instead of an error
     # Before torch loads: let idle threads sleep instead of spinning. Spinning is a little faster on idle cores and ten
     # times slower on busy ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -58,6 +63,7 @@ def _run(arguments: list[str]) -> int:
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
         )
         _own_process(command)
+        Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
         command()
     except ValueError as error:
         return _fail(error, 2)
@@ -68,6 +74,7 @@ def _run(arguments: list[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
     except KeyboardInterrupt as stop:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # impatient further ones would only print a traceback
         if isinstance(command, Train) and str(stop):
             print(f"\nqlae: {stop}. To continue, run the same command again", file=sys.stderr)
         return 128 + getattr(stop, "signal", signal.SIGINT)
@@ -86,6 +93,11 @@ def _own_process(command: object) -> None:
         from .._device import keep_freed_memory
 
         keep_freed_memory()
+
+
+def _reader_gone(console: Console) -> None:
+    """Handle a broken pipe of a `rich` console like any other; it would end the process with another exit status."""
+    raise BrokenPipeError
 
 
 def _fail(message: object, code: int) -> int:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import arg
+from tyro.conf import UseAppendAction, arg
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
@@ -15,7 +15,9 @@ OptionalName = Annotated[str | None, arg(metavar="NAME")]
 OptionalInt = Annotated[int | None, arg(metavar="INT")]
 OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH")]
-Imports = Annotated[tuple[str, ...], arg(name="import", metavar="[MODULE …]")]
+ScoredWeights = Literal["averaged", "raw"] | None
+Aggregate = Literal["reruns", "all-seeds", "authors"] | None
+Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDatase
             source_file=options.source_file,
             progress=report,
         )
+
+
+def with_imports(command: str, imports: tuple[str, ...]) -> str:
+    """Return a command with the ``--import`` options that it needs as well."""
+    return " ".join([command, *(f"--import {name}" for name in imports)])
 
 
 def correlation(pair: str) -> tuple[tuple[str, str], float]:

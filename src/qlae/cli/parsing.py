@@ -2,7 +2,7 @@
 
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
@@ -72,6 +72,23 @@ def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | N
                 str_from_instance=lambda value: [str(value)],
             )
     return None
+
+
+@REGISTRY.primitive_rule
+def _read_optional_choice(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """Show ``{a,b}`` for a choice whose default is none, where tyro would show ``{None,a,b}``."""
+    options = [kind for kind in get_args(info.type) if kind is not type(None)]
+    if len(options) == len(get_args(info.type)) or [get_origin(kind) for kind in options] != [Literal]:
+        return None
+    choices = get_args(options[0])
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=f"{{{','.join(choices)}}}",
+        instance_from_str=lambda texts: texts[0],
+        is_instance=lambda value: True,
+        str_from_instance=lambda value: [str(value)],
+        choices=choices,
+    )
 
 
 @REGISTRY.primitive_rule

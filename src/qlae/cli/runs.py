@@ -11,7 +11,18 @@ from tyro.conf import Positional, arg
 
 from .._imports import import_modules
 from ..options import ExecutionOptions, TrainingOptions
-from .arguments import DataOptions, Directory, Imports, OptionalInt, OptionalName, OptionalPath, load
+from .arguments import (
+    Aggregate,
+    DataOptions,
+    Directory,
+    Imports,
+    OptionalInt,
+    OptionalName,
+    OptionalPath,
+    ScoredWeights,
+    load,
+    with_imports,
+)
 
 if TYPE_CHECKING:
     from ..runs.directory import Run
@@ -55,7 +66,7 @@ class Train:
             print_results([run], weights=("averaged", "raw"))
             done = "trained, scored and pictured"
         print(f"{run.path}: {done} in {time.monotonic() - begun:.0f} s")
-        print(_next_steps(run, evaluated=self.execution.evaluate))
+        print(_next_steps(run, self.imports, evaluated=self.execution.evaluate))
 
     def _start(self) -> "Run":
         from ..pipeline import train
@@ -72,12 +83,15 @@ class Train:
 
         assert self.resume is not None
         default = Train()
-        ignored = [name for name in ("model", "data", "images", "out") if getattr(self, name) != getattr(default, name)]
-        changed = dataclasses.replace(self.training, steps=None) != TrainingOptions()
-        if ignored or changed:
+        surplus = [name for name in ("data", "out") if getattr(self, name) != getattr(default, name)]
+        for group in ("images", "training"):
+            options, defaults = _shallow(getattr(self, group)), _shallow(getattr(default, group))
+            surplus += [name for name in options if options[name] != defaults[name] and name != "steps"]
+        names = ["MODEL"] * (self.model is not None) + [f"--{name.replace('_', '-')}" for name in surplus]
+        if names:
             raise ValueError(
-                "--resume continues a run with its own configuration, so leave out everything but --steps and options "
-                f"of execution{f' (here: {ignored[0]})' if ignored else ''}"
+                f"--resume continues a run with its own configuration, so leave out {', '.join(names)}; only --steps "
+                "and options of execution such as --device apply"
             )
         execution = _shallow(self.execution)
         return resume(self.resume, steps=self.training.steps, show=not self.quiet, **execution)
@@ -87,14 +101,14 @@ def _shallow(options: Any) -> dict[str, Any]:
     return {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
 
 
-def _next_steps(run: "Run", *, evaluated: bool) -> str:
+def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str:
     """Return the last line of a training: where the pictures are, and what to do next."""
     if not evaluated:
-        return f"Next: qlae evaluate {run.path}"
-    names = ("interventions", "reconstructions", "generated", "nmi", "curves")
+        return f"Next: {with_imports(f'qlae evaluate {run.path}', imports)}"
+    names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
     listed = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{listed}Next: qlae explore {run.path}"
+    return f"{listed}Next: {with_imports(f'qlae explore {run.path}', imports)}"
 
 
 @dataclass(frozen=True)
@@ -159,7 +173,7 @@ class Evaluate:
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
-        print(f"Next: qlae explore {run.path}")
+        print(f"Next: {with_imports(f'qlae explore {run.path}', self.imports)}")
 
 
 @dataclass(frozen=True)
@@ -172,8 +186,15 @@ class Report:
 
     runs: Positional[tuple[Directory, ...]]
     """Run directories, or the folders of studies."""
+    with_vq_vae: bool = False
+    """In the figures of a study, let VQ-VAE be the prior method beside QLAE if its InfoM is the highest; the paper's
+    figures leave it out."""
     imports: Imports = ()
     """Modules of your own to import first, which register models or metrics of a study."""
+    scored_weights: ScoredWeights = None
+    """Of a study: fill the tables with scores of the averaged or the raw weights; by default as the plan says."""
+    aggregate: Aggregate = None
+    """Of a study: count the reruns, all seeds, or all seeds with the authors' interval; by default as the plan says."""
 
     def __call__(self) -> None:
         from ..report import draw_pictures, print_results
@@ -185,8 +206,16 @@ class Report:
         if not self.runs:
             raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
         studies = [StudyFolder(path) for path in self.runs if is_study(path)]
+        if not studies and (self.scored_weights or self.aggregate):
+            raise ValueError("--scored-weights and --aggregate are for studies; runs show both sets of weights")
         for folder in studies:
-            print(report_study(folder))
+            path = report_study(
+                folder,
+                with_vq_vae=self.with_vq_vae,
+                scored_weights=self.scored_weights,
+                aggregate=self.aggregate,
+            )
+            print(path)
         if len(studies) == len(self.runs):
             return
         runs = [Run.open(path) for path in self.runs if not is_study(path)]
@@ -194,3 +223,4 @@ class Report:
             for path in draw_pictures(run):
                 print(path)
         print_results(runs, weights=("averaged", "raw"))
+        print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")

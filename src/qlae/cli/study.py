@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from rich.console import Console
 from tyro.conf import Positional, UseAppendAction, arg
 
-from .arguments import OptionalInt, OptionalPath
+from .arguments import Aggregate, OptionalInt, OptionalPath, ScoredWeights
 
 if TYPE_CHECKING:
     from ..study import Plan
@@ -33,7 +33,8 @@ class Study:
     """
 
     plan: Positional[Annotated[str, arg(metavar="PLAN|FOLDER|status")]]
-    """paper, paper-quick, ablations, a plan in a .toml or .json file, or the folder of a study to resume."""
+    """paper, paper-quick, ablations, negative, negative-quick, a plan in a .toml or .json file, or the folder of a
+    study to resume."""
     folder: Positional[Annotated[Path | None, arg(metavar="[FOLDER]")]] = None
     """After `status`: the folder of the study."""
     out: OptionalPath = None
@@ -59,6 +60,11 @@ class Study:
     """Ray: GPUs per run; with a fraction, runs share a GPU."""
     cpus_per_run: float = 1.0
     """Ray: CPUs per run."""
+    scored_weights: ScoredWeights = None
+    """Select values and fill the tables by scores of the averaged or the raw weights, whatever the plan says."""
+    aggregate: Aggregate = None
+    """Which runs of the selected value count in the tables, whatever the plan says: the reruns, all seeds, or all seeds
+    with the intervals of the authors' tables."""
     no_report: bool = False
     """Do not write the report when all runs are over; `qlae report FOLDER` writes it later."""
     quiet: bool = False
@@ -90,6 +96,7 @@ class Study:
         else:
             plan = read_plan(self.plan)
             out = self.out or Path("runs") / plan.name
+        plan = plan.with_options(scored_weights=self.scored_weights, aggregate=self.aggregate)
         if self.dry_run:
             text = describe_study(plan, out, self._build_engine())
             Console(soft_wrap=True, highlight=False).print(text, markup=False)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from .._files import read_json, read_npy, write_json, write_whole
 from .._locks import try_lock
+from .._opening import create_new, open_own, open_regular, read_regular, require_regular
 from .dataset import ORIGINS, SourceDataset
 
 FORMAT = 1
@@ -164,7 +165,7 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
     """
     try:
         return _read_entry(path, verify=verify)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(
             f"the cache entry {path.name} is damaged ({error}): "
             f"remove it with `qlae data clear` or by deleting {path}, then create it again"
@@ -173,6 +174,7 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
 
 def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
     info = read_json(path / "info.json")
+    require_regular(path / "images.u8")
     shape = (info["num_images"], info["resolution"], info["resolution"], 3)
     expected, length = int(np.prod(shape, dtype=np.int64)), (path / "images.u8").stat().st_size
     if info["format"] != FORMAT or expected != length:
@@ -192,11 +194,29 @@ def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
         details={k: v for k, v in facts.items() if k not in standard},
     )
     if (path / FILE_NAMES).is_file():
-        data.file_names = tuple(json.loads((path / FILE_NAMES).read_text(encoding="utf-8")))
+        data.file_names = _read_file_names(path / FILE_NAMES)
         if len(data.file_names) != len(data):
             raise ValueError(f"it names {len(data.file_names):,} files, expected {len(data):,}")
     data.checksum = info["sha256"] if data.origin == "real" else None  # the recipe determines rendered images
     return data
+
+
+def _read_file_names(path: Path) -> tuple[str, ...]:
+    """Return the names of the image files, which are relative and stay below their folder."""
+    names = json.loads(read_regular(path))
+    if not isinstance(names, list) or not all(isinstance(name, str) and is_below(name) for name in names):
+        raise ValueError(f"{path.name} must list relative paths of files")
+    return tuple(names)
+
+
+def is_below(name: str) -> bool:
+    """Return whether a relative path, with ``/``, stays below the folder that it is relative to.
+
+    >>> is_below("a/b.png"), is_below("../b.png"), is_below("/b.png")
+    (True, False, False)
+    """
+    parts = name.split("/")
+    return bool(name) and "\0" not in name and not any(part in ("", "..") for part in parts)
 
 
 def build(
@@ -247,7 +267,7 @@ def _write_images(partial: Path, data: Mapping[str, Any], fill: Fill, made_with:
     shape = (data["num_images"], data["resolution"], data["resolution"], 3)
     identity = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
     first_job = _first_job(partial, identity, shape)
-    with open(partial / "images.u8", "r+b") as file:
+    with open_own(partial / "images.u8") as file:
         memory = mmap.mmap(file.fileno(), 0)
 
     def job_done(done: int, total: int) -> None:
@@ -278,7 +298,7 @@ def _first_job(partial: Path, identity: str, shape: tuple[int, ...]) -> int:
     for name in ("progress.json", "images.u8"):
         (partial / name).unlink(missing_ok=True)
     try:
-        with open(partial / "images.u8", "wb") as file:
+        with create_new(partial / "images.u8") as file:
             # With all space allocated now, a full disk is an error here and not a crash in the middle of a write.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, num_bytes)
@@ -297,7 +317,7 @@ def _first_job(partial: Path, identity: str, shape: tuple[int, ...]) -> int:
 
 def checksum(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -311,7 +331,7 @@ def _lock_entry(key: str) -> Iterator[None]:
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / f".{key}.lock", "w") as file:
+        with open_own(folder / f".{key}.lock") as file:
             if not try_lock(file):
                 raise ValueError(f"another process is working on {folder / key}: wait until it ends")
             yield

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from .._checks import require_known
 from .._files import read_json, write_json
+from .._opening import open_own, open_regular
 from .dataset import Progress
 
 BLOCK = 2**20
@@ -104,7 +105,8 @@ def _fetch(url: str, part: Path, progress: Progress | None) -> None:
             num_bytes = 0
         total = num_bytes + int(response.headers.get("Content-Length") or 0)
         write_json(_version_path(part), {"version": response.headers.get("ETag") or ""})
-        with open(part, "r+b" if num_bytes else "wb") as file:
+        with open_own(part) as file:
+            file.truncate(num_bytes)
             file.seek(num_bytes)
             while block := response.read(BLOCK):
                 file.write(block)
@@ -129,5 +131,5 @@ def _version_path(part: Path) -> Path:
 
 
 def _md5(path: Path) -> str:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from .._files import load_npy
+from .._opening import require_regular
 from .folders import Files, open_files
 from .imageset import Batches, ImageSet
-from .pictures import decode, map_in_threads, resize
+from .pictures import decode, map_in_threads, require_image_shape, resize_all
 from .sources import SOURCES, grid_levels
-from .streams import COPY_AGAIN, ArrayStream
+from .streams import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
 
 BATCH = 200
 #: number of images → colors and shapes of MPI3D: the everyday objects, and the toy, realistic and real sets.
@@ -94,14 +95,17 @@ def _shapes3d(path: Path) -> ImageSet:
                 f"{path} must hold images uint8 (n, h, w, 3) and labels (n, 6), "
                 f"got {images.dtype} {images.shape} and {labels.dtype} {labels.shape}"
             )
+        require_image_shape(images.shape, path)
         if not 0 < len(images) <= 480_000 or 0 in images.shape or images.shape[1] != images.shape[2]:
             raise ValueError(f"{path} must hold up to 480,000 square images, got shape {images.shape}")
         levels = _labels_to_levels("shapes3d", labels[:], SHAPES3D_VALUES)
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
         with _open_hdf5(path) as file:
-            for start in range(first, len(levels), BATCH):
-                yield resize(file["images"][start : start + BATCH], resolution)
+            images = _hdf5_array(file, "images", path)
+            num_rows = max(1, MAX_READ // math.prod(images.shape[1:]))
+            chunks = (images[start : start + num_rows] for start in range(first, len(levels), num_rows))
+            yield from resize_all(chunks, resolution, BATCH)
 
     return _image_set("shapes3d", levels, batches, file_fingerprint(path))
 
@@ -112,6 +116,7 @@ def _open_hdf5(path: Path) -> Iterator[Any]:
         import h5py
     except ImportError as error:
         raise ValueError("reading 3dshapes.h5 needs the package h5py: install it with `pip install h5py`") from error
+    require_regular(path)
     try:
         with h5py.File(path, "r") as file:
             yield file
@@ -120,12 +125,23 @@ def _open_hdf5(path: Path) -> Iterator[Any]:
 
 
 def _hdf5_array(file: Any, key: str, path: Path) -> Any:
-    """Return an array of an open HDF5 file. A link could lead to another file, and the published set has none."""
+    """Return an array of an open HDF5 file.
+
+    Links, external storage and virtual arrays could lead to other files, and the published set has none of them.
+    """
     import h5py
 
     if not isinstance(file.get(key, getlink=True), h5py.HardLink) or not isinstance(file[key], h5py.Dataset):
         raise ValueError(f"{path} has no array {key!r}: it has {', '.join(file) or 'nothing'}")
-    return file[key]
+    array = file[key]
+    if array.external is not None or array.is_virtual:
+        raise ValueError(f"{path} keeps {key!r} in other files, which are not read: store the array in the file itself")
+    if array.dtype.kind not in "iuf" or math.prod(array.chunks or (1,)) * array.dtype.itemsize > MAX_WHOLE:
+        raise ValueError(
+            f"{path} must hold {key!r} as numbers in chunks of at most {MAX_WHOLE:,} bytes, got {array.dtype} in "
+            f"chunks of shape {array.chunks}"
+        )
+    return array
 
 
 def _mpi3d(path: Path) -> ImageSet:
@@ -142,7 +158,7 @@ def _mpi3d(path: Path) -> ImageSet:
         source_names=list(sizes),
         source_sizes=list(sizes.values()),
         sources=None,
-        batches=lambda resolution, first: (resize(b, resolution) for b in stream.rows(BATCH, first)),
+        batches=lambda resolution, first: resize_all(stream.chunks(first), resolution, BATCH),
         batch_size=BATCH,
         fingerprint=file_fingerprint(path),
     )
@@ -157,8 +173,8 @@ def _dsprites(path: Path) -> ImageSet:
     levels = _labels_to_levels("dsprites", classes[:, 1:], [np.arange(size) for size in SOURCES["dsprites"].values()])
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
-        for batch in stream.rows(BATCH, first):
-            yield resize(np.where(batch > 0, np.uint8(255), np.uint8(0)), resolution)
+        white = (np.where(chunk > 0, np.uint8(255), np.uint8(0)) for chunk in stream.chunks(first))
+        yield from resize_all(white, resolution, BATCH)
 
     return _image_set("dsprites", levels, batches, file_fingerprint(path))
 
@@ -199,7 +215,7 @@ def image_batches(files: Files, names: list[str]) -> Batches:
 
     def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
         jobs = ((name, content, resolution) for name, content in files.read(names[first:]))
-        images = map_in_threads(decode_file, jobs)
+        images = map_in_threads(decode_file, jobs, weigh=lambda job: len(job[1]))
         while batch := list(islice(images, BATCH)):
             yield np.stack(batch)
 
@@ -232,6 +248,7 @@ def _image_stream(path: Path, key: str) -> ArrayStream:
     colour = len(shape) == 4 and shape[3] == 3
     if stream.dtype != np.uint8 or not (colour or len(shape) == 3) or 0 in shape or shape[1] != shape[2]:
         raise ValueError(f"{key!r} in {path} must be uint8 (n, h, h) or (n, h, h, 3), got {stream.dtype} {shape}")
+    require_image_shape(shape, path)
     return stream
 
 

@@ -6,15 +6,20 @@ lead anywhere, and reading stops at a limit, whatever size a member claims to ha
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
+import lzma
 import os
 import tarfile
 import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from .._files import DAMAGE, explain_damage, read_json
+from .._opening import open_regular, require_regular
 from .pictures import MAX_FILE_BYTES
 from .streams import COPY_AGAIN
 
@@ -58,10 +63,8 @@ class FolderFiles(Files):
             path = self.path / name
             content = b""
             # A link to nowhere, a pipe or a file without permission reads as empty.
-            with contextlib.suppress(OSError):
-                if path.is_file():
-                    with open(path, "rb") as file:
-                        content = file.read(MAX_FILE_BYTES + 1)
+            with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+                content = file.read(MAX_FILE_BYTES + 1)
             yield name, content
 
 
@@ -79,26 +82,32 @@ class ZipFiles(Files):
     """The members of a zip."""
 
     def names(self) -> list[str]:
-        with explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(self.path) as archive:
+        with open_regular(self.path) as file, explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
             return sorted(info.filename for info in archive.infolist() if not info.is_dir())
 
     def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
-        with explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(self.path) as archive:
+        with open_regular(self.path) as file, explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
             for name in names:
                 with archive.open(name) as member:
                     yield name, member.read(MAX_FILE_BYTES + 1)
 
 
 class TarFiles(Files):
-    """The members of a tar, compressed or not. A tar has no index, so reading passes through all of it."""
+    """The members of a tar, compressed or not. A tar has no index, so reading passes through all of it.
+
+    The list of names, which every reader asks for first, reads to the end, where compressed files have their checksum.
+    """
 
     def names(self) -> list[str]:
-        with _open_tar(self.path) as archive:
-            return [member.name for member in archive if member.isfile()]
+        with _open_tar(self.path) as (archive, file):
+            names = [member.name for member in archive if member.isfile()]
+            while file.read(2**20):
+                pass
+            return names
 
     def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
         missing = set(names)
-        with _open_tar(self.path) as archive:
+        with _open_tar(self.path) as (archive, _):
             for member in archive:
                 if not missing:
                     return
@@ -112,12 +121,29 @@ class TarFiles(Files):
 
 
 @contextlib.contextmanager
-def _open_tar(path: Path) -> Iterator[tarfile.TarFile]:
+def _open_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
+    """Open a tar and the stream that it is read from.
+
+    `tarfile` could decompress by itself, but would not compare checksums.
+    """
     try:
-        with tarfile.open(path, "r|*") as archive:
-            yield archive
+        with open_regular(path) as raw, _decompress(raw) as file, tarfile.open(fileobj=file, mode="r|") as archive:
+            yield archive, file
     except (tarfile.TarError, OSError, *DAMAGE) as error:
         raise ValueError(f"{path} cannot be read (it is damaged or incomplete: {error}); {COPY_AGAIN}") from error
+
+
+def _decompress(raw: IO[bytes]) -> Any:
+    """Return the content of an open file as a stream, decompressed if its first bytes say that it is compressed."""
+    magic = raw.read(6)
+    raw.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=raw)
+    if magic.startswith(b"BZh"):
+        return bz2.BZ2File(raw)
+    if magic.startswith(b"\xfd7zXZ"):
+        return lzma.LZMAFile(raw)
+    return contextlib.nullcontext(raw)
 
 
 def open_files(path: Path) -> Files:
@@ -128,6 +154,7 @@ def open_files(path: Path) -> Files:
     """
     if path.is_dir():
         return FolderFiles(path)
+    require_regular(path)
     with explain_damage(path, COPY_AGAIN):
         if zipfile.is_zipfile(path):
             return ZipFiles(path)

@@ -2,12 +2,16 @@
 
 Greyscale becomes grey RGB, transparency becomes white, and the rotation that a camera recorded is applied. An image
 that is not square is scaled by its shorter side and cropped in the middle. Scaling is antialiased and bicubic.
+
+Memory is bounded. A large image is cropped and scaled down by a whole factor, strip by strip, before it is converted,
+and only one large image is decoded at a time.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +28,18 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
 #: Larger files and images are refused, as accidents or attacks.
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26
+#: WebP is decoded through several copies of the image.
+MAX_PIXELS_OF = {"WEBP": 2**25}
+#: Images with more pixels are scaled down by a whole factor first, to at least this many times the resolution.
+LARGE_PIXELS, LARGE_FACTOR = 2**24, 4
+#: Images with more pixels are decoded one at a time.
+SHARED_PIXELS = 2**22
+STRIP_PIXELS = 2**20
+#: Bytes of files that wait for a thread.
+MAX_WAITING_BYTES = 2**27
+ORIENTATION = 0x0112  # tag of the rotation that a camera recorded
+
+_one_large_image = threading.Lock()
 
 
 def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[np.uint8]:
@@ -49,8 +65,12 @@ def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[n
             _require_supported(image)
             if draft:
                 image.draft(None, (resolution, resolution))
-            image.load()
-            return fit(to_rgb(ImageOps.exif_transpose(image)), resolution)
+            elif _num_pixels(image) > LARGE_PIXELS:
+                image.draft(None, (LARGE_FACTOR * resolution, LARGE_FACTOR * resolution))
+            if _num_pixels(image) <= SHARED_PIXELS:
+                return _convert(image, resolution)
+            with _one_large_image:
+                return _convert(image, resolution)
     except ValueError:
         raise
     except Exception as error:
@@ -59,33 +79,83 @@ def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[n
         raise ValueError(reason) from error
 
 
+def _convert(image: Image.Image, resolution: int) -> NDArray[np.uint8]:
+    """Return the pixels of an opened image, upright, at a resolution."""
+    if _num_pixels(image) <= LARGE_PIXELS:
+        image.load()
+        return fit(to_rgb(ImageOps.exif_transpose(image)), resolution)
+    small = shrink(image, resolution)
+    small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
+    return fit(ImageOps.exif_transpose(small), resolution)
+
+
+def shrink(image: Image.Image, resolution: int) -> Image.Image:
+    """Crop an image to a square and average it over squares of pixels, so that little memory is needed.
+
+    Args:
+        image: of any mode and size.
+        resolution: the result has at least ``LARGE_FACTOR`` times this side, or the side of the image.
+
+    Returns:
+        A square image in RGB.
+    """
+    width, height = image.size
+    side = min(width, height)
+    factor = max(1, side // (LARGE_FACTOR * resolution))
+    small_side = side // factor
+    used = small_side * factor
+    left, top = (width - used) // 2, (height - used) // 2
+    small = Image.new("RGB", (small_side, small_side))
+    num_rows = max(1, STRIP_PIXELS // (used * factor)) * factor
+    for start in range(0, used, num_rows):
+        strip = image.crop((left, top + start, left + used, top + min(start + num_rows, used)))
+        small.paste(to_rgb(strip).reduce(factor), (0, start // factor))
+    return small
+
+
+def _num_pixels(image: Image.Image) -> int:
+    return image.width * image.height
+
+
 def require_readable(content: bytes) -> None:
     """Raise a ``ValueError`` with the reason unless an image file can be decoded; faster than decoding a large one."""
     decode(content, 8, draft=True)
 
 
 def _require_supported(image: Image.Image) -> None:
-    width, height = image.size
-    if width * height > MAX_PIXELS:
-        raise ValueError(f"it has {width}×{height} pixels, more than {MAX_PIXELS:,}")
+    most = MAX_PIXELS_OF.get(image.format or "", MAX_PIXELS)
+    if _num_pixels(image) > most:
+        raise ValueError(f"it has {image.width}×{image.height} pixels, more than {most:,}")
     if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
         raise ValueError("its pixels are 32-bit numbers whose white level is unknown; save it with 8 or 16 bits")
 
 
-def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def map_in_threads(
+    work: Callable[[Item], Result], items: Iterable[Item], weigh: Callable[[Item], int]
+) -> Iterator[Result]:
     """Yield ``work(item)`` for each item, in order, computed on a few threads.
 
     Only a few items are in memory at a time.
+
+    Args:
+        work: the function.
+        items: what it is called with.
+        weigh: returns the bytes that an item takes.
     """
     num_threads = min(4, os.cpu_count() or 1)
-    futures: deque[Future[Result]] = deque()
+    waiting: deque[tuple[Future[Result], int]] = deque()
+    weight = 0
     with ThreadPoolExecutor(num_threads) as pool:
         for item in items:
-            futures.append(pool.submit(work, item))
-            if len(futures) > 2 * num_threads:
-                yield futures.popleft().result()
-        while futures:
-            yield futures.popleft().result()
+            size = weigh(item)
+            waiting.append((pool.submit(work, item), size))
+            weight += size
+            while len(waiting) > 2 * num_threads or (waiting and weight > MAX_WAITING_BYTES):
+                future, size = waiting.popleft()
+                weight -= size
+                yield future.result()
+        while waiting:
+            yield waiting.popleft()[0].result()
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
@@ -122,5 +192,32 @@ def resize(images: NDArray[Any], resolution: int) -> NDArray[np.uint8]:
         return images
     out = np.empty((len(images), resolution, resolution, 3), np.uint8)
     for target, image in zip(out, images, strict=True):
-        target[...] = fit(to_rgb(Image.fromarray(np.ascontiguousarray(image))), resolution)
+        target[...] = _convert(Image.fromarray(np.ascontiguousarray(image)), resolution)
     return out
+
+
+def resize_all(chunks: Iterable[NDArray[Any]], resolution: int, batch_size: int) -> Iterator[NDArray[np.uint8]]:
+    """Scale and crop chunks of images and yield them in batches of ``batch_size``; the last may be smaller.
+
+    Chunks may have any length, so that those of large images can be short.
+    """
+    waiting: list[NDArray[np.uint8]] = []
+    num_waiting = 0
+    for chunk in chunks:
+        small = resize(chunk, resolution)
+        while len(small):
+            part = small[: batch_size - num_waiting]
+            small = small[len(part) :]
+            waiting.append(part)
+            num_waiting += len(part)
+            if num_waiting == batch_size:
+                yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
+                waiting, num_waiting = [], 0
+    if waiting:
+        yield np.concatenate(waiting)
+
+
+def require_image_shape(shape: tuple[int, ...], name: object) -> None:
+    """Raise a ``ValueError`` if images of shape (n, h, w, …) have more pixels than can be scaled."""
+    if len(shape) >= 3 and shape[1] * shape[2] > MAX_PIXELS:
+        raise ValueError(f"{name} has images of {shape[2]}×{shape[1]} pixels, more than {MAX_PIXELS:,}")

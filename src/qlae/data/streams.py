@@ -16,9 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import explain_damage
+from .._opening import open_regular
 
 #: Bytes of the longest header that is read. A longer header does not belong to an array of images.
 MAX_HEADER = 10_000
+#: Bytes of rows that are read at once, unless a single row is longer.
+MAX_READ = 2**24
+#: Bytes of the largest array that is read as a whole, such as a table of sources.
+MAX_WHOLE = 2**28
 #: What to do about a damaged file, as error messages put it.
 COPY_AGAIN = "download or copy it again"
 
@@ -61,18 +66,27 @@ class ArrayStream:
                     raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
                 yield np.frombuffer(content, dtype=self.dtype).reshape(num, *self.shape[1:])
 
+    def chunks(self, first: int = 0) -> Iterator[NDArray[Any]]:
+        """Yield arrays of as many rows as take little memory, starting at row `first`."""
+        yield from self.rows(max(1, MAX_READ // max(1, self.row_bytes)), first)
+
     def read_all(self) -> NDArray[Any]:
-        """Return the whole array, which must fit into memory."""
+        """Return the whole array, which must have at most ``MAX_WHOLE`` bytes."""
+        num_bytes = len(self) * self.row_bytes
+        if num_bytes > MAX_WHOLE:
+            raise ValueError(
+                f"{self.key!r} in {self.path} has {num_bytes:,} bytes; at most {MAX_WHOLE:,} are read as a whole"
+            )
         parts = list(self.rows(max(1, len(self))))
         return parts[0] if parts else np.empty(self.shape, self.dtype)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         if self.path.suffix == ".npy":
-            with open(self.path, "rb") as file:
+            with open_regular(self.path) as file:
                 yield file
             return
-        with explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(self.path) as archive:
+        with _open_zip(self.path) as archive:
             names = _names_in(archive)
             if self.key not in names:
                 raise ValueError(f"{self.path} has no array {self.key!r}: it has {', '.join(names) or 'none'}")
@@ -82,14 +96,20 @@ class ArrayStream:
     def _num_bytes(self) -> int:
         if self.path.suffix == ".npy":
             return self.path.stat().st_size
-        with zipfile.ZipFile(self.path) as archive:
+        with _open_zip(self.path) as archive:
             return archive.getinfo(f"{self.key}.npy").file_size
 
 
 def array_names(path: Path) -> list[str]:
     """Return the names of the arrays in an ``.npz``."""
-    with explain_damage(path, COPY_AGAIN), zipfile.ZipFile(path) as archive:
+    with _open_zip(path) as archive:
         return _names_in(archive)
+
+
+@contextlib.contextmanager
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    with open_regular(path) as file, explain_damage(path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
+        yield archive
 
 
 def _names_in(archive: zipfile.ZipFile) -> list[str]:

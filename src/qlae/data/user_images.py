@@ -8,6 +8,7 @@ become levels 0, 1, 2 … in sorted order.
 from __future__ import annotations
 
 import hashlib
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +22,14 @@ from .dataset import ORIGINS, Progress, default_source_names
 from .files import BATCH, file_fingerprint, image_batches
 from .folders import Files, open_files
 from .imageset import Batches, ImageSet
-from .pictures import map_in_threads, require_readable, resize
+from .pictures import map_in_threads, require_image_shape, require_readable, resize_all
 from .source_table import read_table
 from .sources import SOURCES
 from .streams import ArrayStream, array_names
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 NAMES_SHOWN = 10
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
 #: Sources as the user gives them: the path of a CSV or ``.npy``, or an array (n, n_s).
 Sources = str | Path | NDArray[Any]
@@ -82,6 +84,7 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
             f"images in {path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
             f"got {stream.dtype} {shape}{_dtype_hint(stream.dtype)}"
         )
+    require_image_shape(shape, path)
     keys = array_names(path) if path.suffix == ".npz" else []
     names = None
     if sources is None and "sources" in keys:
@@ -94,7 +97,7 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
         name,
         len(stream),
         columns,
-        lambda resolution, first: (resize(b, resolution) for b in stream.rows(BATCH, first)),
+        lambda resolution, first: resize_all(stream.chunks(first), resolution, BATCH),
         file_fingerprint(path),
         {},
         origin=_origin(path, keys),
@@ -162,7 +165,7 @@ def _check_files(files: Files, names: list[str]) -> Iterator[tuple[str, str | No
             return name, str(error), digest
         return name, None, digest
 
-    return map_in_threads(check, files.read(names))
+    return map_in_threads(check, files.read(names), weigh=lambda item: len(item[1]))
 
 
 def _printable(name: str) -> str:
@@ -231,6 +234,9 @@ def _image_set(
 
 def _as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
+    whole = _as_whole_numbers(values)
+    if whole is not None:
+        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
     try:
         numbers = np.array(values, dtype=np.float64)
     except ValueError:
@@ -240,3 +246,14 @@ def _as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     if (numbers != np.floor(numbers)).any():
         return numbers
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def _as_whole_numbers(values: list[Any]) -> NDArray[Any] | None:
+    """Return values that are all whole numbers, exactly, however large; None if some are anything else."""
+    if not all(
+        isinstance(value, int) or (isinstance(value, str) and WHOLE_NUMBER.fullmatch(value)) for value in values
+    ):
+        return None
+    numbers = [int(value) for value in values]
+    fits = all(-(2**63) <= number < 2**63 for number in numbers)
+    return np.array(numbers, dtype=np.int64 if fits else object)

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..models.latents import DiscreteLatent, LatentSpace
-from ..scoring.meanings import find_active, find_meanings
+from ..scoring.meanings import find_active, find_informative, find_meanings
 
 MAX_STEPS = 12  # tiles in the strip of a latent with codes
 RANGE_STEPS = 9  # tiles in the strip of a continuous latent
@@ -30,6 +30,7 @@ class Control:
         index: The index j of z_j.
         kind: ``"values"``, ``"range"`` or ``"vectors"``; decides what the page draws.
         active: Whether the latent varies over the sample.
+        informative: Whether it is informative about some source, as far as is known.
         values: Position of every code; empty unless the control has ticks.
         order: Codes in the order in which the control steps through them: by position, or by use for vectors.
         counts: Number of samples with each code of ``order``; a histogram for ``range``.
@@ -46,6 +47,7 @@ class Control:
     index: int
     kind: str
     active: bool
+    informative: bool
     values: list[float]
     order: list[int]
     counts: list[int]
@@ -67,12 +69,13 @@ def build_controls(latent: LatentSpace, codes: NDArray[Any], scores: dict[str, A
         codes: Codes or continuous latents (n, num_latents) of the sample.
         scores: Scores of the run; without ``nmi`` where the data have no sources.
     """
-    active = find_active(scores, codes)
+    active, informative = find_active(scores, codes), find_informative(scores, codes.shape[1])
     controls = []
     for j, meaning in enumerate(find_meanings(scores, codes.shape[1])):
         source, nmi = meaning or (None, None)
         fields = _control_fields(latent, codes, j)
-        controls.append(Control(index=j, active=bool(active[j]), source=source, nmi=nmi, **fields))
+        fields |= {"active": bool(active[j]), "informative": bool(informative[j]), "source": source, "nmi": nmi}
+        controls.append(Control(index=j, **fields))
     return controls
 
 

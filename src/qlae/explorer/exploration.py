@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..data import SourceDataset, load_from_config
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
-from ..metrics import find_score
+from ..metrics import count_informative, find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
@@ -30,7 +30,7 @@ from .controls import Control, build_controls
 from .search import Matches, find_nearest, find_sharing
 
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
-SHOWN_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
+SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
 
 
 class Exploration:
@@ -73,6 +73,7 @@ class Exploration:
     def describe(self) -> dict[str, Any]:
         """Return everything that the page needs before a sample is chosen, ready for JSON."""
         data, scores = self.results["data"], self.results["averaged"]
+        count = count_informative(scores)
         return {
             "run": self.run.path.resolve().name,
             "model": self.results["model"],
@@ -83,10 +84,11 @@ class Exploration:
             "num_samples": len(self),
             "has_images": self.images is not None,
             "scores": [
-                {"title": find_score(key).title, "text": _score_text(key, scores[key])}
+                {"title": find_score(key).title, "text": _score_text(scores, key)}
                 for key in SHOWN_SCORES
                 if key in scores
             ],
+            "warning": count.warning if count is not None else "",
             "source_names": list(data["source_names"]),
             "source_sizes": list(data["source_sizes"]),
             "nmi": scores.get("nmi"),
@@ -234,6 +236,8 @@ def _load_images(run: Run, data: SourceDataset | None) -> ImageArray | None:
         return None
 
 
-def _score_text(key: str, value: float) -> str:
+def _score_text(scores: dict[str, Any], key: str) -> str:
+    if key == "informative" and (count := count_informative(scores)) is not None:
+        return str(count)
     score = find_score(key)
-    return f"{score.format(value, max_digits=2)} {score.unit}".rstrip()
+    return f"{score.format(scores[key], max_digits=2)} {score.unit}".rstrip()

@@ -23,6 +23,7 @@ from .psnr import psnr
 # isort: on
 from .heatmap import nmi_figure, plot_nmi
 from .information import mutual_information, nmi
+from .informative_count import InformativeCount, count_informative
 from .paired import beta_vae_score, factor_vae_score
 from .protocols import active_latents
 from .registry import (
@@ -47,12 +48,14 @@ __all__ = [
     "DCI",
     "METRICS",
     "InfoMEC",
+    "InformativeCount",
     "Metric",
     "MetricResult",
     "Score",
     "Scores",
     "active_latents",
     "beta_vae_score",
+    "count_informative",
     "dci",
     "explicitness",
     "factor_vae_score",

@@ -20,7 +20,7 @@ INACTIVE, UNINFORMATIVE = "#d62728", "#9a9a9a"
 def plot_nmi(
     result: InfoMEC, path: str | Path, *, source_names: Sequence[str] | None = None, title: str | None = None
 ) -> Path:
-    """Write the heatmap of NMI, with inactive latents in red and uninformative ones in grey, and return its path.
+    """Write the heatmap of NMI and return its path; inactive latents have red labels, uninformative rows are grey.
 
     Args:
         result: what `infomec` returns.
@@ -28,7 +28,11 @@ def plot_nmi(
         source_names: one per source.
         title: a line above the scores.
     """
-    heading = f"InfoM {result.infom:.2f}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
+    num_informative = int((result.active & result.informative).sum())
+    heading = (
+        f"InfoM {result.infom:.2f} ({num_informative} of {result.num_active} informative)   "
+        f"InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
+    )
     figure = nmi_figure(
         result.nmi,
         active=result.active,
@@ -53,7 +57,7 @@ def nmi_figure(
 
     Args:
         nmi: (n_s, n_z), drawn with latents as rows.
-        active, informative: (n_z,) masks that colour the latents' labels.
+        active, informative: (n_z,) masks; labels of inactive latents are red, rows of uninformative ones are grey.
         source_names: one per source.
         title: of the figure.
     """
@@ -68,9 +72,11 @@ def nmi_figure(
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     shown = np.clip(nmi.T, 0.0, 1.0)
-    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    noise = np.broadcast_to(~np.asarray(informative, dtype=bool)[:, None], shown.shape)
+    image = axes.imshow(np.ma.array(shown, mask=noise), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axes.imshow(np.ma.array(shown, mask=~noise), cmap="Greys", vmin=-0.15, vmax=1.5, aspect="auto")
     for (j, i), value in np.ndenumerate(shown):
-        colour = "white" if value > 0.6 else "#333333"
+        colour = UNINFORMATIVE if noise[j, i] else "white" if value > 0.6 else "#333333"
         axes.text(i, j, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=7, color=colour)
     axes.xaxis.tick_top()
     axes.set_xticks(range(num_sources), names, rotation=35, ha="left", rotation_mode="anchor")

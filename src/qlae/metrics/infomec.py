@@ -112,7 +112,7 @@ def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: in
     ],
     counts=[
         Score("active", "active", digits=0, meaning="latents that vary enough to count"),
-        Score("informative", "informative", meaning="latents that are more informative than shuffled samples"),
+        Score("informative", "informative", meaning="latents more informative than noise is", watched=True),
     ],
     takes_protocol=True,
     validates=True,

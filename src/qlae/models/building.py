@@ -6,6 +6,7 @@ return a tensor, and leave its input as it is.
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +35,11 @@ def own_roles(own: Networks | None) -> tuple[str, ...]:
         and all(module is None or isinstance(module, nn.Module) for module in own)
         and any(module is not None for module in own)
     ):
-        what = [type(module).__name__ for module in own] if isinstance(own, tuple | list) else type(own).__name__
+        names = ", ".join(type(module).__name__ for module in own) if isinstance(own, tuple | list) else ""
         raise ValueError(
-            "networks takes two torch modules, (encoder, decoder), of which one may be None for the paper's, or the "
-            f"name of a registered pair; got {what}"
+            "networks takes two torch modules, (encoder, decoder), of which one may be None for the paper's; got "
+            f"{f'({names})' if names else repr(own)}. A registered pair is named when a training starts, and a run "
+            "remembers it"
         )
     return tuple(role for role, module in zip(ROLES, own, strict=True) if module is not None)
 
@@ -66,6 +68,7 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
     """
     _require_matching(config.networks.own, own)
     latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)
+    _require_latent(latent, config.latent)
     encoder, decoder = build_networks(config, latent, own)
     if not is_ours(config):
         _require_untied(encoder)
@@ -84,13 +87,7 @@ def is_ours(config: RunConfig) -> bool:
 def is_all_ours(config: RunConfig) -> bool:
     """Return whether every part of a run belongs to qlae; others may draw from torch's global generators."""
     entries = LATENTS.entry_of(config.latent), OBJECTIVES.entry_of(config.objective)
-    return is_ours(config) and all(entry.part.__module__.split(".")[0] == "qlae" for entry in entries)
-
-
-def require_buildable(config: RunConfig, own: Networks | None = None) -> None:
-    """Raise an error if no model can be built for a config, before anything is written."""
-    with torch.random.fork_rng(devices=[]):
-        build_model(config, own)
+    return is_ours(config) and all(entry.is_ours for entry in entries)
 
 
 def _require_matching(expected: Sequence[str], own: Networks | None) -> None:
@@ -100,9 +97,25 @@ def _require_matching(expected: Sequence[str], own: Networks | None) -> None:
     if not expected:
         raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
     pair = ", ".join(role if role in expected else "None" for role in ROLES)
+    pronoun = "it" if len(expected) == 1 else "them"
     raise ValueError(
-        f"this run was trained with the caller's own {' and '.join(expected)}; pass them in Python: networks=({pair})"
+        f"this run was trained with the caller's own {' and '.join(expected)}; pass {pronoun} in Python: "
+        f"networks=({pair})"
     )
+
+
+def _require_latent(latent: LatentSpace, config: Any) -> None:
+    """Raise an error unless a latent space says how large it is and agrees with its config about codes."""
+    name = type(latent).__name__
+    for attribute in ("num_latents", "num_inputs", "num_outputs"):
+        if not isinstance(getattr(latent, attribute, None), int):
+            raise ValueError(f"{name} must set self.{attribute} in its constructor, to a whole number")
+    if latent.has_codes != config.has_codes:
+        base = "DiscreteLatentConfig" if latent.has_codes else "LatentConfig"
+        raise ValueError(
+            f"{name} is {'a' if latent.has_codes else 'no'} space of codes, so its config {type(config).__name__} must "
+            f"be a subclass of {base}"
+        )
 
 
 def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, resolution: int) -> None:

@@ -1,11 +1,11 @@
 """The paper's encoder and style decoder (Appendix "Network Architectures"), for any square resolution 4·2^k.
 
 ``PAPER`` and ``OFFICIAL`` collect where the paper's text and the authors' code differ; ``FULL`` and ``SMALL`` are two
-sizes of the same design.
+sizes of the same design. ``FIRST_OFFICIAL`` is the form ``official`` of version 0.1, whose runs still load.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from .._checks import require_known
 from ..config import require_resolution
 from ..ops.convolutions import conv_norm, linear, pixel_conv
-from ..ops.norms import leaky_norm
+from ..ops.norms import EPSILON, leaky_norm
 from ..registry import NETWORKS
 from .latents import LatentSpace
 
@@ -30,10 +30,15 @@ class NetworkForm:
     norm_first: bool  # conv → norm (affine) → activation, and no convolution bias
     positive_style: bool  # a ReLU after the AdaIN projection: scale and shift are never negative
     output_kernel: int  # of the last convolution; 3 comes without a bias
+    style_bias: bool  # whether the decoder's transposed convolutions have a bias
+    epsilon: float  # added to the variance in every norm
 
 
-PAPER = NetworkForm(slope=0.3, norm_first=False, positive_style=False, output_kernel=1)
-OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_kernel=3)
+PAPER = NetworkForm(
+    slope=0.3, norm_first=False, positive_style=False, output_kernel=1, style_bias=True, epsilon=EPSILON
+)
+OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_kernel=3, style_bias=False, epsilon=1e-6)
+FIRST_OFFICIAL = replace(OFFICIAL, style_bias=True, epsilon=EPSILON)
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,9 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.norm is None:
-            return conv_norm(self.conv, x, self.form.slope)
-        return F.leaky_relu(leaky_norm(self.conv(x), 1.0, self.norm(x.shape[0])), self.form.slope)
+            return conv_norm(self.conv, x, self.form.slope, epsilon=self.form.epsilon)
+        normed = leaky_norm(self.conv(x), 1.0, self.norm(x.shape[0]), epsilon=self.form.epsilon)
+        return F.leaky_relu(normed, self.form.slope)
 
 
 def dense(x: Tensor, *layers: nn.Linear) -> Tensor:
@@ -156,12 +162,12 @@ class StyleLayer(nn.Module):
         super().__init__()
         self.form = form
         kernel = 4 if stride == 2 else 3
-        self.conv = nn.ConvTranspose2d(in_width, width, kernel, stride, padding=1)
+        self.conv = nn.ConvTranspose2d(in_width, width, kernel, stride, padding=1, bias=form.style_bias)
         self.style = nn.Linear(style_width, 2 * width)
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
         """x (b or 1, in_width, h, h), style (b, 2 · width) → (b, width, h·stride, h·stride)."""
-        return conv_norm(self.conv, x, self.form.slope, style)
+        return conv_norm(self.conv, x, self.form.slope, style, epsilon=self.form.epsilon)
 
 
 class StyleDecoder(nn.Module):
@@ -231,16 +237,31 @@ class NetworksConfig:
         form: ``"paper"`` or ``"official"``.
         patches: whether small networks may work on patches of several pixels; those of a GAN may not.
         own: which of ``"encoder"`` and ``"decoder"`` the caller brings as a module instead.
+        revision: of the form ``"official"``. Revision 1 is that of version 0.1: style convolutions with a bias, and
+            norms with ε = 1e-5. The form ``"paper"`` has one revision only.
     """
 
     size: str = "full"
     form: str = "paper"
     patches: bool = True
     own: tuple[str, ...] = ()
+    revision: int = 2
 
 
 SIZES = {"full": FULL, "small": SMALL}
 FORMS = {"paper": PAPER, "official": OFFICIAL}
+REVISIONS = (1, 2)
+
+
+def network_form(name: str, revision: int) -> NetworkForm:
+    """Return the choices of a form by its name and revision."""
+    if revision not in REVISIONS:
+        raise ValueError(
+            f"networks have the revisions {', '.join(map(str, REVISIONS))}, got {revision!r}; a later version of qlae "
+            "may have written this run"
+        )
+    form = FORMS[require_known(name, FORMS, "form")]
+    return FIRST_OFFICIAL if form is OFFICIAL and revision == 1 else form
 
 
 @NETWORKS.register("paper", NetworksConfig)
@@ -257,7 +278,7 @@ class PaperNetworks:
         size = SIZES[require_known(config.size, SIZES, "size")]
         if size.patch > 1 and not config.patches:
             size = SMALL_GAN
-        form = FORMS[require_known(config.form, FORMS, "form")]
+        form = network_form(config.form, config.revision)
         encoder = ConvEncoder(resolution, latent.num_inputs, size=size, form=form)
         decoder = StyleDecoder(resolution, latent.num_outputs, size=size, form=form)
         return encoder, decoder

@@ -3,7 +3,7 @@
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
 from .objective import Objective, ObjectiveConfig
-from .player import Player
+from .player import Player, require_players, require_terms
 from .weighting import Terms, Weighting
 
 __all__ = [
@@ -15,4 +15,6 @@ __all__ = [
     "Terms",
     "Weighting",
     "reconstruction_terms",
+    "require_players",
+    "require_terms",
 ]

@@ -5,8 +5,11 @@ on the encoder's features, compares generated images with real ones (Wasserstein
 al. 2017). Encoder and critic move at every update, generator and codebook at every fifth.
 
 The generator's inputs are values of the codebook, so the generator's loss reaches the codebook through them as well.
+With ``codebook_player="encoder"`` (Appendix "Negative Results") the codebook moves with the encoder and the critic
+instead, by the gradient of their whole loss. It too reaches the codebook through the generated images.
 """
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .._checks import whole_number
+from .._checks import require_known, whole_number
 from ..models.building import output_shape
 from ..models.model import Model, run_in_own_precision
 from ..ops.convolutions import penalized
 from ..registry import OBJECTIVES
 from .objective import Objective, ObjectiveConfig
 from .player import Player
+from .regularization import L1, with_l1
 from .weighting import Terms
 
 
@@ -30,12 +34,15 @@ class AdversarialConfig(ObjectiveConfig):
 
     Attributes:
         generator_period: number of encoder and critic updates per update of the generator.
+        codebook_player: ``"generator"`` or ``"encoder"``, with which the codebook moves.
     """
 
     generator_period: int = 5
+    codebook_player: str = "generator"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_known(self.codebook_player, ("generator", "encoder"), "codebook_player")
         whole_number("generator_period", self.generator_period)
 
 
@@ -44,6 +51,7 @@ class Adversarial(Objective):
     """The Wasserstein value, the gradient penalty, the recovered latents, and the latent space's own terms."""
 
     terms = ("reconstruct_latent", "value", "gradient_penalty")
+    optional_terms = (L1,)
     reconstructs = False
     networks_in_patches = False  # a critic sees the seams between patches, and a generator of patches never closes them
 
@@ -60,22 +68,24 @@ class Adversarial(Objective):
         return {"critic": nn.Linear(shape[-1], 1)}
 
     def players(self, model: Model) -> list[Player]:
-        """Return encoder and critic, and against them generator and codebook."""
-        game = Game(model)
+        """Return encoder and critic, and against them the generator. The codebook moves with one of the two."""
+        with_encoder = self.config.codebook_player == "encoder"
+        game = Game(model, moves_codebook_with_encoder=with_encoder)
         encoder, generator = self.weighting(), self.weighting(without=("gradient_penalty",))
+        critics, generators = (model.encoder, model.parts["critic"]), (model.decoder,)
         return [
             Player(
                 name="encoder",
-                decayed=(model.encoder, model.parts["critic"]),
-                undecayed=(),
-                loss=encoder.loss(game.encoder_terms),
+                decayed=critics,
+                undecayed=(model.latent,) if with_encoder else (),
+                loss=encoder.loss(with_l1(game.encoder_terms, critics, encoder.names)),
                 terms=encoder.names,
             ),
             Player(
                 name="generator",
-                decayed=(model.decoder,),
-                undecayed=(model.latent,),
-                loss=generator.loss(game.generator_terms),
+                decayed=generators,
+                undecayed=() if with_encoder else (model.latent,),
+                loss=generator.loss(with_l1(game.generator_terms, generators, generator.names)),
                 terms=generator.names,
                 period=self.config.generator_period,
             ),
@@ -87,16 +97,19 @@ class Game:
 
     Args:
         model: with a critic among its parts.
+        moves_codebook_with_encoder: whether gradients of the encoder's terms must reach the codebook through the
+            generated images.
     """
 
-    def __init__(self, model: Model):
+    def __init__(self, model: Model, *, moves_codebook_with_encoder: bool = False):
         self.model = model
+        self.moves_codebook_with_encoder = moves_codebook_with_encoder
         self.encoder: Any = model.encoder  # has features(images) and head(features)
         self.critic: Any = model.parts["critic"]
 
     def encoder_terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
         """Return the terms of encoder and critic on real images (b, 3, r, r) and as many generated ones."""
-        with torch.no_grad():
+        with contextlib.nullcontext() if self.moves_codebook_with_encoder else torch.no_grad():
             z, fake = self._generate(len(images), generator)
             share = torch.rand(len(images), 1, 1, 1, generator=generator, device=images.device)
         features = self._features(torch.cat((fake, images)))
@@ -117,7 +130,8 @@ class Game:
     def gradient_penalty(self, images: Tensor) -> Tensor:
         """Return the mean of (‖∇ critic‖ − 1)² over images (b, 3, r, r), the gradient being that of the critic's value
         with respect to the image."""
-        images = images.detach().requires_grad_()
+        if not images.requires_grad:
+            images = images.detach().requires_grad_()
         with penalized():
             value = self._value(self._features(images)).sum()
             (gradient,) = torch.autograd.grad(value, images, create_graph=True)

@@ -13,6 +13,7 @@ from ..ops.cross_entropy import cross_entropy
 from ..registry import OBJECTIVES
 from .objective import Objective, ObjectiveConfig, latent_losses
 from .player import Player
+from .regularization import L1, with_l1
 from .weighting import Terms
 
 
@@ -26,10 +27,11 @@ class Autoencoding(Objective):
     """Binary cross entropy on logits, averaged over pixels and channels, plus the latent space's weighted terms."""
 
     terms = ("reconstruct",)
+    optional_terms = (L1,)
 
     def players(self, model: Model) -> list[Player]:
         """Return one player: encoder, decoder and codebook move together."""
-        weighting = self.weighting()
+        weighting, networks = self.weighting(), (model.encoder, model.decoder)
 
         def terms_of(images: Tensor, generator: torch.Generator | None) -> Terms:
             return reconstruction_terms(model, images, generator)
@@ -37,11 +39,11 @@ class Autoencoding(Objective):
         return [
             Player(
                 name="autoencoder",
-                decayed=(model.encoder, model.decoder),
+                decayed=networks,
                 undecayed=(model.latent,),
-                loss=weighting.loss(terms_of),
+                loss=weighting.loss(with_l1(terms_of, networks, weighting.names)),
                 terms=weighting.names,
-                uses_weights_once=True,
+                uses_weights_once=L1 not in weighting.names,
             )
         ]
 

@@ -42,11 +42,13 @@ class Objective(ABC):
 
     Attributes:
         terms: names of the loss terms that the objective computes itself; all others come from the latent space.
+        optional_terms: names of terms that it computes as well if they have a weight, which no model gives them.
         reconstructs: whether the model learns to reconstruct images, as an autoencoder does and a GAN does not.
         networks_in_patches: whether small networks may work on patches of several pixels.
     """
 
     terms: ClassVar[tuple[str, ...]] = ()
+    optional_terms: ClassVar[tuple[str, ...]] = ()
     reconstructs: ClassVar[bool] = True
     networks_in_patches: ClassVar[bool] = True
 

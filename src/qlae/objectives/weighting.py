@@ -21,6 +21,8 @@ class Weighting:
     """
 
     def __init__(self, weights: Mapping[str, float], schedules: Mapping[str, Curve] | None = None):
+        if not weights:
+            raise ValueError('a loss needs at least one term; give weights, such as {"reconstruct": 1.0}')
         self.weights = dict(weights)
         self.schedules = {name: curve for name, curve in (schedules or {}).items() if name in self.weights}
         self._vector: Tensor | None = None
@@ -37,6 +39,7 @@ class Weighting:
             terms: by name.
             number: of the update, from 1, a scalar tensor.
         """
+        self._require_terms(terms)
         chosen = torch.stack([terms[name] for name in self.weights])  # few operations on all instead of few on each
         weights = self._weights(chosen)
         if self.schedules:
@@ -54,6 +57,17 @@ class Weighting:
             return self(terms_of(images, generator), number)
 
         return loss
+
+    def _require_terms(self, terms: Terms) -> None:
+        for name in self.weights:
+            if name not in terms:
+                raise ValueError(
+                    f"there is a weight for the loss term {name!r}, which neither the objective nor the latent space "
+                    f"computes; they compute {', '.join(terms) or 'none'}"
+                )
+            if not isinstance(terms[name], Tensor) or terms[name].dim():
+                shape = f"of shape {tuple(terms[name].shape)}" if isinstance(terms[name], Tensor) else repr(terms[name])
+                raise ValueError(f"loss terms are scalar tensors, and {name!r} is {shape}; take its mean")
 
     def _weights(self, like: Tensor) -> Tensor:
         """Return the weights as a tensor, made once, since it must travel to the device."""

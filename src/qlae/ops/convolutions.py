@@ -43,20 +43,29 @@ class Geometry(NamedTuple):
     transposed: bool
 
 
-def conv_norm(conv: nn.Conv2d | nn.ConvTranspose2d, x: Tensor, slope: float, style: Tensor | None = None) -> Tensor:
+def conv_norm(
+    conv: nn.Conv2d | nn.ConvTranspose2d,
+    x: Tensor,
+    slope: float,
+    style: Tensor | None = None,
+    *,
+    epsilon: float = EPSILON,
+) -> Tensor:
     """Return the convolution of x, with leaky ReLU and norm; see ``norms.leaky_norm``."""
     kernels = dispatch.uses_kernels(x)
     if dispatch.is_plain() or not (kernels or _penalized.get()):
-        return leaky_norm(conv(x), slope, style)
+        return leaky_norm(conv(x), slope, style, epsilon=epsilon)
     stride, padding = (conv.stride[0], conv.stride[1]), (int(conv.padding[0]), int(conv.padding[1]))
     geometry = Geometry(stride, padding, isinstance(conv, nn.ConvTranspose2d))
     overlap = current_overlap()
     if overlap is not None and kernels:
         overlap.note(conv.weight, conv.bias)
-        out: Tensor = _ConvNorm.apply(x, conv.weight, conv.bias, style, geometry, slope, overlap)  # type: ignore[no-untyped-call]
+        out: Tensor = _ConvNorm.apply(  # type: ignore[no-untyped-call]
+            x, conv.weight, conv.bias, style, geometry, slope, epsilon, overlap
+        )
         return out
     maps = _Conv.apply(x, conv.weight, geometry, kernels, _penalized.get())  # type: ignore[no-untyped-call]
-    return leaky_norm(maps, slope, style, conv.bias)  # which adds the bias too and saves a pass over memory
+    return leaky_norm(maps, slope, style, conv.bias, epsilon=epsilon)  # adding the bias too saves a pass over memory
 
 
 def pixel_conv(conv: nn.Conv2d, x: Tensor) -> Tensor:
@@ -91,6 +100,7 @@ class _ConvNorm(torch.autograd.Function):
         style: Tensor | None,
         geometry: Geometry,
         slope: float,
+        epsilon: float,
         overlap: Overlap,
     ) -> Tensor:
         from .kernels import leaky_norm
@@ -98,7 +108,7 @@ class _ConvNorm(torch.autograd.Function):
         maps = _convolution(x, weight, geometry, kernels=True)
         if style is not None and len(style) != len(maps):  # one map for all images
             maps = maps.expand(len(style), -1, -1, -1).contiguous(memory_format=torch.channels_last)
-        out, mean, inverse = leaky_norm.forward(maps, bias, style, slope, EPSILON)
+        out, mean, inverse = leaky_norm.forward(maps, bias, style, slope, epsilon)
         ctx.save_for_backward(x, weight, bias, style, maps, mean, inverse)
         ctx.geometry, ctx.slope, ctx.overlap = geometry, slope, overlap
         return out
@@ -121,7 +131,7 @@ class _ConvNorm(torch.autograd.Function):
             bias_grad = overlap.sum_rows(bias_rows, bias.dtype)
         if ctx.needs_input_grad[0]:
             x_grad = _input_gradient(maps_grad, x, weight, geometry, True)
-        return x_grad, weight_grad, bias_grad, style_grad, None, None, None
+        return x_grad, weight_grad, bias_grad, style_grad, None, None, None, None
 
 
 class _Linear(torch.autograd.Function):

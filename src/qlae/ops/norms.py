@@ -1,6 +1,6 @@
 """Leaky ReLU, instance norm and style as one operation.
 
-With y = leaky(x + bias), mean μ and standard deviation σ of y over the pixels of each channel of each image,
+With y = leaky(x + bias), mean μ and variance v of y over the pixels of each channel of each image, and σ² = v + ε,
 
     out = (y − μ) / σ · scale + shift.
 
@@ -24,7 +24,14 @@ from . import dispatch
 EPSILON = 1e-5
 
 
-def leaky_norm(x: Tensor, slope: float, style: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+def leaky_norm(
+    x: Tensor,
+    slope: float,
+    style: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    epsilon: float = EPSILON,
+) -> Tensor:
     """Return the norm of feature maps.
 
     Args:
@@ -32,27 +39,36 @@ def leaky_norm(x: Tensor, slope: float, style: Tensor | None = None, bias: Tenso
         slope: of the leaky ReLU; 1 for none.
         style: scales and shifts side by side, (b, 2c).
         bias: (c,), for callers whose preceding convolution has no bias.
+        epsilon: constant that is added to the variance.
 
     Returns:
         (b, c, h, w), channels last.
     """
     if dispatch.is_plain():
-        return plain_leaky_norm(x, slope, style, bias)
+        return plain_leaky_norm(x, slope, style, bias, epsilon=epsilon)
     if style is not None and x.shape[0] != style.shape[0]:  # one map for all images
         scale, shift = style.chunk(2, 1)
-        return _maps(torch.addcmul(shift[:, None], _rows(leaky_norm(x, slope, None, bias)), scale[:, None]), x)
+        normed = _rows(leaky_norm(x, slope, None, bias, epsilon=epsilon))
+        return _maps(torch.addcmul(shift[:, None], normed, scale[:, None]), x)
     kernels = dispatch.uses_kernels(x)
     if bias is not None and not kernels:
         x, bias = x + bias[:, None, None], None
-    out: Tensor = _LeakyNorm.apply(x, bias, style, slope, kernels)  # type: ignore[no-untyped-call]
+    out: Tensor = _LeakyNorm.apply(x, bias, style, slope, epsilon, kernels)  # type: ignore[no-untyped-call]
     return out
 
 
-def plain_leaky_norm(x: Tensor, slope: float, style: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+def plain_leaky_norm(
+    x: Tensor,
+    slope: float,
+    style: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    epsilon: float = EPSILON,
+) -> Tensor:
     """Return the same operation by operation: the definition."""
     y = F.leaky_relu(_exact(x if bias is None else x + bias[:, None, None]), slope)
     centred = y - y.mean((2, 3), keepdim=True)
-    out = centred * (centred.square().mean((2, 3), keepdim=True) + EPSILON).rsqrt()
+    out = centred * (centred.square().mean((2, 3), keepdim=True) + epsilon).rsqrt()
     if style is not None:
         scale, shift = _exact(style)[:, :, None, None].chunk(2, 1)
         out = torch.addcmul(shift, out, scale)
@@ -61,29 +77,38 @@ def plain_leaky_norm(x: Tensor, slope: float, style: Tensor | None = None, bias:
 
 class _LeakyNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, bias: Tensor | None, style: Tensor | None, slope: float, kernels: bool) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        bias: Tensor | None,
+        style: Tensor | None,
+        slope: float,
+        epsilon: float,
+        kernels: bool,
+    ) -> Tensor:
         if kernels:
             from .kernels import leaky_norm as kernel
 
-            out, centre, inverse = kernel.forward(x, bias, style, slope, EPSILON)
+            out, centre, inverse = kernel.forward(x, bias, style, slope, epsilon)
         else:
-            out, centre, inverse = _forward(x, style, slope)
+            out, centre, inverse = _forward(x, style, slope, epsilon)
         ctx.save_for_backward(x, bias, style, centre, inverse)
-        ctx.slope, ctx.kernels = slope, kernels
+        ctx.slope, ctx.epsilon, ctx.kernels = slope, epsilon, kernels
         return out
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, bias, style, centre, inverse = ctx.saved_tensors
         how = ctx.slope, ctx.kernels
+        nothing = (None, None, None)
         if torch.is_grad_enabled():  # to be differentiated again
             if style is None:
-                return *_Gradient.apply(gradient, x, bias, centre, inverse, *how), None, None, None  # type: ignore[no-untyped-call]
+                return *_Gradient.apply(gradient, x, bias, centre, inverse, *how), None, *nothing  # type: ignore[no-untyped-call]
             inputs = [t for t in (x, bias, style) if t is not None]
-            out = plain_leaky_norm(x, ctx.slope, style, bias)
+            out = plain_leaky_norm(x, ctx.slope, style, bias, epsilon=ctx.epsilon)
             gradients = iter(torch.autograd.grad(out, inputs, gradient, create_graph=True))
-            return *(None if t is None else next(gradients) for t in (x, bias, style)), None, None
-        return *_backward(gradient, x, bias, style, centre, inverse, *how), None, None
+            return *(None if t is None else next(gradients) for t in (x, bias, style)), *nothing
+        return *_backward(gradient, x, bias, style, centre, inverse, *how), *nothing
 
 
 class _Gradient(torch.autograd.Function):
@@ -154,11 +179,11 @@ def _backward(
     return x_grad, None, style_grad
 
 
-def _forward(x: Tensor, style: Tensor | None, slope: float) -> tuple[Tensor, ...]:
+def _forward(x: Tensor, style: Tensor | None, slope: float, epsilon: float) -> tuple[Tensor, ...]:
     """Return out, y − μ (b, h·w, c) and 1 / σ (b, c)."""
     y = F.leaky_relu(_exact(_rows(x)), slope)
     centred = y.sub_(y.mean(1, keepdim=True))
-    inverse = centred.square().mean(1).add_(EPSILON).rsqrt_()
+    inverse = centred.square().mean(1).add_(epsilon).rsqrt_()
     if style is None:
         out = centred * inverse[:, None]
     else:

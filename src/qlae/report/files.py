@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from .._files import write_bytes, write_json
+from .._opening import read_regular
 
 MANIFEST = "files.json"
 
@@ -30,10 +31,11 @@ class ReportFiles:
         """Remove files that an earlier report wrote and this one did not; files from elsewhere stay."""
         manifest = self.folder / MANIFEST
         try:
-            previous = json.loads(manifest.read_text())
-        except (OSError, ValueError):
+            previous = json.loads(read_regular(manifest))
+        except (OSError, ValueError, RecursionError):
             previous = []
         for name in previous if isinstance(previous, list) else []:
-            if name not in self.names and Path(str(name)).name == name:
-                (self.folder / name).unlink(missing_ok=True)
+            is_plain = isinstance(name, str) and Path(name).name == name and "\0" not in name
+            if is_plain and name not in self.names and (self.folder / name).is_file():
+                (self.folder / name).unlink()
         write_json(manifest, sorted(self.names))

@@ -13,6 +13,7 @@ h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { margin-top: 2.4rem; border-
 h3 { margin: 1.6rem 0 .3rem; } nav a { margin-right: 1.1rem; } a { color: #2b6cb0; }
 p, pre, figure { max-width: 1180px; }
 .note { background: #fff8e1; border-left: 4px solid #f0b429; padding: .5rem .9rem; }
+.warning { background: #fdecea; border-left: 4px solid #c53030; padding: .5rem .9rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: separate; border-spacing: 0; margin: .6rem 0 1rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .22rem .6rem; text-align: right; vertical-align: top; white-space: nowrap; background: #fff; }
@@ -29,6 +30,20 @@ table.compact { font-size: clamp(12px, calc(1330px / (var(--columns) * 4.2 + 8))
 .compact th:first-child { padding-right: .6em; }
 .compact td span { display: block; white-space: nowrap; }
 .compact thead tr:last-child th { font-weight: 600; font-size: .88em; }
+.results tbody tr > * { background: #fff; } .results tbody th { font-weight: 600; vertical-align: top; }
+.results tr.first > * { border-top: 1px solid #ddd; } .results tr.published > td { color: #8a5a00; }
+.results th.last { border-bottom: 1px solid #888; }
+.results td.text:nth-child(2), .results tr:not(.first) td.text:first-child { min-width: 0; white-space: nowrap; }
+.charts { display: flex; flex-wrap: wrap; align-items: flex-start; gap: .6rem 1.4rem; margin: .4rem 0 1rem; }
+.panel { width: 395px; max-width: 100%; } .panel h3 { margin: .4rem 0 .1rem; font-size: 1rem; }
+.pair { display: flex; } .pair .chart { width: 50% !important; flex: none; }
+.chart { max-width: 100%; height: auto; font-size: 11px; }
+.chart .title { font-weight: 600; font-size: 12px; } .chart .label { fill: #222; } .chart .tick { fill: #666; }
+.chart .tick.chosen { fill: #222; font-weight: 700; } .chart .grid { stroke: #e5e7eb; }
+.chart .mark { stroke: #d97706; stroke-width: 2.5; } .chart .floor { stroke: #666; stroke-dasharray: 4 3; }
+.chart .band { fill: #e3edf8; } .chart .curve { fill: none; stroke: #2b6cb0; stroke-width: 1.5; }
+.chart .dot { fill: #2b6cb0; fill-opacity: .75; stroke: #1e4e86; } .chart .dot.hollow { fill: #fff; }
+.chart .excluded .dot { fill: #bbb; stroke: #888; }
 img { max-width: 100%; height: auto; } figure { margin: .8rem 0 1.4rem; } figcaption { color: #555; font-size: .9em; }
 pre { white-space: pre-wrap; background: #f6f8fa; padding: .6rem; font-size: .85em; }
 @media (max-width: 700px) {

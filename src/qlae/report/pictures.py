@@ -1,7 +1,7 @@
 """Draw the pictures of one run from its directory.
 
-They show reconstructions, interventions, images decoded from the prior, the NMI heatmap, training curves, and scores
-against the sample size.
+They show reconstructions, interventions, interpolations, what lies between two codes, images decoded from the prior,
+the NMI heatmap, training curves, and scores against the sample size.
 """
 
 import math
@@ -11,20 +11,24 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.textpath import TextPath
 from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
 from .._files import write_whole
-from ..metrics import find_score, known_scores
-from ..metrics.heatmap import INACTIVE, nmi_figure
+from ..metrics import count_informative, find_score, known_scores
+from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, nmi_figure
 from ..runs.directory import Run
-from ..scoring.meanings import name_meanings
+from ..scoring.meanings import find_informative, name_meanings
+from .strips import plot_strips
+from .text import measure_text
+from .tiles import GAP, fade, tile
 
-NAMES = ("reconstructions", "interventions", "generated", "nmi", "curves", "sample-size")
+NAMES = (
+    *("reconstructions", "interventions", "interpolations", "between-codes", "generated", "nmi", "curves"),
+    "sample-size",
+)
 DPI = 150
-GAP = 2  # pixels between tiles
 GENERATED_COLUMNS = 10
 CURVE_COLUMNS = 6
 MANY_POINTS = 150  # from which on a curve gets a running median
@@ -50,19 +54,24 @@ def draw_pictures(run: Run) -> list[Path]:
     scores = results["averaged"]
     title = f"{results['model']} on {results['data']['name']}"
     active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
+    meanings, informative = name_meanings(results, len(active)), find_informative(scores, len(active))
     figures = {
         "reconstructions": plot_reconstructions(arrays["originals"], arrays["reconstructions"], title),
         "interventions": plot_interventions(
             arrays["interventions"],
             active,
-            name_meanings(results, len(active)),
+            meanings,
             f"{title}: one latent moved at a time through its range, top to bottom",
+            informative=informative,
         ),
     }
+    figures |= _interpolation_figures(arrays, active, informative, meanings, title)
     if "generated" in arrays:
         figures["generated"] = plot_generated(arrays["generated"], title)
     if "nmi" in scores:
-        heading = "  ".join(f"{find_score(name).title} {scores[name]:.2f}" for name in SCORES)
+        texts = {name: f"{find_score(name).title} {scores[name]:.2f}" for name in SCORES}
+        texts["infom"] += f" ({count_informative(scores)} informative)"
+        heading = "  ".join(texts.values())
         figures["nmi"] = nmi_figure(
             np.asarray(scores["nmi"]),
             active=active,
@@ -86,6 +95,27 @@ def draw_pictures(run: Run) -> list[Path]:
     return paths
 
 
+def _interpolation_figures(
+    arrays: dict[str, NDArray[Any]],
+    active: NDArray[np.bool_],
+    informative: NDArray[np.bool_],
+    meanings: list[str],
+    title: str,
+) -> dict[str, Figure]:
+    """Draw values between those of the codebooks, if the run has them: evaluations of earlier versions do not."""
+    figures: dict[str, Figure] = {}
+    if "interpolations" in arrays:
+        heading = f"{title}: one latent interpolated at a time over its range, top to bottom"
+        figures["interpolations"] = plot_interventions(
+            arrays["interpolations"], active, meanings, heading, informative=informative
+        )
+    if "strips" in arrays:
+        heading = f"{title}: between two codes of a latent"
+        strips = plot_strips(arrays["strips"], arrays["strip_codes"], meanings, heading, informative=informative)
+        figures |= {} if strips is None else {"between-codes": strips}
+    return figures
+
+
 def plot_reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
     """Draw originals (n, r, r, 3) above their reconstructions (n, r, r, 3)."""
     sheet = tile(np.stack([originals, decoded]))
@@ -102,6 +132,7 @@ def plot_interventions(
     meanings: list[str],
     title: str,
     *,
+    informative: NDArray[np.bool_] | None = None,
     pitch: float | None = None,
     rise: float = 0.0,
 ) -> Figure:
@@ -114,9 +145,14 @@ def plot_interventions(
         active: Booleans (num_latents,); the labels of inactive latents are red.
         meanings: Name of the source that each latent is most informative about; may be empty.
         title: Title of the picture.
+        informative: Booleans (num_latents,); the columns of uninformative latents are faded and their labels grey. None
+            if all are informative, or nothing is known.
         pitch: Distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
         rise: Minimum height in inches of the labels, so that pictures placed side by side are level.
     """
+    if informative is not None:
+        blocks = blocks.copy()
+        blocks[:, :, ~informative] = fade(blocks[:, :, ~informative])
     sheets = [tile(block) for block in blocks]
     num_steps, num_latents, side = blocks.shape[1:4]
     stacked = pitch is not None or len(blocks) * num_steps <= 1.5 * num_latents
@@ -124,12 +160,12 @@ def plot_interventions(
     height, width = (pitch / (side + GAP) * pixels for pixels in sheets[0].shape[:2])
     labels = _labels(meanings)
     centre = pitch / 2
-    ends = [centre + j * pitch + _measure_text(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
+    ends = [centre + j * pitch + measure_text(label, LABEL_SIZE) * math.cos(SLANT) for j, label in enumerate(labels)]
     room = max(width, *ends)  # width of a block with its labels
     rows, columns = (len(blocks), 1) if stacked else (1, len(blocks))
     inner = columns * room + (columns - 1) * BLOCK_GAP
     top = TITLE_HEIGHT + max(rise, measure_label_rise(meanings))
-    full_width = max(inner, _measure_text(title, TITLE_SIZE)) + 2 * MARGIN
+    full_width = max(inner, measure_text(title, TITLE_SIZE)) + 2 * MARGIN
     full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
     figure = Figure(figsize=(full_width, full_height))
     figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
@@ -146,23 +182,18 @@ def plot_interventions(
         if row == 0:
             centres = np.arange(num_latents) * (side + GAP) + side / 2
             axes.set_xticks(centres, labels, rotation=math.degrees(SLANT), ha="left", rotation_mode="anchor")
-            _mark_inactive(axes.get_xticklabels(), active)
+            _colour_labels(axes.get_xticklabels(), active, informative)
         _hide_spines(axes)
     return figure
 
 
 def measure_label_rise(meanings: list[str]) -> float:
     """Return the height in inches that the slanted labels of interventions need above the tiles."""
-    return max(_measure_text(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
+    return max(measure_text(label, LABEL_SIZE) for label in _labels(meanings)) * math.sin(SLANT) + LABEL_HEIGHT
 
 
 def _labels(meanings: list[str]) -> list[str]:
     return [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
-
-
-def _measure_text(text: str, size: float) -> float:
-    """Return the length in inches of a line of text whose size is given in points."""
-    return float(TextPath((0, 0), text, size=size).get_extents().x1) / 72
 
 
 def plot_generated(images: NDArray[np.uint8], title: str) -> Figure:
@@ -200,7 +231,7 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
             axes.plot(steps, median_filter(values, len(points) // 50, mode="nearest"), linewidth=1.2, color="C0")
         if term in SCORES:
             axes.set_ylim(0, 1)
-        elif term != "psnr" and min(values) > 0:
+        elif term not in known_scores() and min(values) > 0:
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
             if max(values) < DECADE * min(values):  # over a larger range, labels between powers of ten would collide
@@ -239,24 +270,6 @@ def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     return figure
 
 
-def tile(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return images arranged on one sheet, with white gaps between them.
-
-    Args:
-        images: Images (rows, columns, h, w, 3).
-
-    Returns:
-        The sheet (height, width, 3).
-    """
-    rows, columns, height, width = images.shape[:4]
-    sheet = np.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), 255, np.uint8)
-    for i in range(rows):
-        for j in range(columns):
-            y, x = i * (height + GAP), j * (width + GAP)
-            sheet[y : y + height, x : x + width] = images[i, j]
-    return sheet
-
-
 def _new_figure(sheet: NDArray[np.uint8], *, width: float, top: float, left: float) -> Figure:
     height, pixels = sheet.shape[:2]
     return Figure(figsize=(width + left, width * height / pixels + top), layout="constrained")
@@ -275,10 +288,13 @@ def _label_rows(axes: Any, labels: list[str], side: int) -> None:
     axes.tick_params(length=0, labelsize=9)
 
 
-def _mark_inactive(labels: list[Any], active: NDArray[np.bool_]) -> None:
-    for label, is_active in zip(labels, active, strict=True):
-        if not is_active:
+def _colour_labels(labels: list[Any], active: NDArray[np.bool_], informative: NDArray[np.bool_] | None) -> None:
+    """Colour the labels of inactive latents red, and those of uninformative ones grey."""
+    for j, label in enumerate(labels):
+        if not active[j]:
             label.set_color(INACTIVE)
+        elif informative is not None and not informative[j]:
+            label.set_color(UNINFORMATIVE)
 
 
 def _hide_spines(axes: Any) -> None:

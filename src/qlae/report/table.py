@@ -1,19 +1,20 @@
 """Show the scores of runs as tables in the terminal."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..metrics import find_score, known_scores
+from ..metrics import count_informative, find_score, known_scores
 from ..runs.directory import Run
 
-LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", "active")  # left out of narrow terminals
-FIRST = ("infom", "infoe", "infoc", "d", "i", "c")
-LAST = ("active", "psnr")
-ELSEWHERE = ("infoe_scalar", "informative")  # scores that have no column here
+LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc")  # left out of narrow terminals
+FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
+LAST = ("psnr",)
+ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
 def _columns(present: Collection[str]) -> list[str]:
@@ -41,13 +42,29 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
 
 
 def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> None:
-    """Print the table of runs, fitted to the width of a terminal; at full width into files and pipes."""
+    """Print the table of runs, fitted to the width of a terminal, and what to be careful about.
+
+    Into files and pipes the table is printed at full width.
+    """
     console = Console()
     if console.is_terminal:
         console.print(results_table(runs, weights=weights, width=console.width))
     else:
         table = results_table(runs, weights=weights)
         Console(width=max(console.width, _full_width(table))).print(table)
+    for warning in _warnings(runs, weights):
+        console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def _warnings(runs: Sequence[Run], weights: Sequence[str]) -> list[str]:
+    """Return the warnings about InfoM, each once, naming the run if there are several."""
+    lines = []
+    for run in runs:
+        for kind in weights:
+            count = count_informative(run.results[kind])
+            if count is not None and count.warning:
+                lines.append(f"{run.path}: {count.warning}" if len(runs) > 1 else count.warning)
+    return list(dict.fromkeys(lines))
 
 
 def _table(runs: Sequence[Run], weights: Sequence[str], columns: Sequence[str], *, costs: Sequence[str]) -> Table:
@@ -65,10 +82,17 @@ def _table(runs: Sequence[Run], weights: Sequence[str], columns: Sequence[str], 
         cost = {"updates": f"{results['steps']:,}", "seconds": f"{results['seconds']:.0f}"}
         for kind in weights:
             scores = results[kind]
-            cells = [find_score(key).format(scores[key]) if key in scores else "–" for key in columns]
+            cells = [_cell(scores, key) for key in columns]
             names = [results["model"], *own.values()] + ([kind] if len(weights) > 1 else [])
             table.add_row(*names, *cells, *(cost[name] for name in costs))
     return table
+
+
+def _cell(scores: dict[str, Any], key: str) -> str:
+    """Return a score as text; informative latents are counted among those that InfoM counts."""
+    if key == "informative" and (count := count_informative(scores)) is not None:
+        return str(count)
+    return find_score(key).format(scores[key]) if key in scores else "–"
 
 
 def _full_width(table: Table) -> int:

@@ -17,7 +17,9 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from .._files import write_bytes, write_json
+from .._checks import MAX_COUNT
+from .._files import sync_folder, write_bytes, write_json
+from .._opening import read_regular
 from ..upgrade import upgrade_tensors
 
 NAMES = ("checkpoint", "previous")
@@ -54,6 +56,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
             os.replace(directory / f"checkpoint{suffix}", directory / f"previous{suffix}")
     os.replace(new_tensors, directory / "checkpoint.safetensors")
     os.replace(new_manifest, directory / "checkpoint.json")
+    sync_folder(directory)
 
 
 def load(directory: Path) -> Checkpoint | None:
@@ -98,23 +101,41 @@ def load(directory: Path) -> Checkpoint | None:
 
 def _read_manifest(path: Path) -> dict[str, Any] | None:
     try:
-        manifest = json.loads(path.read_bytes())
-        step = manifest["state"]["step"]
-        if manifest["sha256"] == _manifest_sha256(manifest) and isinstance(step, int):
+        manifest = json.loads(read_regular(path))
+        if manifest["sha256"] == _manifest_sha256(manifest) and _is_complete(manifest):
             return dict(manifest)
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return None
+
+
+def _is_complete(manifest: dict[str, Any]) -> bool:
+    """Return whether a manifest has what a model is loaded, and a training is resumed, from."""
+    state = manifest["state"]
+    counts = [state["step"], *state.get("window_filled", {}).values(), state.get("threads", 1)]
+    return (
+        isinstance(manifest["tensors_sha256"], str)
+        and all(type(count) is int and 0 <= count < MAX_COUNT for count in counts)
+        and type(state.get("seconds", 0)) in (int, float)
+    )
 
 
 def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:
     for name in NAMES:
         path = directory / f"{name}.safetensors"
         if path.exists():
-            content = path.read_bytes()
+            content = _content(path)
             if _sha256(content) == sha256:
                 return dict(safetensors.torch.load(content))
     return None
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file; none if it is a pipe or a device, which is damage like any other."""
+    try:
+        return read_regular(path)
+    except ValueError:
+        return b""
 
 
 def _sha256(content: bytes) -> str:

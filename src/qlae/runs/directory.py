@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import read_json, read_npz, write_bytes, write_json
+from .._opening import open_own, read_regular
 from ..config import RunConfig
+from ..registry import MissingPart
+from .results import check_results
 
 
 class Run:
@@ -68,6 +71,8 @@ class Run:
         content = read_json(self.config_path, remedy=remedy)
         try:
             return RunConfig.from_dict(content)
+        except MissingPart as error:  # the file is as it should be
+            raise MissingPart(f"{self.config_path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{self.config_path} cannot be read ({error}); {remedy}") from None
 
@@ -77,9 +82,10 @@ class Run:
         if not self.results_path.is_file():
             raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
         results = read_json(self.results_path, remedy=self._remedy)
-        missing = [key for key in ("model", "data", "protocol", "averaged") if key not in results]
-        if missing:
-            raise ValueError(f"{self.results_path} cannot be read (it lacks {', '.join(missing)}); {self._remedy}")
+        try:
+            check_results(results)
+        except ValueError as error:
+            raise ValueError(f"{self.results_path} cannot be read ({error}); {self._remedy}") from None
         return results
 
     @property
@@ -107,13 +113,16 @@ class Run:
         return f"run `qlae evaluate {self.path}` to write it again"
 
     def log(self) -> list[dict[str, Any]]:
-        """Return the rows of the log; a last line that was cut short by a kill is left out."""
-        rows = []
-        for line in self.log_path.read_text().splitlines() if self.log_path.is_file() else []:
+        """Return the rows of the log, up to the first line that is damaged, as the last one is after a kill."""
+        rows: list[dict[str, Any]] = []
+        for line in read_regular(self.log_path).splitlines() if self.log_path.is_file() else []:
             try:
-                rows.append(json.loads(line))
-            except ValueError:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
                 break
+            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+                break
+            rows.append(row)
         return rows
 
     def require_free(self, config: RunConfig) -> None:
@@ -146,8 +155,12 @@ class Run:
 
     def append_log(self, row: dict[str, Any]) -> None:
         """Add a row to the log."""
-        with open(self.log_path, "a") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
+        try:
+            with open_own(self.log_path, append=True) as file:
+                file.write((json.dumps(row, allow_nan=False) + "\n").encode())
+        except OSError as error:
+            error.filename = error.filename or str(self.log_path)  # as for a full disk
+            raise
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

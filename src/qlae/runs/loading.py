@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from .._device import pick_device
+from .._process import plain_tensors
 from ..config import RunConfig
 from ..models.building import Networks, build_model
 from ..models.model import Model, place
 from . import checkpoint
 from .directory import Run
+from .memory import require_memory
 from .pretrained import Origin, is_pretrained, read_pretrained
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
@@ -68,7 +70,8 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
 
 def _build(config: RunConfig, networks: Networks | None) -> Model:
     """Return a model whose initial weights are about to be replaced; the caller's generator stays as it is."""
-    with torch.random.fork_rng(devices=[]):
+    require_memory(config, batch_size=1)
+    with torch.random.fork_rng(devices=[]), plain_tensors():
         return build_model(config, networks)
 
 

@@ -15,9 +15,11 @@ import safetensors.torch
 from torch import Tensor
 
 from .._files import read_json, write_bytes, write_json
+from .._opening import require_regular
 from .._version import __version__
 from ..config import RunConfig
-from ..metrics import find_score
+from ..metrics import count_informative, find_score
+from ..registry import NETWORKS
 from ..upgrade import upgrade_tensors
 
 WEIGHTS_FILE = "model.safetensors"
@@ -27,7 +29,7 @@ ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
-CARD_SCORES = ("infom", "infoe", "infoc", "d", "i", "c", "active", "psnr")
+CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr")
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
     """Return what ``write_pretrained`` wrote; raise an error that names a missing or damaged file."""
     path = folder / WEIGHTS_FILE
     try:
+        require_regular(path)
         with safetensors.safe_open(path, "pt") as file:
             weights = (file.metadata() or {}).get("weights", "averaged")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -107,9 +110,10 @@ def _require_free(folder: Path) -> None:
 def _is_ours(folder: Path) -> bool:
     """Return whether ``write_pretrained`` wrote the weights in a folder, according to their metadata."""
     try:
+        require_regular(folder / WEIGHTS_FILE)
         with safetensors.safe_open(folder / WEIGHTS_FILE, "pt") as file:
             return "qlae" in (file.metadata() or {})
-    except (safetensors.SafetensorError, OSError):
+    except (safetensors.SafetensorError, OSError, ValueError):
         return False
 
 
@@ -142,7 +146,7 @@ def model_card(origin: Origin) -> str:
         "## Use",
         "",
         "```python",
-        "import qlae",
+        *_import_lines(config),
         "",
         *_use_lines(origin),
         "```",
@@ -170,15 +174,32 @@ def _front_matter(origin: Origin, rows: list[tuple[str, str, float]]) -> list[st
     return [*lines, "---", ""]
 
 
+def _import_lines(config: RunConfig) -> list[str]:
+    """Return the imports that loading needs: qlae, and the modules that register parts from outside the package."""
+    parts = config.to_dict()
+    modules = dict.fromkeys(
+        parts[part]["module"] for part in ("networks", "latent", "objective") if "module" in parts[part]
+    )
+    names = [module.removesuffix(".py") for module in modules]
+    return [
+        *(f"import {name}  # registers parts of this model" for name in names if name.replace(".", "_").isidentifier()),
+        "import qlae",
+    ]
+
+
 def _describe_networks(config: Any) -> str:
     if config.own:
         return f"with its maker's own {' and '.join(config.own)}"
+    entry = NETWORKS.entry_of(config)
+    if not entry.is_ours:
+        return f"networks `{entry.kind}` of the module `{entry.module}`"
     return f"{config.size} networks of the {config.form} form"
 
 
 def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
     if not rows:
         return ["## Scores", "", "It was not scored.", ""]
+    count = count_informative(origin.results[origin.weights])
     sample = f"{origin.results['num_samples']:,} samples"
     if any(key == "infom" for _, key, _ in rows):
         sample += f", InfoMEC protocol {origin.results['protocol']}"
@@ -188,6 +209,7 @@ def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str
         "|" + "---|" * len(rows),
         "| " + " | ".join(find_score(key).format(value) for _, key, value in rows) + " |",
         *("", f"On {sample}.", ""),
+        *([count.warning, ""] if count is not None and count.warning else []),
     ]
 
 

@@ -22,12 +22,12 @@ from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import watched_scores
 from ..metrics.psnr import psnr_of_errors
 from ..models.building import Networks
-from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model, to_float
 from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.loading import model_from
 from ..runs.pretrained import is_pretrained
+from .interventions import intervention_steps, make_pictures
 from .sample import (
     NUM_SAMPLES,
     PREFIXES,
@@ -41,10 +41,7 @@ from .sample import (
     versions,
 )
 
-NUM_RECONSTRUCTIONS = 10
-NUM_INTERVENED = 3  # samples whose latents are intervened on
-NUM_STEPS = 10  # through each latent's range
-NUM_GENERATED = 30  # images decoded from the prior
+__all__ = ["encode_sample", "evaluate_run", "intervention_steps", "make_pictures", "scorer"]
 
 
 def evaluate_run(
@@ -207,43 +204,3 @@ def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: b
             parts.setdefault("psnr", []).append(psnr_of_errors(errors).astype(np.float32))
             report(start + len(batch))
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
-
-
-def make_pictures(model: Model, images: NDArray[np.uint8], encoded: Arrays) -> dict[str, NDArray[Any]]:
-    """Return what the report draws: originals, reconstructions, decoded interventions, and images from the prior.
-
-    ``interventions`` is (samples, steps, num_latents, r, r, 3). In each entry the codes or latents of one sample are
-    kept except for one, which steps through its range over the evaluation sample.
-    """
-    chosen = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
-    originals = images[chosen]
-    latents = encoded["codes"] if "codes" in encoded else encoded["latents"]
-    starts = latents[chosen[:NUM_INTERVENED]]
-    steps = intervention_steps(model, latents)
-    num_steps, num_latents = steps.shape
-    changed = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
-    for j in range(num_latents):
-        changed[:, :, j, j] = steps[:, j]
-    decoded = model.decode(changed.reshape(-1, num_latents))
-    pictures = {
-        "originals": originals,
-        "reconstructions": model.reconstruct(originals),
-        "interventions": decoded.reshape(*changed.shape[:3], *decoded.shape[1:]),
-        "intervention_steps": steps,
-    }
-    if model.latent.has_prior:
-        pictures["generated"] = model.sample(NUM_GENERATED)
-    return pictures
-
-
-def intervention_steps(model: Model, latents: NDArray[Any]) -> NDArray[Any]:
-    """Return (steps, num_latents), the values that each latent is set to, from a sample (n, num_latents).
-
-    A continuous latent moves evenly through its range, a scalar code through the values in that range in their order,
-    and the code of a vector, which has no order, through the most frequent vectors.
-    """
-    if not isinstance(model.latent, DiscreteLatent):
-        return np.linspace(latents.min(0), latents.max(0), NUM_STEPS, dtype=np.float32)
-    columns = [model.latent.ordered_codes(j, latents[:, j], NUM_STEPS) for j in range(model.latent.num_latents)]
-    num_steps = min(NUM_STEPS, max(len(column) for column in columns))
-    return np.stack([column[np.linspace(0, len(column) - 1, num_steps).round().astype(int)] for column in columns], 1)

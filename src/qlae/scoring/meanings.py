@@ -1,4 +1,4 @@
-"""What the scores of a run say about each latent: whether it is active, and which source it encodes.
+"""What the scores of a run say about each latent: whether it is active, whether it is informative, what it encodes.
 
 The explorer and the pictures take their labels of latents from here. Nothing in this module needs torch.
 """
@@ -32,7 +32,7 @@ def find_meanings(scores: dict[str, Any], num_latents: int) -> list[Meaning | No
     if "nmi" not in scores:
         return [None] * num_latents
     nmi = np.asarray(scores["nmi"], dtype=float)  # (num_sources, num_latents)
-    informative = scores.get("informative_latents", [True] * num_latents)
+    informative = find_informative(scores, num_latents)
     best = nmi.argmax(0)
     return [Meaning(int(i), float(nmi[i, j])) if informative[j] else None for j, i in enumerate(best)]
 
@@ -50,6 +50,19 @@ def name_meanings(results: dict[str, Any], num_latents: int) -> list[str]:
     names = results["data"]["source_names"]
     meanings = find_meanings(results["averaged"], num_latents)
     return ["" if meaning is None else names[meaning.source] for meaning in meanings]
+
+
+def find_informative(scores: dict[str, Any], num_latents: int) -> NDArray[np.bool_]:
+    """Return which latents are informative about some source, as far as is known.
+
+    Args:
+        scores: Scores of one set of weights. If the data have no sources, nothing is known against any latent.
+        num_latents: Number of latents of the model.
+
+    Returns:
+        Booleans (num_latents,).
+    """
+    return np.asarray(scores.get("informative_latents", [True] * num_latents), dtype=bool)
 
 
 def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_]:

@@ -6,7 +6,9 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
+from typing import Any
 
+from ..runs.directory import Run
 from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
 from .jobs import Job, data_difference, missing_work, require_runnable, rerun_jobs, tune_jobs
@@ -179,9 +181,21 @@ def collect_candidates(
             if not model.grid or any(index.runs[job.name].state not in ("done", "failed") for job in tuning):
                 continue
             done = [job for job in tuning if index.runs[job.name].state == "done"]
-            scores = [(job.value or 0.0, folder.run(job.name).results["averaged"]) for job in done]
-            candidates[f"{data.label}/{model.label}"] = [c.to_dict() for c in select(scores, plan.near_db)]
+            scores = [(job.value or 0.0, _selection_scores(folder.run(job.name), plan)) for job in done]
+            near_db = plan.near_db if model.reconstructs else None
+            candidates[f"{data.label}/{model.label}"] = [c.to_dict() for c in select(scores, near_db)]
     return candidates
+
+
+def _selection_scores(run: Run, plan: Plan) -> dict[str, Any]:
+    """Return the scores of a run that selection uses; raise ``ValueError`` if it has none of these weights."""
+    scores: dict[str, Any] | None = run.results.get(plan.scored_weights)
+    if scores is None:
+        raise ValueError(
+            f"{run.path} has no scores of the {plan.scored_weights} weights, by which the plan selects; "
+            f"`qlae evaluate {run.path}` computes them"
+        )
+    return scores
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from .estimate import format_seconds, run_seconds, scoring_seconds
 from .folder import Index, StudyFolder
 from .jobs import Job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
+from .selection import describe_rule
 
 FINISHED, TO_SCORE = "finished", "trained, not scored yet"
 
@@ -43,8 +44,7 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
         "",
         *_describe_stage("1. tune", tuning, states, seconds(tuning)),
         "",
-        "2. select, for each data set and model, the value with the best InfoM among those whose PSNR is at most "
-        f"{plan.near_db:g} dB below the best",
+        f"2. select, for each data set and model: {describe_rule(plan.near_db, plan.scored_weights)}",
         "",
         *_describe_stage("3. rerun", reruns, states, seconds(reruns), unselected),
         "",

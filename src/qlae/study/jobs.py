@@ -86,17 +86,24 @@ def tune_jobs(plan: Plan) -> list[Job]:
 def rerun_jobs(plan: Plan, values: Mapping[tuple[str, str], float | None]) -> list[Job]:
     """Return the reruns, with seeds that tuning did not use.
 
+    If tuning runs count in the tables (``aggregate``), models without a grid are run with the seeds of tuning as well,
+    so that all models have the same number of seeds.
+
     Args:
         plan: the plan of the study.
         values: the value of the tuned hyperparameter by (data, model), None for the preset's; other pairs are left out.
     """
     return [
         make_job(plan, "rerun", data, model, values[data.label, model.label], seed)
-        for seed in range(plan.tune_seeds, plan.tune_seeds + plan.rerun_seeds)
+        for seed in range(plan.tune_seeds + plan.rerun_seeds)
         for data in plan.data
         for model in plan.models
-        if (data.label, model.label) in values
+        if (data.label, model.label) in values and seed >= _first_rerun_seed(plan, model)
     ]
+
+
+def _first_rerun_seed(plan: Plan, model: ModelPlan) -> int:
+    return plan.tune_seeds if model.grid or plan.aggregate == "reruns" else 0
 
 
 def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: float | None, seed: int) -> Job:

@@ -1,8 +1,8 @@
 """The plan of a study: data sets × models × one tuned hyperparameter each × seeds, in a small TOML or JSON file.
 
 The stages are those of the paper (section 5): *tune* trains each value of a model's grid with a few seeds, *select*
-takes the value with the best InfoM among those whose PSNR is near the best, *rerun* trains that value with new seeds. A
-plan is plain data: reading one executes nothing and does not import torch.
+takes the value with the best InfoM (of autoencoders, among those whose PSNR is near the best), *rerun* trains that
+value with new seeds. A plan is plain data: reading one executes nothing and does not import torch.
 """
 
 import json
@@ -21,6 +21,8 @@ from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
 from ..options import TrainingOptions, option_names
 from ..presets import MODELS, SIZES, training_preset
+from ..registry import OBJECTIVES
+from .selection import NEAR_DB
 
 #: Options of a model beside its grid, for all models at the top of a plan or for one under its name: those of
 #: `options.TrainingOptions` except for the seed, which the study chooses, and a pair of networks by its name.
@@ -39,12 +41,17 @@ DATA_OPTIONS = {
 PLAN_OPTIONS = {
     **{"name": str, "about": str, "tune": bool, "tune_seeds": int, "rerun_seeds": int, "near_db": float},
     **{"metrics": list, "num_samples": int, "protocol": str, "data": (list, dict), "models": (list, dict)},
+    **{"scored_weights": str, "aggregate": str},
 }
+#: Sets of weights that runs are scored with, as ``results.json`` names them. The authors' code has the raw ones only.
+SCORED_WEIGHTS = ("averaged", "raw")
+#: Which runs of the selected value count, and how their interval is computed (`report.cells`).
+AGGREGATES = ("reruns", "all-seeds", "authors")
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 #: Names of other files and columns of the report, which data sets may not have as labels.
 RESERVED_LABELS = (
-    *("aggregated", "tables", "correlations", "vignettes", "index", "files", "other-metrics"),
-    *("main-infomec", "main-dci", "ablations-infomec", "ablations-dci"),
+    *("aggregated", "tables", "correlations", "vignettes", "index", "files", "seeds", "tuning", "other-metrics"),
+    *("main-infomec", "main-dci", "main-corrected", "ablations-infomec", "ablations-dci", "ablations-corrected"),
 )
 
 
@@ -71,10 +78,22 @@ class ModelPlan:
         """The hyperparameter that the grid is for."""
         return MODELS[self.name].tuned
 
+    @property
+    def reconstructs(self) -> bool:
+        """Whether the model is trained to reconstruct images, as autoencoders are and GANs are not."""
+        return bool(OBJECTIVES[MODELS[self.name].objective].part.reconstructs)
+
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole study before it is run; `content` is the content of its file."""
+    """A whole study before it is run.
+
+    Attributes:
+        near_db: largest distance of an autoencoder's PSNR from the best of its grid, for selection.
+        scored_weights: the weights whose scores select values and fill the tables, out of `SCORED_WEIGHTS`.
+        aggregate: which runs count in the tables, and their intervals, out of `AGGREGATES`.
+        content: the content of the plan's file.
+    """
 
     name: str
     data: tuple[DataPlan, ...]
@@ -82,10 +101,12 @@ class Plan:
     about: str
     tune_seeds: int
     rerun_seeds: int
-    near_db: float  # largest distance of a PSNR that is near the best; 3 dB are twice the squared error
+    near_db: float
     metrics: tuple[str, ...]
     num_samples: int
     protocol: str
+    scored_weights: str
+    aggregate: str
     content: dict[str, Any]
 
     @staticmethod
@@ -107,13 +128,20 @@ class Plan:
             content=content,
             tune_seeds=content.get("tune_seeds", 2),
             rerun_seeds=content.get("rerun_seeds", 5),
-            near_db=float(content.get("near_db", 3.0)),
+            near_db=float(content.get("near_db", NEAR_DB)),
             metrics=_metrics(content.get("metrics", ["dci"])),
             num_samples=content.get("num_samples", 10_000),
             protocol=content.get("protocol", "paper"),
+            scored_weights=content.get("scored_weights", "averaged"),
+            aggregate=content.get("aggregate", "reruns"),
         )
         plan.check()
         return plan
+
+    def with_options(self, **options: Any) -> "Plan":
+        """Return the plan with other entries at its top, such as ``aggregate``; those that are None stay."""
+        changes = {key: value for key, value in options.items() if value is not None}
+        return Plan.from_content(self.content | changes, name=self.name) if changes else self
 
     def check(self) -> None:
         """Raise ``ValueError`` if a number or a name is invalid."""
@@ -127,6 +155,8 @@ class Plan:
         for metric in self.metrics:
             require_known(metric, METRICS, "metric")
         require_known(self.protocol, PROTOCOLS, "protocol")
+        require_known(self.scored_weights, SCORED_WEIGHTS, "scored_weights")
+        require_known(self.aggregate, AGGREGATES, "aggregate")
         if not self.rerun_seeds and not all(model.grid for model in self.models):
             untuned = ", ".join(model.label for model in self.models if not model.grid)
             raise ValueError(f"rerun_seeds is 0 and {untuned} has no grid, so it would never run; set rerun_seeds")

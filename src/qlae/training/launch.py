@@ -13,8 +13,9 @@ from .._progress import progress_bar
 from ..config import RunConfig
 from ..data import RenderedImages, SourceDataset, keep_on_disk
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
-from ..models.building import ROLES, Networks, build_model, is_all_ours, is_ours, require_buildable
+from ..models.building import ROLES, Networks, build_model, is_all_ours, is_ours
 from ..models.model import place
+from ..objectives import require_players
 from ..options import CHECKPOINT_SECONDS
 from ..registry import OBJECTIVES
 from ..runs import checkpoint
@@ -61,7 +62,8 @@ def train_run(
     """
     place_on = pick_device(device)
     with training_process(place_on, compile=compile, threads=threads):
-        require_buildable(config, networks)
+        config.require_restorable()
+        _require_trainable(config, networks)
         if networks is not None:
             _warn_of_idle_networks(networks)
         run.require_free(config)
@@ -111,11 +113,18 @@ def build_state(
         torch.manual_seed(training.seed)
         model = place(build_model(config, networks), device)
     batches = _batches(data, training.batch_size, training.seed, device, show=show)
-    step = Step(OBJECTIVES.build(config.objective).players(model), batches, config)
+    step = Step(require_players(OBJECTIVES.build(config.objective).players(model), model), batches, config)
     updates: Updates = EagerUpdates(step)
     if device.type == "cuda" and compile:
         updates = GraphUpdates(step, log_every=training.log_every, rehearse=is_ours(config))
     return TrainingState(model, step, updates, saves_global_generators=not is_all_ours(config))
+
+
+def _require_trainable(config: RunConfig, networks: Networks | None) -> None:
+    """Raise an error if no model can be built for a config or its players do not fit, before anything is written."""
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(config, networks)
+        require_players(OBJECTIVES.build(config.objective).players(model), model)
 
 
 def _warn_of_idle_networks(networks: Networks) -> None:

@@ -31,7 +31,7 @@ class TrainingDiverged(RuntimeError):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM, after the run was saved."""
+    """Ctrl-C, SIGTERM or SIGHUP, after the run was saved."""
 
     def __init__(self, message: str, number: int):
         super().__init__(message)
@@ -106,7 +106,7 @@ def run_updates(
                 run.append_log(row)
                 for callback in callbacks:
                     callback.on_log(int(row["step"]), dict(row))
-                note = f"loss {row['loss']:.4f}" + (f"  InfoM {row['infom']:.2f}" if "infom" in row else "")
+                note = f"loss {row['loss']:.4f}" + _score_note(row)
             now = time.monotonic()
             if now - shown >= SHOW_SECONDS or done:
                 rate = (state.step - first) / max(now - started, 1e-9)
@@ -187,6 +187,13 @@ class _Terms:
         return self._sent
 
 
+def _score_note(row: dict[str, float]) -> str:
+    """Return InfoM and the number of informative latents, if the row has them, for the progress bar."""
+    if "infom" not in row:
+        return ""
+    return f"  InfoM {row['infom']:.2f} ({row['informative']} informative)"
+
+
 def _last_checkpoint(run: Run) -> str:
     try:
         last = checkpoint.load(run.path)
@@ -197,7 +204,10 @@ def _last_checkpoint(run: Run) -> str:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Yield a list that fills when Ctrl-C or SIGTERM arrives; a second Ctrl-C stops at once."""
+    """Yield a list that fills when Ctrl-C or SIGTERM arrives, or the terminal closes; a second Ctrl-C stops at once.
+
+    Under ``nohup``, which ignores the closing of the terminal, it stays ignored.
+    """
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield received
@@ -208,9 +218,13 @@ def _signals() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         received.append(number)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield received
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # None: a handler that was not set from Python, which Python cannot set again
+                signal.signal(number, handler)

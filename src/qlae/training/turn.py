@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ..config import RunConfig
-from ..objectives import Player, Terms
+from ..objectives import Player, Terms, require_terms
 from ..ops import dispatch
 from ..ops.overlap import overlapped
 from .flat import FlatParameters
@@ -57,6 +57,7 @@ class Turn:
         self.rates = Rates(training if player.optimizer is None else None, device)
         self.optimizer = AdamW(self.flat, optimizer, self.rates)
         self.window = Window(player.terms, training.log_every, device)
+        self._is_checked = False
         self._uses_weights_once: bool | None = None  # not verified yet
 
     def loss_and_gradients(
@@ -64,14 +65,21 @@ class Turn:
     ) -> tuple[Terms, tuple[Tensor, ...]]:
         """Return the terms of the player's loss, and the gradients of the loss, one per parameter."""
         if not (self.player.uses_weights_once and dispatch.uses_kernels(self.flat.values)):
-            terms = self.player.loss(images, noise, number)
+            terms = self._terms(images, noise, number)
             return terms, self._gradients(terms)
         with overlapped(images.device, safe=self._uses_weights_once is not False) as overlap:
-            terms = self.player.loss(images, noise, number)
+            terms = self._terms(images, noise, number)
             if self._uses_weights_once is None:
                 self._uses_weights_once = overlap.verify(terms["loss"])
             gradients = self._gradients(terms)
         return terms, gradients
+
+    def _terms(self, images: Tensor, noise: torch.Generator, number: Tensor) -> Terms:
+        terms = self.player.loss(images, noise, number)
+        if not self._is_checked:
+            require_terms(self.player, terms)
+            self._is_checked = True
+        return terms
 
     def _gradients(self, terms: Terms) -> tuple[Tensor, ...]:
         return torch.autograd.grad(terms["loss"], self.flat.parameters, allow_unused=True, materialize_grads=True)

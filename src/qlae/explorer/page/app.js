@@ -15,7 +15,7 @@
   }
 
   function showNotices() {
-    const { run, has_images, nmi } = state.run;
+    const { run, has_images, nmi, warning } = state.run;
     const { saved, rows } = state.backend;
     const notices = []; // text and elements
     if (saved) {
@@ -26,6 +26,7 @@
       notices.push("The images of this run are not available on this machine, so reconstructions are shown instead. ");
     }
     if (!nmi) notices.push("No sources are known for this data, so latents are not named automatically." + (saved ? "" : " You can name them yourself."));
+    if (warning) notices.push(warning);
     find("notice").replaceChildren(...notices);
     find("notice").hidden = !notices.length;
   }

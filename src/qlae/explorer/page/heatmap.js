@@ -6,9 +6,13 @@
   const MAX_SPACIOUS = 12; // latents; with more, columns are narrow and cells have no numbers
   const HINT = "Point at a cell or use the arrow keys. Click a cell to sweep through the values of its latent.";
 
+  // why a latent is grey, as a class of its cells and as a word; empty if it is not
+  const weakness = ({ active, informative }) => (!active ? "inactive" : !informative ? "uninformative" : "");
+
   function describeCell(i, j) {
     const { nmi, source_names, latents } = state.run;
-    return `NMI of z${j} and ${source_names[i]}: ${nmi[i][j].toFixed(2)}${latents[j].active ? "" : ` (z${j} is inactive)`}`;
+    const weak = weakness(latents[j]);
+    return `NMI of z${j} and ${source_names[i]}: ${nmi[i][j].toFixed(2)}${weak ? ` (z${j} is ${weak})` : ""}`;
   }
 
   // highlight a source, a latent and their cell; null for none
@@ -30,7 +34,7 @@
     return make("td", {},
       make("button", {
         type: "button",
-        class: `cell ${latents[j].active ? "" : "inactive"} ${value > 0.6 ? "strong" : ""}`,
+        class: `cell ${weakness(latents[j])} ${value > 0.6 ? "strong" : ""}`,
         "data-row": i,
         "data-column": j,
         "--nmi": value,
@@ -46,7 +50,7 @@
     if (!nmi) return;
     const dense = latents.length > MAX_SPACIOUS;
     const heads = latents.map((latent, j) =>
-      make("th", { scope: "col", "data-column": j, class: latent.active ? "" : "inactive" }, dense ? String(j) : `z${j}`));
+      make("th", { scope: "col", "data-column": j, class: weakness(latent) }, dense ? String(j) : `z${j}`));
     const body = source_names.map((name, i) =>
       make("tr", {}, make("th", { scope: "row", "data-row": i, class: `source-${i % 10}`, title: name }, make("i"), name), ...latents.map((_, j) => makeCell(i, j))));
     const table = make("table", { "aria-label": "NMI of latents and sources" },

@@ -26,6 +26,7 @@
         make("footer", {}, make("p", { class: "usage" }, this.#describeUsage()), this.value),
       );
       if (!this.latent.active) this.element.classList.add("inactive");
+      if (!this.latent.informative) this.element.classList.add("uninformative");
       if (this.latent.source !== null) this.element.classList.add(`source-${this.latent.source % 10}`);
       this.#makeTiles();
       this.updateNames();
@@ -85,12 +86,12 @@
 
     // called after the names of latents or values changed
     updateNames() {
-      const { source, nmi, active, steps } = this.latent;
+      const { source, nmi, active, informative, steps } = this.latent;
       const name = state.latentName(this.j);
       this.title.replaceChildren(make("b", {}, `z${this.j}`), name ? ` ${name}` : "");
       this.title.title = name;
-      this.nmi.textContent = !active ? "inactive" : nmi === null ? "" : `NMI ${nmi.toFixed(2)}`;
-      this.nmi.title = nmi === null ? "" : `NMI of z${this.j} and ${state.run.source_names[source]}: ${nmi.toFixed(2)}`;
+      this.nmi.textContent = !active ? "inactive" : !informative ? "uninformative" : nmi === null ? "" : `NMI ${nmi.toFixed(2)}`;
+      this.nmi.title = !informative ? `z${this.j} is no more informative about any source than noise is` : nmi === null ? "" : `NMI of z${this.j} and ${state.run.source_names[source]}: ${nmi.toFixed(2)}`;
       this.strip.setAttribute("aria-label", `the values of z${this.j} ${name}`.trim());
       if (this.slider) this.slider.element.setAttribute("aria-label", `z${this.j} ${name}`.trim());
       if (this.select) this.#fillPicker();
@@ -181,7 +182,7 @@
   // the cards in the order in which the page shows them
   function sortedCards() {
     if (qlae.find("order").value === "number") return cards;
-    const rank = ({ latent }) => [!latent.active, latent.source === null ? Infinity : latent.source, -(latent.nmi || 0), latent.index];
+    const rank = ({ latent }) => [!latent.active, !latent.informative, latent.source === null ? Infinity : latent.source, -(latent.nmi || 0), latent.index];
     return [...cards].sort((a, b) => {
       const [first, second] = [rank(a), rank(b)];
       const k = first.findIndex((entry, i) => entry !== second[i]);

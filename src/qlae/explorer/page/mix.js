@@ -40,7 +40,7 @@
     const b = choice("B", () => state.other);
     const title = make("span", { class: "mix-name" });
     const note = make("span", { class: "mix-note" });
-    const element = make("div", { class: `card mix-row ${state.run.latents[j].active ? "" : "inactive"}`, role: "group", "data-latent": j },
+    const element = make("div", { class: `card mix-row ${state.run.latents[j].active ? "" : "inactive"} ${state.run.latents[j].informative ? "" : "uninformative"}`, role: "group", "data-latent": j },
       make("div", {}, title, note), a, b);
     return { j, element, a, b, title, note };
   }

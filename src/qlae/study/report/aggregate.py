@@ -1,72 +1,101 @@
-"""Aggregate the runs of a study: the mean of each score per data set and model, with its 95% t-interval.
+"""Collect the runs of a study that count, per data set and model, and the cells of its tables.
 
-The reruns of the selected value count; if the plan has no reruns, the tuning runs of that value count. Scores are those
-of the averaged weights.
+The runs of the selected value count: with ``aggregate = "reruns"`` those of new seeds (if the plan has no reruns, those
+of tuning), otherwise those of tuning as well. Each run has scores of its averaged and of its raw weights.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
 from typing import Any
 
-from scipy import stats
-
-from ...presets import MODELS
-from ...registry import OBJECTIVES
+from ..._checks import require_known
+from ...metrics import InformativeCount, count_informative, find_score
 from ...runs.directory import Run
 from ..driver import current_index
 from ..folder import Entry, Index, StudyFolder
-from ..plan import Plan
-from .published import published_results
+from ..plan import AGGREGATES, SCORED_WEIGHTS, Plan
+from .cells import Cell, combine_data_sets, make_cell
+from .comparable import differences_from_paper
+from .informative import sum_counts
+from .published import INFOE_KEYS, Published, published_metric, published_results
 
 AGGREGATED = "aggregated"  # stands for the mean over data sets where the name of a data set is expected
 
 
 @dataclass(frozen=True)
-class Cell:
-    """The values of a score over seeds."""
-
-    values: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        return fmean(self.values)
-
-    @property
-    def half(self) -> float | None:
-        """Half of the width of the mean's 95% t-interval; None for a single seed.
-
-        >>> round(Cell((0.8, 0.9, 1.0)).half, 4)
-        0.2484
-        """
-        count = len(self.values)
-        if count < 2:
-            return None
-        return float(stats.t.ppf(0.975, count - 1) * stdev(self.values) / math.sqrt(count))
-
-
-@dataclass(frozen=True)
 class Group:
-    """The runs of one model on one data set that count, with their results."""
+    """The runs of one model on one data set that count, with their results.
+
+    Attributes:
+        data, model: labels in the plan.
+        runs: the run directories.
+        results: the content of their ``results.json``.
+        entries: their entries in the study's index.
+        weights: the weights whose scores count, ``"averaged"`` or ``"raw"``.
+        aggregate: how the interval is computed, as in `cells.make_cell`.
+    """
 
     data: str
     model: str
     runs: tuple[Run, ...]
     results: tuple[dict[str, Any], ...]
+    entries: tuple[Entry, ...] = ()
+    weights: str = "averaged"
+    aggregate: str = "reruns"
 
     @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(result["seed"] for result in self.results)
 
-    def cell(self, score: str) -> Cell | None:
-        """Return the score over seeds; None if a run does not have it."""
-        values = [_score(result["averaged"], score) for result in self.results]
-        return Cell(tuple(values)) if values and None not in values else None  # type: ignore[arg-type]
+    def scores(self, weights: str | None = None) -> list[dict[str, Any]]:
+        """Return the scores of each run; they are empty if these weights were not scored."""
+        return [result.get(weights or self.weights) or {} for result in self.results]
+
+    def values(self, score: str, weights: str | None = None) -> dict[int, float]:
+        """Return a score by seed; an empty mapping if a run does not have it."""
+        values = [scores.get(score) for scores in self.scores(weights)]
+        return {} if None in values else dict(zip(self.seeds, map(float, values), strict=True))  # type: ignore[arg-type]
+
+    def cell(self, score: str, weights: str | None = None) -> Cell | None:
+        """Return a score over seeds; None if a run does not have it."""
+        values = self.values(score, weights)
+        return make_cell(tuple(values.values()), self.aggregate) if values else None
+
+    def latent_counts(self, weights: str | None = None) -> list[InformativeCount] | None:
+        """Return how many latents of each run InfoM counts, and how many are informative; None if a run lacks them."""
+        counts = [count_informative(scores) for scores in self.scores(weights)]
+        return None if None in counts else counts  # type: ignore[return-value]
+
+    def describe_value(self, index: int, score: str) -> str:
+        """Return the seed of a run and its score in words; beside InfoM, the number of informative latents."""
+        text = f"seed {self.seeds[index]}: {find_score(score).format(self.scores()[index][score])}"
+        counts = self.latent_counts() if score == "infom" else None
+        return f"{text}, {counts[index]} latents informative" if counts else text
+
+    def published_metric(self, score: str) -> str | None:
+        """Return the published column of the same kind as a score."""
+        return published_metric(self.model, score, self.infoe_input)
+
+    @property
+    def infoe_input(self) -> str | None:
+        """How ``infoe`` reads the latents, ``"scalar"`` or ``"one-hot"``; None if old results do not show it."""
+        scores = self.scores()[0]
+        if "infoe_input" in scores or self.results[0]["protocol"] != "paper":
+            return scores.get("infoe_input")
+        return "one-hot" if "infoe_scalar" in scores else "scalar"  # that protocol scores codes both ways
+
+    def key_like_published(self, score: str) -> str:
+        """Return our score of the same kind as a published column, which matters for InfoE."""
+        if score != "infoe":
+            return score
+        return next((key for key in INFOE_KEYS if self.values(key) and self.published_metric(key)), score)
 
     def median_index(self) -> int:
         """Return the index of the run with the median InfoM, which represents the group in pictures."""
-        order = sorted(range(len(self.runs)), key=lambda n: (self.results[n]["averaged"]["infom"], n))
+        scores = self.scores()
+        order = sorted(range(len(self.runs)), key=lambda n: (scores[n]["infom"], n))
         return order[(len(order) - 1) // 2]
 
 
@@ -78,11 +107,17 @@ class Summary:
         plan: the plan of the study.
         index: the state of its runs.
         groups: the runs that count by (data, model), in the order of the plan.
+        weights: the weights whose scores fill the tables; selection uses those of the plan.
+        aggregate: which runs count, and the intervals, out of ``plan.AGGREGATES``.
+        tuning: the tuning runs by (data, model), one group per value of the grid.
     """
 
     plan: Plan
     index: Index
     groups: Mapping[tuple[str, str], Group]
+    weights: str = "averaged"
+    aggregate: str = "reruns"
+    tuning: Mapping[tuple[str, str], Mapping[float, Group]] = field(default_factory=dict)
 
     @property
     def data(self) -> list[str]:
@@ -94,26 +129,39 @@ class Summary:
         """The labels of models that have finished runs."""
         return [model.label for model in self.plan.models if any(key[1] == model.label for key in self.groups)]
 
-    def cell(self, data: str, model: str, score: str) -> Cell | None:
-        """Return a score over seeds; for ``"aggregated"``, each value is the mean over data sets of one seed."""
-        if data == AGGREGATED:
-            return self._aggregated(model, score)
-        group = self.groups.get((data, model))
-        return group.cell(score) if group else None
+    def cell(self, data: str, model: str, score: str, weights: str | None = None) -> Cell | None:
+        """Return a score over seeds; for ``"aggregated"``, its mean over the data sets."""
+        if data != AGGREGATED:
+            group = self.groups.get((data, model))
+            return group.cell(score, weights) if group else None
+        groups = [self.groups.get((name, model)) for name in self.data]
+        return combine_data_sets([g.values(score, weights) if g else {} for g in groups], self.aggregate)
 
-    def published_mean(self, data: str, model: str, score: str) -> float | None:
-        """Return the paper's mean for a cell; for ``"aggregated"``, its mean over this study's data sets.
+    def latent_counts(self, data: str, model: str, weights: str | None = None) -> list[InformativeCount] | None:
+        """Return the latents behind a cell of InfoM; for ``"aggregated"``, those of all data sets, seed by seed."""
+        groups = [self.groups.get((name, model)) for name in (self.data if data == AGGREGATED else [data])]
+        by_data = [dict(zip(g.seeds, g.latent_counts(weights) or (), strict=False)) if g else {} for g in groups]
+        common = sorted(set.intersection(*map(set, by_data)))
+        return [sum_counts([counts[seed] for counts in by_data]) for seed in common] or None
+
+    @cached_property
+    def differences(self) -> dict[tuple[str, str], list[str] | None]:
+        """How the runs of each group differ from the paper's, as `differences_from_paper` says."""
+        return {key: differences_from_paper(self.plan, group) for key, group in self.groups.items()}
+
+    def published(self, data: str, model: str, score: str) -> Published | None:
+        """Return the paper's number for a cell; for ``"aggregated"``, the mean over this study's data sets.
 
         Returns:
-            None if the paper has no such number, or the label stands for something else than in the paper.
+            None if the paper has no such number, or it is of other runs than these.
         """
-        if any(planned.name != planned.label for planned in self.plan.models if planned.label == model):
+        if data == AGGREGATED:
+            cells = [self.published(name, model, score) for name in self.data]
+            return Published(fmean(cell.mean for cell in cells if cell), None, False) if all(cells) else None
+        group = self.groups.get((data, model))
+        if group is None or not group.values(score) or self.differences[data, model] != []:
             return None
-        names = self.data if data == AGGREGATED else [data]
-        if any(planned.name != planned.label for planned in self.plan.data if planned.label in names):
-            return None
-        cells = [published_results().get((name, model, score)) for name in names]
-        return fmean(cell.mean for cell in cells if cell) if cells and all(cells) else None
+        return published_results().get((data, model, group.published_metric(score) or ""))
 
     @property
     def num_seeds(self) -> int:
@@ -132,74 +180,54 @@ class Summary:
         origins = {label: str(description["origin"]) for label, description in self.data_descriptions().items()}
         return origins | {AGGREGATED: " and ".join(sorted(set(origins.values())))}
 
-    def _aggregated(self, model: str, score: str) -> Cell | None:
-        groups = [self.groups.get((data, model)) for data in self.data]
-        if not groups or None in groups:
-            return None
-        by_seed = [dict(zip(group.seeds, group.results, strict=True)) for group in groups if group]
-        common = sorted(set.intersection(*(set(results) for results in by_seed)))
-        values = [[_score(results[seed]["averaged"], score) for results in by_seed] for seed in common]
-        if not values or any(value is None for row in values for value in row):
-            return None
-        return Cell(tuple(fmean(value for value in row if value is not None) for row in values))
 
+def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None) -> Summary:
+    """Return the results of a study from its run directories.
 
-def summarise(folder: StudyFolder) -> Summary:
-    """Return the results of a study from its run directories; raise ``ValueError`` if no run is finished."""
+    Args:
+        folder: the study.
+        scored_weights: the weights whose scores fill the tables; by default those of the plan, which select as well.
+        aggregate: which runs count, and their intervals; by default as the plan says.
+
+    Raises:
+        ValueError: if no run is finished, or an argument is unknown.
+    """
     plan = folder.plan
+    weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
+    aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
     index = current_index(plan, folder, folder.index, strict=False)
-    groups = {}
+    groups, tuning = {}, {}
     for data in plan.data:
         for model in plan.models:
-            names = [name for name, entry in index.runs.items() if _counts(entry, data.label, model.label, plan, index)]
-            runs = tuple(folder.run(name) for name in names)
-            if runs:
-                results = tuple(run.results for run in runs)
-                groups[data.label, model.label] = Group(data.label, model.label, runs, results)
+            pair = data.label, model.label
+            done = {n: e for n, e in index.runs.items() if (e.data, e.model, e.state) == (*pair, "done")}
+            values = index.selected_values(*pair)
+            entries = {name: entry for name, entry in done.items() if _counts(entry, values, plan, aggregate)}
+            if entries:
+                groups[pair] = _make_group(folder, pair, entries, weights, aggregate)
+            if model.grid:
+                by_value = {v: {n: e for n, e in done.items() if (e.stage, e.value) == ("tune", v)} for v in model.grid}
+                tuning[pair] = {
+                    value: _make_group(folder, pair, runs, plan.scored_weights, "reruns")
+                    for value, runs in sorted(by_value.items())
+                    if runs
+                }
     if not groups:
         raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` resumes it")
-    return Summary(plan, index, groups)
+    return Summary(plan, index, groups, weights, aggregate, tuning)
 
 
-def mark_bold(cells: Sequence[Cell | None]) -> list[bool]:
-    """Return which intervals overlap the one with the highest upper end, the paper's rule for bold numbers.
-
-    >>> mark_bold([Cell((0.5, 0.5)), Cell((0.9, 0.9)), None])
-    [False, True, False]
-    """
-    ends = [(cell.mean - (cell.half or 0.0), cell.mean + (cell.half or 0.0)) for cell in cells if cell]
-    if not ends:
-        return [False] * len(cells)
-    floor = max(ends, key=lambda interval: interval[1])[0]
-    return [cell is not None and cell.mean + (cell.half or 0.0) >= floor for cell in cells]
+def _make_group(
+    folder: StudyFolder, pair: tuple[str, str], entries: Mapping[str, Entry], weights: str, aggregate: str
+) -> Group:
+    """Return the group of some finished runs."""
+    runs = tuple(folder.run(name) for name in entries)
+    results = tuple(run.results for run in runs)
+    return Group(*pair, runs, results, tuple(entries.values()), weights, aggregate)
 
 
-def is_adversarial(plan: Plan, label: str) -> bool:
-    """Return whether the model with this label is a GAN."""
-    names = {model.label: model.name for model in plan.models}
-    return not OBJECTIVES[MODELS[names[label]].objective].part.reconstructs
-
-
-def _counts(entry: Entry, data: str, model: str, plan: Plan, index: Index) -> bool:
-    """Return whether a run counts for a model on a data set."""
-    if (entry.data, entry.model, entry.state) != (data, model, "done"):
-        return False
-    if plan.rerun_seeds:
-        return entry.stage == "rerun"
-    return entry.value in index.selected_values(data, model)
-
-
-def _score(scores: Mapping[str, Any], score: str) -> float | None:
-    """Return a score of a run; None if it was not computed."""
-    if score != "informative":
-        value = scores.get(score)
-        return None if value is None else float(value)
-    if "active_latents" not in scores:
-        return None
-    return _informative_share(scores["active_latents"], scores["informative_latents"])
-
-
-def _informative_share(active: Iterable[bool], informative: Iterable[bool]) -> float:
-    """Return the share of active latents that are informative about some source."""
-    flags = [is_informative for is_active, is_informative in zip(active, informative, strict=True) if is_active]
-    return sum(flags) / len(flags) if flags else 0.0
+def _counts(entry: Entry, selected: list[float], plan: Plan, aggregate: str) -> bool:
+    """Return whether a finished run counts in the tables."""
+    if entry.stage == "rerun":
+        return True
+    return entry.value in selected and (aggregate != "reruns" or not plan.rerun_seeds)

@@ -52,10 +52,13 @@ def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def between_metrics(summary: Summary) -> list[Correlation]:
-    """Return the correlations of InfoMEC with DCI over all data sets and models of the study."""
+    """Return the correlations of InfoMEC with DCI over all data sets and models of the study.
+
+    InfoE reads codes as the authors' code does, which depends on the model.
+    """
     correlations = []
     for one, other in PAIRS:
-        cells = [(group.cell(one), group.cell(other)) for group in summary.groups.values()]
+        cells = [(g.cell(g.key_like_published(one)), g.cell(other)) for g in summary.groups.values()]
         points = [(a.mean, b.mean) for a, b in cells if a and b]
         correlations.append(
             spearman(f"{find_score(one).heading} and {find_score(other).heading}", "this study", points)
@@ -87,11 +90,11 @@ def with_published(summary: Summary) -> list[Correlation]:
     for score in PAPER_COLUMNS:
         for where in [*summary.data] if len(summary.data) < 2 else ["all data sets", *summary.data]:
             points = [
-                (cell.mean, theirs)
+                (cell.mean, published.mean)
                 for (data, model), group in summary.groups.items()
                 if where in ("all data sets", data)
-                and (cell := group.cell(score)) is not None
-                and (theirs := summary.published_mean(data, model, score)) is not None
+                and (cell := group.cell(group.key_like_published(score))) is not None
+                and (published := summary.published(data, model, group.key_like_published(score))) is not None
             ]
             correlations.append(spearman(f"{find_score(score).heading}, ours and published", where, points))
     return correlations

@@ -4,11 +4,12 @@ import csv
 import html
 import io
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from ...metrics import find_score
-from .tables import DCI, ResultsTable, TableCell
+from .tables import DCI, PUBLISHED, ResultsTable, TableRow
 
-MAX_WIDE_COLUMNS = 9  # columns of an HTML table up to which mean and interval stand in one line
+MAX_WIDE_COLUMNS = 8  # columns of an HTML table up to which mean and interval stand in one line
 
 
 def to_markdown(table: ResultsTable) -> str:
@@ -18,10 +19,10 @@ def to_markdown(table: ResultsTable) -> str:
         f"{data}<br>{find_score(score).heading}" if several else find_score(score).heading
         for data, score in table.columns
     ]
-    lines = [f"| model | {' | '.join(heads)} |", f"|---|{'---|' * len(heads)}"]
-    for model, cells in table.rows():
-        texts = [f"{f'**{c.value}**' if c.bold else c.value} {c.beside}".rstrip() for c in cells]
-        lines.append(f"| {model} | {' | '.join(texts)} |")
+    lines = [f"| model | weights | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
+    for row in table.rows():
+        texts = [f"{f'**{value}**' if bold else value} {beside}".rstrip() for value, beside, bold in row.texts()]
+        lines.append(f"| {row.model} | {row.weights} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -29,16 +30,16 @@ def to_latex(table: ResultsTable, notes: Sequence[str] = ()) -> str:
     """Return the table as a LaTeX ``tabular``, which needs the package booktabs, below the notes as comments."""
     spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_latex(data)}}}" for data, width in table.spans)
     heads = " & ".join(
-        rf"{find_score(score).heading} $\uparrow$" if score != "informative" else "informative"
+        rf"{_latex(find_score(score).heading)} $\uparrow$" if score != "informative" else "informative"
         for _, score in table.columns
     )
     lines = [f"% {note}" for note in notes]
-    lines += [rf"\begin{{tabular}}{{l{'c' * len(table.columns)}}}", r"\toprule"]
-    lines += [rf" & {spans} \\"] if len(table.spans) > 1 else []
-    lines += [rf"model & {heads} \\"]
+    lines += [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
+    lines += [rf" & & {spans} \\"] if len(table.spans) > 1 else []
+    lines += [rf"model & weights & {heads} \\"]
     for block in table.blocks:
         lines.append(r"\midrule")
-        lines += [rf"{_latex(model)} & {' & '.join(_latex_cell(cell) for cell in cells)} \\" for model, cells in block]
+        lines += [_latex_row(row) for row in block]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -48,20 +49,25 @@ def _latex(text: str) -> str:
     >>> print(_latex("my_qlae & 5%"))
     my\\_qlae \\& 5\\%
     """
-    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
     return "".join(words.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
 
 
-def _latex_cell(cell: TableCell) -> str:
-    if cell.scores is None:
-        return "--"
-    value = cell.value.replace("±", r"\pm")
-    value = rf"$\mathbf{{{value}}}$" if cell.bold else f"${value}$"
-    return f"{value} {{\\tiny ${cell.beside.replace('−', '-')}$}}" if cell.beside else value
+def _latex_row(row: TableRow) -> str:
+    cells = [_latex_cell(*text) for text in row.texts()]
+    return rf"{_latex(row.model)} & {row.weights} & {' & '.join(cells)} \\"
+
+
+def _latex_cell(value: str, beside: str, bold: bool) -> str:
+    if not value[0].isdigit() or " of " in value:
+        return _latex(value)
+    number = value.replace("±", r"\pm")
+    number = rf"$\mathbf{{{number}}}$" if bold else f"${number}$"
+    return f"{number} {{\\tiny ${beside}$}}" if beside else number
 
 
 def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
-    """Return the table as CSV with one line per cell.
+    """Return the table as CSV with one line per cell; published numbers stand in columns of their own.
 
     Args:
         table: the table.
@@ -69,22 +75,30 @@ def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["table", "data", "origin", "model", "score", "mean", "ci95", "num_seeds", "bold", "published", "difference"]
-    )
-    for _, cells in table.rows():
-        for c in cells:
-            if c.scores is None:
-                continue
-            half = "" if c.scores.half is None else f"{c.scores.half:.6g}"
-            beside = ("", "") if c.published is None else (f"{c.published:.6g}", f"{c.scores.mean - c.published:.6g}")
-            numbers = (f"{c.scores.mean:.6g}", half, len(c.scores.values), int(c.bold))
-            writer.writerow((table.name, c.data, origins[c.data], c.model, c.score, *numbers, *beside))
+    heads = ("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold")
+    writer.writerow((*heads, "published", "difference"))
+    for row in table.rows():
+        for c in row.cells:
+            start = (table.name, c.data, origins[c.data], row.model, row.weights, c.score)
+            if c.counts:
+                single = ";".join(f"{count.informative}/{count.active}" for count in c.counts)
+                mean = fmean(count.informative for count in c.counts)
+                writer.writerow((*start, f"{mean:.6g}", "", len(c.counts), single, 0, "", ""))
+            elif c.scores is not None and row.weights != PUBLISHED:
+                half = "" if c.scores.half is None else f"{c.scores.half:.6g}"
+                single = ";".join(f"{value:.6g}" for value in c.scores.values)
+                beside = ("", "") if c.published is None else _published_numbers(c.published.mean, c.scores.mean)
+                numbers = (f"{c.scores.mean:.6g}", half, len(c.scores.values), single, int(c.bold))
+                writer.writerow((*start, *numbers, *beside))
     return out.getvalue()
 
 
+def _published_numbers(published: float, mean: float) -> tuple[str, str]:
+    return f"{published:.6g}", f"{mean - published:.6g}"
+
+
 def to_html(table: ResultsTable) -> str:
-    """Return the table as HTML, with published numbers small below ours, and narrow columns if there are many."""
+    """Return the table as HTML, with narrow columns if there are many."""
     lefts = [table.columns[0], *table.columns[:-1]]
     starts = [_starts_group(left, column) for left, column in zip(lefts, table.columns, strict=True)]
     spans = "".join(
@@ -98,27 +112,35 @@ def to_html(table: ResultsTable) -> str:
     heads = "".join(
         f"<th{_group_class(starts_group)}>{title}</th>" for title, starts_group in zip(titles, starts, strict=True)
     )
-    data_row = f"<tr><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
+    data_row = f"<tr><th></th><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
     css_class = "results compact" if len(table.columns) > MAX_WIDE_COLUMNS else "results"
     lines = [
-        f'<div class=wide><table class="{css_class}" style="--columns: {len(table.columns)}">',
-        f"<thead>{data_row}<tr><th>model</th>{heads}</tr></thead>",
+        f'<div class=wide><table class="{css_class}" style="--columns: {len(table.columns) + 1}">',
+        f"<thead>{data_row}<tr><th>model</th><th class=text>weights</th>{heads}</tr></thead>",
     ]
     for block in table.blocks:
         lines.append("<tbody>")
-        for model, cells in block:
-            texts = "".join(_html_cell(cell, starts_group) for cell, starts_group in zip(cells, starts, strict=True))
-            lines.append(f"<tr><th>{html.escape(model)}</th>{texts}</tr>")
+        lines += [_html_row(row, number, block, starts) for number, row in enumerate(block)]
         lines.append("</tbody>")
     return "\n".join([*lines, "</table></div>"])
 
 
-def _html_cell(cell: TableCell, starts_group: bool) -> str:
-    mean, _, half = cell.value.partition(" ")
-    value = f"{mean} <span>{half}</span>" if half else mean
-    parts = cell.beside.replace(" (", "\n(").replace(", ", ",\n").split("\n")  # on separate lines in narrow columns
-    beside = f"<small>{' '.join(f'<span>{part}</span>' for part in parts)}</small>" if cell.beside else ""
-    return f"<td{_group_class(starts_group)}>{f'<b>{value}</b>' if cell.bold else value}{beside}</td>"
+def _html_row(row: TableRow, number: int, block: Sequence[TableRow], starts: Sequence[bool]) -> str:
+    """Return a row; the first row of a model has its name, for all of them."""
+    cells = "".join(_html_cell(*text, starts_group) for text, starts_group in zip(row.texts(), starts, strict=True))
+    is_first = number == 0 or block[number - 1].model != row.model
+    height = sum(other.model == row.model for other in block)
+    last = " class=last" if row.model == block[-1].model else ""  # a rule below the block
+    name = f'<th rowspan="{height}"{last}>{html.escape(row.model)}</th>' if is_first else ""
+    classes = " ".join(word for word, holds in (("first", is_first), (PUBLISHED, row.weights == PUBLISHED)) if holds)
+    return f'<tr class="{classes}">{name}<td class=text>{row.weights}</td>{cells}</tr>'
+
+
+def _html_cell(value: str, beside: str, bold: bool, starts_group: bool) -> str:
+    first, _, rest = value.partition(" ")
+    text = f"{first} <span>{rest}</span>" if rest else first  # on separate lines in narrow columns
+    small = f"<small>{beside}</small>" if beside else ""
+    return f"<td{_group_class(starts_group)}>{f'<b>{text}</b>' if bold else text}{small}</td>"
 
 
 def _starts_group(left: tuple[str, str], column: tuple[str, str]) -> bool:

@@ -1,32 +1,43 @@
 """Arrange a study's scores in the paper's tables: main results, ablations, and one table per data set.
 
-A cell reads ``0.95 ± 0.02 (0.97, −0.02)``: mean and half of the 95% t-interval, then the published mean and the
-difference; ``n = 3`` before the bracket if there are fewer seeds than in other cells. As in the paper, a cell is bold
-if its interval overlaps the one with the highest upper end; autoencoders and GANs are compared separately.
+Each model has a row per set of weights, and below them the published numbers if its runs are comparable. Beside
+published numbers both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
+mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order
+in every table.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ...metrics import METRICS, find_score
-from .aggregate import AGGREGATED, Cell, Summary, is_adversarial, mark_bold
-from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_COLUMNS
+from ...metrics import METRICS, InformativeCount, find_score
+from ..plan import SCORED_WEIGHTS
+from .aggregate import AGGREGATED, Summary
+from .bold import mark_bold
+from .cells import MIN_SEEDS, Cell
+from .informative import describe_counts
+from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
 
-INFOMEC = ("infom", "informative", "infoe", "infoc", "psnr")
+INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "psnr")
+CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 DCI = ("d", "i", "c")
+EVERYTHING = (
+    *("infom", "informative", "infom_corrected", "infoe", "infoe_scalar", "infoe_corrected", "infoc"),
+    *("infoc_corrected", *DCI, "psnr"),
+)
+PUBLISHED = "published"  # stands in the column of the weights
 
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell of a table: a score over seeds and the published number."""
+    """A cell of a table: a score over seeds, or a published number, or the latents that InfoM counts."""
 
     data: str
-    model: str
     score: str
-    scores: Cell | None
-    bold: bool
-    published: float | None
-    most_seeds: int  # largest number of seeds in the table
+    scores: Cell | None = None
+    published: Published | None = None
+    counts: tuple[InformativeCount, ...] = ()
+    bold: bool = False
+    most_seeds: int = 0  # largest number of seeds in the table
 
     @property
     def digits(self) -> int:
@@ -34,23 +45,45 @@ class TableCell:
 
     @property
     def value(self) -> str:
-        """The mean ± half of the interval, as text."""
+        """The mean ± half of the interval, single values if there is no interval, or the counts, as text."""
+        if self.counts:
+            return describe_counts(self.counts)
         if self.scores is None:
             return "–"
-        half = "" if self.scores.half is None else f" ± {self.scores.half:.{self.digits}f}"
-        return f"{self.scores.mean:.{self.digits}f}{half}"
+        if len(self.scores.values) < MIN_SEEDS:
+            return ", ".join(f"{value:.{self.digits}f}" for value in self.scores.values)
+        return self._format(self.scores.mean, self.scores.half)
+
+    @property
+    def published_value(self) -> str:
+        """The published mean ± half of its interval, as text."""
+        return self._format(self.published.mean, self.published.half) if self.published else "–"
 
     @property
     def beside(self) -> str:
-        """The text beside the value: the number of seeds if it is smaller than elsewhere, and the published mean."""
-        if self.scores is None:
-            return ""
-        parts = [f"n = {len(self.scores.values)}"] if len(self.scores.values) < self.most_seeds else []
-        if self.published is not None:
-            difference = round(self.scores.mean - self.published, self.digits) + 0.0  # no −0.00
-            signed = f"{difference:+.{self.digits}f}".replace("-", "−")
-            parts.append(f"({self.published:.{self.digits}f}, {signed})")
-        return " ".join(parts)
+        """The number of seeds, if it is smaller than in other cells."""
+        count = len(self.scores.values) if self.scores else self.most_seeds
+        return f"n = {count}" if MIN_SEEDS <= count < self.most_seeds else ""
+
+    def _format(self, mean: float, half: float | None) -> str:
+        return f"{mean:.{self.digits}f}" + ("" if half is None else f" ± {half:.{self.digits}f}")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table: a model, its weights (or that the numbers are published), and the cells."""
+
+    model: str
+    weights: str
+    cells: tuple[TableCell, ...]
+
+    def texts(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the value, the text beside it, and whether it is bold, for each cell."""
+        for cell in self.cells:
+            if self.weights == PUBLISHED:
+                yield cell.published_value, "", False
+            else:
+                yield cell.value, cell.beside, cell.bold
 
 
 @dataclass(frozen=True)
@@ -60,7 +93,7 @@ class ResultsTable:
     name: str
     title: str
     columns: tuple[tuple[str, str], ...]
-    blocks: tuple[tuple[tuple[str, tuple[TableCell, ...]], ...], ...] = field(default=())
+    blocks: tuple[tuple[TableRow, ...], ...] = ()
 
     @property
     def spans(self) -> list[tuple[str, int]]:
@@ -73,44 +106,43 @@ class ResultsTable:
                 names.append((data, 1))
         return names
 
-    def rows(self) -> Iterator[tuple[str, tuple[TableCell, ...]]]:
-        """Yield the model and the cells of each row."""
+    def rows(self) -> Iterator[TableRow]:
+        """Yield all rows."""
         for block in self.blocks:
             yield from block
 
 
+def order_models(summary: Summary) -> list[list[str]]:
+    """Return the autoencoders and the GANs of a study, each in the paper's order, then those that the paper lacks."""
+    reconstructs = {model.label: model.reconstructs for model in summary.plan.models}
+    known = [model for model in PAPER_ROWS if model in summary.models]
+    ordered = [*known, *(model for model in summary.models if model not in known)]
+    return [[model for model in ordered if reconstructs[model] == kind] for kind in (True, False)]
+
+
 def study_tables(summary: Summary) -> list[ResultsTable]:
     """Return all tables for which the study has models."""
-    paper_models = {*AUTOENCODERS, *GANS, *ABLATED_AUTOENCODERS, *ABLATED_GANS}
-    own = [model for model in summary.models if model not in paper_models]  # labels that the paper does not have
+    everything = order_models(summary)
+    ablations = {*ABLATED_AUTOENCODERS, *ABLATED_GANS}
+    main = [[m for m in block if m in (*AUTOENCODERS, *GANS) or m not in PAPER_ROWS] for block in everything]
+    ablated = [[model for model in block if model in ablations] for block in everything]
     data_columns = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
+    kinds = ((INFOMEC, "InfoMEC", "infomec"), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
     tables = []
-    for name, title, groups in (
-        (
-            "main",
-            "Main results",
-            [
-                [*group, *(model for model in own if is_adversarial(summary.plan, model) == gan)]
-                for gan, group in enumerate((AUTOENCODERS, GANS))
-            ],
-        ),
-        ("ablations", "Ablations", [ABLATED_AUTOENCODERS, ABLATED_GANS]),
+    for name, title, blocks in (
+        ("main", "Main results", main),
+        ("ablations", "Ablations", [block for block in ablated if len(block) > 1]),
     ):
-        blocks = [[model for model in group if model in summary.models] for group in groups]
-        blocks = [block for block in blocks if len(block) > (name == "ablations")]
-        for scores, kind in ((INFOMEC, "InfoMEC"), (DCI, "DCI")):
+        for scores, kind, suffix in kinds:
             columns = [(data, score) for data in data_columns for score in scores]
-            table = make_table(summary, f"{name}-{kind.lower()}", f"{title}, {kind}", columns, blocks)
-            tables += [table] if table else []
-    everything = [[m for m in summary.models if is_adversarial(summary.plan, m) == gan] for gan in (False, True)]
+            tables.append(make_table(summary, f"{name}-{suffix}", f"{title}, {kind}", columns, blocks))
     for data in summary.data:
-        columns = [(data, score) for score in (PAPER_COLUMNS[0], "informative", *PAPER_COLUMNS[1:])]
-        table = make_table(summary, data, f"All results on {data}", columns, everything)
-        tables += [table] if table else []
-    others = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
-    columns = [(data, score) for data in data_columns for score in others if score not in DCI]
-    table = make_table(summary, "other-metrics", "Other metrics", columns, everything)
-    return [*tables, table] if table else tables
+        columns = [(data, score) for score in EVERYTHING]
+        tables.append(make_table(summary, data, f"All results on {data}", columns, everything))
+    keys = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
+    columns = [(data, score) for data in data_columns for score in keys if score not in EVERYTHING]
+    tables.append(make_table(summary, "other-metrics", "Other metrics", columns, everything))
+    return [table for table in tables if table]
 
 
 def make_table(
@@ -126,23 +158,61 @@ def make_table(
         blocks: labels of the models in each block of rows.
     """
     models = [model for block in blocks for model in block]
-    scores = {(data, score, model): summary.cell(data, model, score) for data, score in columns for model in models}
-    filled = [column for column in columns if any(scores[*column, model] for model in models)]
-    if not filled:
+    present_columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
+    if not present_columns:
         return None
-    most_seeds = max(len(cell.values) for cell in scores.values() if cell)
-    filled_blocks = []
-    for block in blocks:
-        cells_by_column = []
-        for data, score in filled:
-            in_column = [scores[data, score, model] for model in block]
-            bold = mark_bold(in_column) if score != "informative" else [False] * len(block)
-            cells_by_column.append(
-                [
-                    TableCell(data, model, score, cell, is_bold, summary.published_mean(data, model, score), most_seeds)
-                    for model, cell, is_bold in zip(block, in_column, bold, strict=True)
-                ]
-            )
-        rows = [(model, tuple(cells[n] for cells in cells_by_column)) for n, model in enumerate(block)]
-        filled_blocks.append(tuple(rows))
-    return ResultsTable(name, title, tuple(filled), tuple(block for block in filled_blocks if block))
+    cells = [
+        summary.cell(data, model, score) for data, score in present_columns if data != AGGREGATED for model in models
+    ]
+    most_seeds = max((len(cell.values) for cell in cells if cell), default=0)
+    has_published = any(summary.published(data, model, score) for data, score in present_columns for model in models)
+    others = [weights for weights in SCORED_WEIGHTS if weights != summary.weights]
+    row_weights = [summary.weights, *(others if has_published else ())]
+    rows = [_make_block(summary, present_columns, block, row_weights, most_seeds) for block in blocks if block]
+    return ResultsTable(name, title, tuple(present_columns), tuple(rows))
+
+
+def _make_block(
+    summary: Summary,
+    columns: Sequence[tuple[str, str]],
+    models: Sequence[str],
+    row_weights: Sequence[str],
+    most_seeds: int,
+) -> tuple[TableRow, ...]:
+    """Return the rows of models that are compared with each other, one per set of weights and one of the paper."""
+    by_weights = {
+        weights: [_make_column(summary, *column, models, weights, most_seeds) for column in columns]
+        for weights in row_weights
+    }
+    rows = []
+    for number, model in enumerate(models):
+        for weights in row_weights:
+            cells = tuple(column[number] for column in by_weights[weights])
+            if weights == summary.weights or any(cell.scores for cell in cells):
+                rows.append(TableRow(model, weights, cells))
+        published = [summary.published(data, model, score) for data, score in columns]
+        if any(published):
+            cells = tuple(TableCell(*column, published=p) for column, p in zip(columns, published, strict=True))
+            rows.append(TableRow(model, PUBLISHED, cells))
+    return tuple(rows)
+
+
+def _make_column(
+    summary: Summary, data: str, score: str, models: Sequence[str], weights: str, most_seeds: int
+) -> list[TableCell]:
+    """Return the cells of one column, for models that are compared with each other."""
+    if score == "informative":
+        counts = [summary.latent_counts(data, model, weights) or () for model in models]
+        return [TableCell(data, score, counts=tuple(count), most_seeds=most_seeds) for count in counts]
+    scores = [summary.cell(data, model, score, weights) for model in models]
+    bold = mark_bold(scores, aggregate=summary.aggregate, digits=min(find_score(score).digits, 2))
+    return [
+        TableCell(data, score, cell, summary.published(data, model, score), bold=is_bold, most_seeds=most_seeds)
+        for model, cell, is_bold in zip(models, scores, bold, strict=True)
+    ]
+
+
+def _has(summary: Summary, data: str, model: str, score: str) -> bool:
+    if score == "informative":
+        return bool(summary.latent_counts(data, model))
+    return summary.cell(data, model, score) is not None

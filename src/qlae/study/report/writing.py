@@ -15,12 +15,14 @@ from ..._progress import progress_bar
 from ...report.files import ReportFiles
 from ...report.page import Section, page, paragraph, picture, plain_table
 from ..folder import StudyFolder
+from . import seeds, tuning
 from . import vignettes as vignette_module
 from .aggregate import Summary, summarise
 from .correlations import Correlation, between_metrics, between_published_metrics, to_rows, with_published
 from .formats import to_csv, to_html, to_latex, to_markdown
-from .notes import NOT_THE_SAME, notes
-from .qualitative import draw_sheet, groups_to_compare
+from .notes import NOT_THE_SAME, notes, uninformative_groups
+from .qualitative import draw_sheets
+from .run_links import runs_table
 from .tables import ResultsTable, study_tables
 
 DPI = 150
@@ -28,24 +30,41 @@ DPI = 150
 CaptionedPng = tuple[bytes, str]
 
 
-def report_study(folder: StudyFolder, *, show: bool = True) -> Path:
+def report_study(
+    folder: StudyFolder,
+    *,
+    with_vq_vae: bool = False,
+    show: bool = True,
+    scored_weights: str | None = None,
+    aggregate: str | None = None,
+) -> Path:
     """Write the report of the runs that a study has finished so far.
 
     Args:
         folder: the study.
+        with_vq_vae: whether VQ-VAE may be the prior method that figures show beside QLAE; the paper's leave it out.
         show: whether to show progress.
+        scored_weights: the weights whose scores fill the tables, ``"averaged"`` or ``"raw"``; by default as the plan
+            says.
+        aggregate: which runs count, and their intervals: ``"reruns"``, ``"all-seeds"`` or ``"authors"``; by default as
+            the plan says.
 
     Returns:
         The path of the page.
 
     Raises:
-        ValueError: if no run is finished.
+        ValueError: if no run is finished, or an argument is unknown.
     """
-    summary = summarise(folder)
+    summary = summarise(folder, scored_weights=scored_weights, aggregate=aggregate)
+    for warning in uninformative_groups(summary):
+        warnings.warn(warning.removeprefix("Warning: "), stacklevel=2)
     files = ReportFiles(folder.report_path)
     with progress_bar("reporting", 3 + len(summary.data), show=show) as report:
         tables = study_tables(summary)
         _write_tables(files, tables, summary)
+        files.write("seeds.csv", seeds.to_csv(summary).encode())
+        if summary.tuning:
+            files.write("tuning.csv", tuning.to_csv(summary).encode())
         report(1, note="correlations")
         metrics, published = [*between_metrics(summary), *between_published_metrics()], with_published(summary)
         correlations = json.dumps([correlation.__dict__ for correlation in (*metrics, *published)], indent=2) + "\n"
@@ -55,14 +74,16 @@ def report_study(folder: StudyFolder, *, show: bool = True) -> Path:
         report(3, note="interventions")
         sheets: list[CaptionedPng] = []
         for number, data in enumerate(summary.data):
-            sheets += _draw_sheets(files, summary, data)
+            sheets += _draw_sheets(files, summary, data, with_vq_vae)
             report(4 + number, note=data)
     sections = [
         Section("tables", "Tables", _tables_html(tables)),
+        Section("seeds", "Every seed", _seeds_html(summary)),
+        Section("tuning", "Tuning", tuning.tuning_html(summary)),
         Section("correlations", "Rank correlations", _correlations_html(metrics, published)),
         *([Section("vignettes", "How metrics depend on their settings", _figures_html(figures))] if figures else []),
         *([Section("interventions", "What the latents encode", _figures_html(sheets))] if sheets else []),
-        Section("runs", "Tuning and runs", _runs_html(summary)),
+        Section("runs", "Runs", _runs_html(summary)),
     ]
     path = files.write("index.html", page(f"Study: {summary.plan.name}", _intro_html(summary), sections).encode())
     files.remove_outdated()
@@ -102,24 +123,19 @@ def _draw_vignettes(files: ReportFiles, summary: Summary) -> list[CaptionedPng]:
     return figures
 
 
-def _draw_sheets(files: ReportFiles, summary: Summary, data: str) -> list[CaptionedPng]:
-    """Draw and write the interventions on a data set, if there are any; warn if the pictures of a run are missing."""
+def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[CaptionedPng]:
+    """Draw and write the interventions and heatmaps of a data set; warn if the pictures of a run are missing."""
     try:
-        sheet = draw_sheet(summary, data)
+        sheets = draw_sheets(summary, data, with_vq_vae=with_vq_vae)
     except ValueError as error:
         warnings.warn(f"no interventions on {data}: {error}", stacklevel=2)
         return []
-    if sheet is None:
-        return []
-    png = _png(sheet)
-    files.write(f"interventions-{data}.png", png)
-    names = " beside ".join(group.model for group in groups_to_compare(summary, data))
-    caption = (
-        f"{data}: {names}. Above, one latent at a time moves through its range (one column per latent, one block per "
-        "sample). Below, the normalized mutual information of each source with each latent; inactive latents are red, "
-        "uninformative ones grey."
-    )
-    return [(png, caption)]
+    figures = []
+    for sheet in sheets:
+        png = _png(sheet.pixels)
+        files.write(f"{sheet.name}.png", png)
+        figures.append((png, sheet.caption))
+    return figures
 
 
 def _png(drawing: Figure | NDArray[np.uint8]) -> bytes:
@@ -133,7 +149,12 @@ def _png(drawing: Figure | NDArray[np.uint8]) -> bytes:
 
 def _intro_html(summary: Summary) -> str:
     about = [paragraph(summary.plan.about)] if summary.plan.about else []
-    return "\n".join([*about, *(paragraph(note, "note" if note == NOT_THE_SAME else "") for note in notes(summary))])
+    return "\n".join([*about, *(_note_html(note) for note in notes(summary))])
+
+
+def _note_html(note: str) -> str:
+    kind = "warning" if note.startswith("Warning") else "note" if note.startswith(NOT_THE_SAME) else ""
+    return paragraph(note, kind)
 
 
 def _tables_html(tables: Sequence[ResultsTable]) -> str:
@@ -154,13 +175,26 @@ def _figures_html(figures: Sequence[CaptionedPng]) -> str:
     return "\n".join(picture(png, caption) for png, caption in figures)
 
 
+def _seeds_html(summary: Summary) -> str:
+    """Return one chart per data set and score, with a dot for each run."""
+    stages = {entry.stage for group in summary.groups.values() for entry in group.entries}
+    published = any(summary.published(*key, "infom") for key in summary.groups)
+    about = (
+        f"Each dot is the score of one run ({summary.weights} weights) and links to its directory."
+        + (" Hollow: tuning runs." if len(stages) > 1 else "")
+        + (" Vertical line: the published mean." if published else "")
+    )
+    charts = [f"<h3>{data}</h3><div class=charts>{''.join(c)}</div>" for data, c in seeds.draw_seeds(summary).items()]
+    return paragraph(about) + "".join(charts)
+
+
 def _runs_html(summary: Summary) -> str:
-    """Return how many runs are finished, the tuning results, the errors, and the warnings from scoring."""
+    """Return how many runs are finished, links to them, the errors, and the warnings from scoring."""
     states = [entry.state for entry in summary.index.runs.values()]
     done, failed = states.count("done"), states.count("failed")
     parts = [
         paragraph(f"{done} runs finished, {failed} failed, {len(states) - done - failed} left."),
-        _tuning_html(summary),
+        runs_table(summary),
     ]
     for state, head in (("failed", "failed run"), ("waiting", "run left out")):
         errors = [(name, e.error) for name, e in summary.index.runs.items() if e.state == state and e.error]
@@ -174,25 +208,3 @@ def _runs_html(summary: Summary) -> str:
     if scoring_warnings:
         parts.append(plain_table(("run scored with a warning", "warning"), scoring_warnings, num_text=2))
     return "".join(parts)
-
-
-def _tuning_html(summary: Summary) -> str:
-    rows = [
-        (
-            key,
-            f"{candidate['value']:g}",
-            f"{candidate['infom']:.3f}",
-            f"{candidate['psnr']:.1f}",
-            str(candidate["num_seeds"]),
-            "selected" if candidate["selected"] else "" if candidate["near"] else "PSNR too low",
-        )
-        for key, candidates in summary.index.selected.items()
-        for candidate in candidates
-    ]
-    if not rows:
-        return ""
-    rule = (
-        "Selected: the value with the best InfoM among those whose mean PSNR is at most "
-        f"{summary.plan.near_db:g} dB below the best of the grid."
-    )
-    return paragraph(rule) + plain_table(("data / model", "value", "InfoM", "PSNR (dB)", "seeds", ""), rows)

@@ -1,0 +1,142 @@
+"""Images decoded from changed latents, which the report draws; they are stored in ``pictures.npz``.
+
+Three kinds of changes to the latents of a sample show what each latent encodes. All other latents are kept.
+
+- *Interventions* step through the values that a latent can take: the values of its codebook, or, for continuous
+  latents, even steps over its range.
+- *Interpolations* step evenly over the range of a latent's values, as in the paper's figures. They decode values that
+  are in no codebook. For continuous latents they are the interventions.
+- *Strips* go from one value of a codebook to the next, in small steps. They show what lies between two codes.
+
+Codes of vectors have no order, so there is nothing to interpolate.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models.latents import DiscreteLatent
+from ..models.model import Model
+from .sample import Arrays
+
+NUM_RECONSTRUCTIONS = 10
+NUM_INTERVENED = 3  # samples whose latents are changed, as in the paper's figures
+NUM_STEPS = 10  # through each latent's range
+NUM_STRIP = 9  # images from one code to the next, both included
+NUM_GENERATED = 30  # images decoded from the prior
+
+
+def make_pictures(model: Model, images: NDArray[np.uint8], encoded: Arrays) -> dict[str, NDArray[Any]]:
+    """Return what the report draws, by name.
+
+    Args:
+        model: the trained model.
+        images: the evaluation sample (n, r, r, 3).
+        encoded: its codes, if the model has any, and its latents, if each is one number.
+
+    Returns:
+        ``originals`` and ``reconstructions``, both (k, r, r, 3). ``interventions`` (samples, steps, num_latents, r, r,
+        3) and ``intervention_steps`` (steps, num_latents), the code or value that each latent is set to. For codes with
+        one value each also ``interpolations`` and ``interpolation_steps``, of the same kind, and ``strips``
+        (num_latents, steps, r, r, 3) between the codes ``strip_codes`` (num_latents, 2). ``generated`` images if the
+        model has a prior.
+    """
+    chosen = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
+    originals, samples = images[chosen], chosen[:NUM_INTERVENED]
+    latents = encoded["codes"] if "codes" in encoded else encoded["latents"]
+    steps = intervention_steps(model, latents)
+    pictures = {
+        "originals": originals,
+        "reconstructions": model.reconstruct(originals),
+        "interventions": decode_changed(model, latents[samples], steps),
+        "intervention_steps": steps,
+    }
+    if "codes" in encoded and "latents" in encoded:
+        values = encoded["latents"]
+        even = interpolation_steps(values)
+        pictures["interpolations"] = decode_changed(model, values[samples], even)
+        pictures["interpolation_steps"] = even
+        pictures["strips"], pictures["strip_codes"] = decode_strips(model, encoded["codes"], values, int(samples[0]))
+    if model.latent.has_prior:
+        pictures["generated"] = model.sample(NUM_GENERATED)
+    return pictures
+
+
+def intervention_steps(model: Model, latents: NDArray[Any]) -> NDArray[Any]:
+    """Return (steps, num_latents), the values that each latent is set to, from a sample (n, num_latents).
+
+    A continuous latent moves evenly through its range, a scalar code through the values in that range in their order,
+    and the code of a vector, which has no order, through the most frequent vectors.
+    """
+    if not isinstance(model.latent, DiscreteLatent):
+        return interpolation_steps(latents)
+    columns = [model.latent.ordered_codes(j, latents[:, j], NUM_STEPS) for j in range(model.latent.num_latents)]
+    num_steps = min(NUM_STEPS, max(len(column) for column in columns))
+    return np.stack([column[np.linspace(0, len(column) - 1, num_steps).round().astype(int)] for column in columns], 1)
+
+
+def interpolation_steps(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return (NUM_STEPS, num_latents), even steps over the range of each latent in a sample (n, num_latents)."""
+    return np.linspace(values.min(0), values.max(0), NUM_STEPS, dtype=np.float32)
+
+
+def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the images of samples of which one latent at a time is set to each of its steps.
+
+    Args:
+        model: the trained model.
+        starts: codes or latents of the samples, (samples, num_latents).
+        steps: of the same type, (steps, num_latents).
+
+    Returns:
+        (samples, steps, num_latents, r, r, 3).
+    """
+    num_steps, num_latents = steps.shape
+    changed = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
+    for j in range(num_latents):
+        changed[:, :, j, j] = steps[:, j]
+    decoded = model.decode(changed.reshape(-1, num_latents))
+    return decoded.reshape(*changed.shape[:3], *decoded.shape[1:])
+
+
+def decode_strips(
+    model: Model, codes: NDArray[np.integer], values: NDArray[Any], sample: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return what lies between two neighbouring codes of each latent.
+
+    Of all neighbours that occur in the evaluation sample, those are taken whose images differ most.
+
+    Args:
+        model: with one value per code.
+        codes, values: of the evaluation sample, both (n, num_latents).
+        sample: the row whose other latents are kept.
+
+    Returns:
+        Images (num_latents, NUM_STRIP, r, r, 3), and the codes at both ends (num_latents, 2). They are equal for a
+        latent that always has the same code.
+    """
+    strips, ends = [], []
+    for j in range(codes.shape[1]):
+        used, rows = np.unique(codes[:, j], return_index=True)
+        order = np.argsort(values[rows, j], kind="stable")
+        used, levels = used[order], values[rows[order], j]
+        images = _decode_column(model, values[sample], j, levels)
+        first = int(_changes(images).argmax()) if len(used) > 1 else 0
+        last = min(first + 1, len(used) - 1)
+        strips.append(_decode_column(model, values[sample], j, np.linspace(levels[first], levels[last], NUM_STRIP)))
+        ends.append((used[first], used[last]))
+    return np.stack(strips), np.asarray(ends, np.int64)
+
+
+def _decode_column(model: Model, start: NDArray[Any], latent: int, levels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the images (n, r, r, 3) of one sample's latents with one latent set to each of n values."""
+    changed = np.tile(start.astype(np.float32), (len(levels), 1))
+    changed[:, latent] = levels
+    return model.decode(changed)
+
+
+def _changes(images: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return the mean squared difference of each image (n, r, r, 3) from the next, (n − 1,)."""
+    changes: NDArray[np.float64] = np.square(np.diff(images.astype(np.float64), axis=0)).mean((1, 2, 3))
+    return changes
