@@ -33,6 +33,11 @@ class Score:
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
     """Overrules the types of the sources: one word for all, or one per source. With auto, floats are continuous unless
     their values repeat."""
+    max_features: str = "sqrt"
+    """Latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or a share such as 0.5. With
+    sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1."""
+    dci_split: Literal["paper", "honest"] = "paper"
+    """Rows that give DCI's I: those that chose the depths (paper), or others (honest)."""
     bootstrap: int = 0
     """Compute 95% intervals from this many half-samples; 200 are plenty."""
     jobs: int = 1
@@ -49,6 +54,7 @@ class Score:
     def __call__(self) -> None:
         from .._progress import progress_bar
         from ..metrics import metric_names, plot_nmi, print_scores, score_file
+        from ..metrics.metric_options import dci_options
 
         import_modules(self.imports)
         names = metric_names(self.metrics)
@@ -62,6 +68,7 @@ class Score:
                 seed=self.seed,
                 bootstrap=self.bootstrap,
                 n_jobs=self.jobs,
+                metric_options=dci_options(self.max_features, self.dci_split),
                 **self._kinds(),
                 progress=lambda part: report(next(steps), note=part),
             )

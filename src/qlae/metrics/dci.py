@@ -241,7 +241,7 @@ def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...
 
 
 def _split(n: int, protocol: str, split: str, seed: int) -> tuple[Ints, Ints, Ints]:
-    """Return the numbers of the rows that train, that choose the depth and that give I; "paper" has two of them equal."""
+    """Return the numbers of the rows that train, that choose the depth and that give I (for "paper" the same)."""
     if split == "honest":
         return honest_split(n, seed)
     if protocol == "tripod":
