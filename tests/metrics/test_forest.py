@@ -64,8 +64,6 @@ def test_a_compiled_tree_without_random_choices_equals_scikit_learns(classify: b
     options = {"max_depth": 7, "bootstrap": False, "max_features": None, "random_state": 0}
     entropy = RandomForestClassifier(1, criterion="entropy", **options)
     kind = entropy if classify else RandomForestRegressor(1, **options)
-        RandomForestClassifier(1, criterion="entropy", **options) if classify else RandomForestRegressor(1, **options)
-    )
     theirs, their_importances = read_prefixes(kind.fit(X[:2000], y[:2000]), X[2000:], DEPTHS[:3])
     ours, importances = predict_by_depth(
         X[:2000],
