@@ -174,7 +174,7 @@ def dci(
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).integers(0, 4, size=(400, 2))
     >>> print(dci(sources, sources, num_trees=10, max_features="all"))
-    D 1.000  C 1.000  I 1.000 (chance 0.263)  [paper; depths 2, 2; all latents per split; n = 400]
+    D 1.000  C 1.000  I 1.000 (chance 0.200)  [paper; depths 2, 2; all latents per split; n = 400]
     """
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol is {protocol!r}; allowed are 'paper', 'tripod' and 'disentanglement_lib'.")
