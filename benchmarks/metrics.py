@@ -194,12 +194,12 @@ def warm_up() -> None:
     dci(sources, latents, num_trees=1)
 
 
-def agreement(n: int, num_seeds: int) -> None:
+def agreement(sets: list[str], n: int, num_seeds: int) -> None:
     """Print means and standard errors over seeds of D, C, I and the mean depth, by both implementations of forests."""
     warm_up()
     print(f"n = {n:,}, {num_seeds} seeds: mean ± standard error; t is their difference in standard errors")
     cases: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for name in SIZES:
+    for name in sets:
         sources, continuous, codes = sample(name, n)
         cases |= {f"{name}, continuous": (sources, continuous), f"{name}, codes": (sources, codes)}
     sources, continuous, _ = sample("shapes3d", n)
@@ -259,7 +259,7 @@ def main() -> None:
     if options.compilation:
         compilation()
     elif options.agreement:
-        agreement(options.n, options.seeds)
+        agreement(options.sets, options.n, options.seeds)
     elif options.scaling:
         scaling(options.sets, options.sizes)
     else:
