@@ -220,7 +220,7 @@ def test_score_by_kinds_that_types_do_not_tell(tmp_path, capsys, rng):
     assert "3 entries for 2 sources" in bad(capsys, "score", str(path), *wrong)
 
 
-def test_score_passes_options_to_dci(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_passes_options_to_dci(tmp_path, capsys):
     sources = np.random.default_rng(0).integers(0, 3, size=(120, 2))
     path = tmp_path / "codes.npz"
     np.savez(path, sources=sources, latents=sources)
