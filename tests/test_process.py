@@ -106,3 +106,25 @@ def test_the_caller_s_default_device_does_not_matter(tmp_path, tiny_data):
         run = qlae.train("qlae", tiny_data, out=tmp_path / "inside", **OPTIONS)
     actual = weights(run)
     assert all(torch.equal(expected[name], actual[name]) for name in expected)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_numpy_s_error_settings_do_not_matter(tmp_path, tiny_data):
+    plain = qlae.train("qlae", tiny_data, out=tmp_path / "plain", **OPTIONS)
+    with np.errstate(all="raise"):
+        run = qlae.train("qlae", tiny_data, out=tmp_path / "run", **OPTIONS)
+        qlae.evaluate(run, data=tiny_data, show=False)
+        qlae.rescore(run, show=False)
+    assert run.results["averaged"] == plain.results["averaged"]
+
+
+def test_settings_that_change_bits_are_recorded(tmp_path, tiny_data):
+    options = OPTIONS | {"evaluate": False}
+    run = qlae.train("qlae", tiny_data, out=tmp_path / "run", **options)
+    assert checkpoint.load(run.path).state["settings"] == {"float32_matmul_precision": "highest", "mkldnn": True}
+    torch.set_float32_matmul_precision("high")
+    try:
+        with pytest.warns(UserWarning, match="resumed with .*'float32_matmul_precision': 'high'"):
+            qlae.resume(run.path, steps=25, data=tiny_data, show=False, evaluate=False)
+    finally:
+        torch.set_float32_matmul_precision("highest")

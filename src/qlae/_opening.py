@@ -17,7 +17,6 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 KINDS = {
-    stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
@@ -29,8 +28,8 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a regular file for reading. Links are followed.
 
     Raises:
-        ValueError: ``path`` is a folder, a pipe, a device or a socket.
-        OSError: the file is missing or the system cannot read it; the error names it.
+        ValueError: ``path`` is a pipe, a device or a socket.
+        OSError: the file is missing, is a folder, or cannot be read by the system; the error names it.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_WAIT | _COMMON)
@@ -90,6 +89,8 @@ def _require_regular(descriptor: int, path: str | os.PathLike[str]) -> None:
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
     if kind != stat.S_IFREG:
         os.close(descriptor)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         raise _irregular(path, KINDS.get(kind, "something else"))
 
 

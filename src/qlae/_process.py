@@ -7,10 +7,19 @@ Afterwards the settings are as the caller left them.
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
 from .ops.dispatch import Implementation, implementation
+
+
+def settings_in_force() -> dict[str, Any]:
+    """Return the caller's settings that a training leaves as they are, although they change the last bits."""
+    return {
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "mkldnn": bool(getattr(torch.backends.mkldnn, "enabled", True)),
+    }
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import torch
 
 from ._checks import whole_number
 from ._device import pick_device
+from ._numpy_errors import usual_errors
 from .config import RunConfig
 from .data import SourceDataset, data_config, load_data, load_from_config
 from .models.building import Networks, own_roles
@@ -29,6 +30,7 @@ MOST_THREADS = 256  # or four per core, if that is more
 LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
 
 
+@usual_errors()
 def train(
     model: str | ModelSpec,
     data: SourceDataset | str,
@@ -74,6 +76,7 @@ def train(
     return run
 
 
+@usual_errors()
 def resume(
     path: str | os.PathLike[str],
     *,

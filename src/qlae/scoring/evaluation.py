@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._device import describe_device, pick_device
 from .._files import write_json, write_npz
+from .._numpy_errors import usual_errors
 from .._process import evaluation_process
 from .._progress import progress_bar
 from ..config import DataConfig
@@ -44,6 +45,7 @@ from .sample import (
 __all__ = ["encode_sample", "evaluate_run", "intervention_steps", "make_pictures", "scorer"]
 
 
+@usual_errors()
 def evaluate_run(
     run: Run | str | os.PathLike[str],
     *,
@@ -114,6 +116,7 @@ def evaluate_run(
         "seconds": round(saved.state["seconds"], 1),
         "device": describe_device(pick_device(device)),
         "num_samples": len(sample),
+        **({"settings": saved.state["settings"]} if "settings" in saved.state else {}),
         **scores,
         "warnings": warned,
         "versions": versions() | {"torch": torch.__version__},

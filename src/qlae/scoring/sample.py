@@ -16,6 +16,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from .._files import write_json
+from .._numpy_errors import usual_errors
 from .._progress import progress_bar
 from .._version import __version__
 from ..data import SourceDataset
@@ -60,6 +61,7 @@ def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infom
         ) from error
 
 
+@usual_errors()
 def rescore_run(
     run: Run | str | os.PathLike[str],
     *,

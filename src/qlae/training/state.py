@@ -3,14 +3,17 @@
 Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*.first`` and ``.second``,
 ``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``. Runs with parts from outside the package,
 which may draw from torch's global generators (as dropout does), also have ``random`` and ``random.cuda``. The number of
-the last update, the seconds spent and the number of threads (on which the last bit of a sum depends) are in the JSON.
+the last update, the seconds spent, and the number of threads and other settings on which the last bit of a sum depends
+are in the JSON.
 """
 
+import warnings
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from .._process import settings_in_force
 from ..runs.checkpoint import Checkpoint
 from .step import Step
 from .turn import Turn
@@ -59,6 +62,7 @@ class TrainingState:
             "seconds": self.seconds,
             "window_filled": {turn.player.name: turn.window.filled for turn in self.update.turns},
             "threads": torch.get_num_threads(),
+            "settings": settings_in_force(),
         }
         return Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state)
 
@@ -85,6 +89,13 @@ class TrainingState:
         for turn in self.update.turns:
             turn.window.filled = int(state["window_filled"][turn.player.name])
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
+        settings = settings_in_force()
+        if state.get("settings", settings) != settings:
+            warnings.warn(
+                f"the run was interrupted with the settings {state['settings']} and is resumed with {settings}; it "
+                "will not end with the same bits as an uninterrupted one",
+                stacklevel=3,
+            )
         if self.update.batches.device.type == "cpu":
             torch.set_num_threads(int(state["threads"]))
 
