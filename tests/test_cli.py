@@ -220,6 +220,18 @@ def test_score_by_kinds_that_types_do_not_tell(tmp_path, capsys, rng):
     assert "3 entries for 2 sources" in bad(capsys, "score", str(path), *wrong)
 
 
+def test_score_passes_options_to_dci(tmp_path, capsys):
+    sources = np.random.default_rng(0).integers(0, 3, size=(120, 2))
+    path = tmp_path / "codes.npz"
+    np.savez(path, sources=sources, latents=sources)
+    options = ["--metrics", "dci", "--max-features", "all", "--dci-split", "honest"]
+    assert run("score", str(path), "--json", *options) == 0
+    result = json.loads(capsys.readouterr().out)["dci"]
+    assert (result["max_features"], result["split"]) == ("all", "honest")
+    assert result["d"] == pytest.approx(1.0)
+    assert "give 'sqrt', 'log2', 'all'" in bad(capsys, "score", str(path), "--metrics", "dci", "--max-features", "half")
+
+
 def test_score_notes_and_intervals(tmp_path, capsys, rng):
     sources = np.column_stack([rng.integers(0, 4, (300, 2)), np.ones(300, int)])
     path = tmp_path / "codes.npz"

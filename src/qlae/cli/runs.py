@@ -4,7 +4,7 @@ import dataclasses
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from rich.console import Console
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -135,6 +135,11 @@ class Evaluate:
     metrics: tuple[str, ...] = ()
     """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, a metric of your own (--import), or all; by default
     infomec, and whatever was computed before."""
+    max_features: str = "sqrt"
+    """Latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or a share such as 0.5. With
+    sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1."""
+    dci_split: Literal["paper", "honest"] = "paper"
+    """Rows that give DCI's I: those that chose the depths (paper), or others (honest)."""
     bootstrap: int = 0
     """Number of random half samples for 95% intervals of infomec, or of the --metrics that are named, and a curve of
     scores against the sample size; 200 suffice."""
@@ -148,6 +153,7 @@ class Evaluate:
     """Draw no progress bars."""
 
     def __call__(self) -> None:
+        from ..metrics.metric_options import dci_options
         from ..report import draw_pictures, intervals_table, print_results
         from ..runs.directory import Run
 
@@ -161,6 +167,7 @@ class Evaluate:
             "metrics": self.metrics or None,
             "bootstrap": self.bootstrap,
             "jobs": self.jobs,
+            "metric_options": dci_options(self.max_features, self.dci_split),
             "show": not self.quiet,
         }
         if self.from_sample:

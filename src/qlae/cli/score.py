@@ -42,6 +42,11 @@ class Score:
     null_encoder: int = 0
     """Show beside each score what this many null encoders give on average: the same latents with their rows shuffled;
     5 suffice."""
+    max_features: str = "sqrt"
+    """Latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or a share such as 0.5. With
+    sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1."""
+    dci_split: Literal["paper", "honest"] = "paper"
+    """Rows that give DCI's I: those that chose the depths (paper), or others (honest)."""
     bootstrap: int = 0
     """Compute 95% intervals from this many half-samples; 200 are plenty."""
     jobs: int = 1
@@ -58,6 +63,7 @@ class Score:
     def __call__(self) -> None:
         from .._progress import progress_bar
         from ..metrics import metric_names, null_scores_of_file, plot_nmi, print_scores, score_file
+        from ..metrics.metric_options import dci_options
 
         import_modules(self.imports)
         names = metric_names(self.metrics)
@@ -71,6 +77,7 @@ class Score:
             "continuous_nmi": self.continuous_nmi,
             "seed": self.seed,
             "n_jobs": self.jobs,
+            "metric_options": dci_options(self.max_features, self.dci_split),
             **self._overruled(),
         }
         steps = iter(range(len(names) + self.bootstrap))

@@ -14,6 +14,7 @@ import numpy as np
 from .compute import compute_metric, scores_in
 from .half_samples import half_sample_intervals
 from .inputs import Sources, check_pair, check_sources, require_discrete, scored_form, whole_number
+from .metric_options import with_options
 from .protocols import choose_protocol, find_protocol
 from .registry import METRICS, find_metric, find_score, metric_names
 
@@ -84,6 +85,7 @@ def score(
     n_jobs: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Scores:
     """Score a representation by several metrics.
@@ -101,6 +103,7 @@ def score(
             makes too high or too low on average.
         confidence: of the intervals.
         n_jobs: processes for the half-samples and threads for DCI's forests, as in joblib.
+        metric_options: further keyword arguments of single metrics, such as ``{"dci": {"max_features": "all"}}``.
         progress: called with a line of text at each step, for a progress bar.
 
     >>> import numpy as np
@@ -117,7 +120,7 @@ def score(
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
     if any(METRICS[name].needs_discrete for name in names):
         names = allowed_names(names, check_sources(sources, kinds=source_kinds))
-    chosen = [find_metric(name) for name in names]
+    chosen = with_options([find_metric(name) for name in names], metric_options)
     infomec_options: dict[str, Any] = {
         "protocol": protocol,
         "prune": prune,

@@ -6,7 +6,7 @@ NumPy: everything after it needs neither the model nor the images.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ def evaluate_run(
     metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score a trained run and write ``sample.npz``, ``pictures.npz`` and ``results.json``.
@@ -76,6 +77,7 @@ def evaluate_run(
         bootstrap: number of random half samples from which the averaged weights get a 95% interval for each score of
             the metrics that are named, or of InfoMEC, and a curve of the scores against the sample size; 200 suffice.
         jobs: number of processes for the half samples, and of threads for DCI; -1 for all cores.
+        metric_options: further keyword arguments of single metrics, such as ``{"dci": {"max_features": "all"}}``.
         show: whether to draw progress bars.
 
     Returns:
@@ -102,7 +104,7 @@ def evaluate_run(
                 pictures = make_pictures(model, images, encoded)
         arrays |= {prefix + name: array for name, array in encoded.items()}
     description = data.describe()
-    how["source_kinds"] = known_kinds(description)
+    how |= {"source_kinds": known_kinds(description), "metric_options": metric_options}
     scores, warned = score_sample(arrays, metrics=request.metrics, bootstrap=bootstrap, show=show, **how)
     if request.also:
         rest, _ = score_sample(arrays, metrics=request.also, show=show, **how)

@@ -30,6 +30,7 @@ NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
+DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
 INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results
 
 Arrays = dict[str, NDArray[Any]]  # by name: the whole sample, or the `PARTS` that belong to one set of weights
@@ -69,6 +70,7 @@ def rescore_run(
     metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score the sample of an evaluated run again, by another protocol or with more metrics.
@@ -80,7 +82,7 @@ def rescore_run(
         run: the run, or its directory, with ``sample.npz`` and ``results.json``; no checkpoint is needed.
         protocol, prune: of InfoMEC; as in the last evaluation by default.
         metrics: names of metrics, of which InfoMEC is always computed; InfoMEC alone by default.
-        bootstrap, jobs, show: as for ``qlae.evaluate``.
+        bootstrap, jobs, metric_options, show: as for ``qlae.evaluate``.
 
     Returns:
         The content of ``results.json``, which is rewritten.
@@ -95,6 +97,7 @@ def rescore_run(
     _require_same_evaluation(run, results, arrays)
     options: dict[str, Any] = {"protocol": protocol, "prune": prune, "jobs": jobs}
     options["source_kinds"] = known_kinds(results["data"])
+    options["metric_options"] = metric_options
     scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **options)
     same_infomec = (protocol, prune) == (results["protocol"], was_pruned(results))
     scores = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
@@ -176,6 +179,7 @@ def score_weights(
     source_kinds: str | Sequence[str] = "auto",
     bootstrap: int = 0,
     jobs: int = 1,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score one set of weights.
@@ -187,7 +191,7 @@ def score_weights(
     Args:
         sources: (n, n_s).
         arrays: the `PARTS` of the sample that belong to these weights.
-        protocol, prune, metrics, source_kinds, bootstrap: as for `qlae.metrics.score`.
+        protocol, prune, metrics, source_kinds, bootstrap, metric_options: as for `qlae.metrics.score`.
         jobs: its ``n_jobs``.
         show: draw progress bars.
 
@@ -208,6 +212,7 @@ def score_weights(
             "source_kinds": source_kinds,
             "latent_kind": form.latent_kind,
             "n_jobs": jobs,
+            "metric_options": metric_options,
         }
         scores, intervals = _score_by_sources(sources, form.latents, options, bootstrap, show)
     if "psnr" in arrays:
@@ -239,6 +244,9 @@ def _score_by_sources(
         "informative_latents": infomec.informative.tolist(),
         "nmi": np.round(infomec.nmi, 6).tolist(),
     }
+    if "dci" in computed.results:  # how D, C and I were computed
+        plain = computed.results["dci"].to_dict()
+        scores["dci"] = {key: plain[key] for key in DCI_DETAILS if key in plain}
     if bootstrap:
         with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
             scores["by_sample_size"] = by_sample_size(sources, latents, computed.values, progress=report, **options)
