@@ -41,7 +41,7 @@ def test_constant_latents_are_inactive_without_pruning() -> None:
 def test_latents_of_noise_raise_a_warning() -> None:
     noise = RNG.integers(0, 8, (600, 6))
     with pytest.warns(
-        UserWarning, match="only 0 of the 6 latents that it counts are informative about a source.*Read the corrected"
+        UserWarning, match="none of the 6 latents that it counts is informative about a source.*Read the corrected"
     ):
         result = infomec(SOURCES, noise)
     assert f"InfoM {result.infom:.3f} (0 of 6 active latents informative)" in str(result)
