@@ -11,16 +11,11 @@ from rich.table import Table
 from ..metrics import count_informative, find_score, known_scores
 from ..runs.directory import Run
 
-LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc")  # left out of narrow terminals
+CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
+LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", *CORRECTED)  # left out of narrow terminals
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
 LAST = ("psnr",)
-ELSEWHERE = (
-    "infoe_scalar",
-    "infom_corrected",
-    "infoe_corrected",
-    "infoc_corrected",
-    "active",
-)  # scores that have no column here
+ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
 def _columns(present: Collection[str]) -> list[str]:
