@@ -14,6 +14,8 @@ from qlae.data import SourceDataset, load_data
 matplotlib.use("Agg")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a script starts in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as under nohup
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -21,6 +21,7 @@ from qlae.config import DataConfig
 from qlae.data import data_config
 from qlae.explorer import open_run
 from qlae.models import build_model
+from qlae.models.latents import LatentConfig
 from qlae.models.networks import NetworksConfig
 from qlae.presets import MODELS, ModelSpec, register_model, resolve
 from qlae.registry import LATENTS, NETWORKS, OBJECTIVES
@@ -196,9 +197,9 @@ def test_one_network_of_the_two(tmp_path, tiny_data):
     loaded = qlae.load(run.path, networks=(encoder, None))
     assert type(loaded.decoder).__name__ == "StyleDecoder"
     assert not torch.equal(loaded.encoder[1].weight, encoder[1].weight)
-    with pytest.raises(ValueError, match=r"caller's own encoder; pass them in Python: networks=\(encoder, None\)"):
+    with pytest.raises(ValueError, match=r"caller's own encoder; pass it in Python: networks=\(encoder, None\)"):
         qlae.load(run.path)
-    with pytest.raises(ValueError, match=r"networks takes two torch modules.*got \['NoneType', 'NoneType'\]"):
+    with pytest.raises(ValueError, match=r"networks takes two torch modules.*got \(NoneType, NoneType\)"):
         train("qlae", tiny_data, tmp_path / "other", networks=(None, None))
 
 
@@ -220,7 +221,7 @@ def test_a_specification_instead_of_a_name(tmp_path, tiny_data):
 
 
 def test_presets_are_open(tmp_path, tiny_data, monkeypatch):
-    monkeypatch.setitem(MODELS, "mine", ModelSpec("other name", "continuous", {"reconstruct": 1.0}))
+    monkeypatch.setitem(MODELS, "mine", ModelSpec("another", "continuous", {"reconstruct": 1.0}))
     assert train("mine", tiny_data, tmp_path / "run", steps=5, evaluate=False).config.model == "mine"
     monkeypatch.setitem(MODELS, "wrong", 3)
     with pytest.raises(ValueError, match=r"MODELS\['wrong'\] must be a ModelSpec, got int"):
@@ -231,7 +232,9 @@ def test_presets_are_open(tmp_path, tiny_data, monkeypatch):
 
 def test_what_tables_refuse():
     with pytest.raises(ValueError, match=r"the latent space 'quantized' is already registered by qlae"):
-        LATENTS.register("quantized", DenseConfig)(DensePair)
+        LATENTS.register("quantized", LatentConfig)(DensePair)
+    with pytest.raises(ValueError, match="must be a subclass of LatentConfig, and DenseConfig has no field"):
+        LATENTS.register("new", DenseConfig)
 
     class NotFrozen:
         pass

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from qlae.explorer import Exploration, open_run, save_page
+from qlae.metrics import count_informative
 
 SLIDERS = "#panel-latents .slider"
 
@@ -50,7 +51,8 @@ def test_open(page, exploration):
     row = state(page, "sample.row")
     assert page.title() == "run · qlae explorer"
     scores = exploration.results["averaged"]
-    header = f"InfoM {scores['infom']:.2f} InfoE {scores['infoe']:.2f} InfoC {scores['infoc']:.2f}"
+    header = f"InfoM {scores['infom']:.2f} informative {count_informative(scores)} "
+    header += f"InfoE {scores['infoe']:.2f} InfoC {scores['infoc']:.2f}"
     assert " ".join(page.locator("#scores").inner_text().split()) == f"{header} PSNR {scores['psnr']:.1f} dB"
     shows(page, "#original", exploration.pictures([row])[0])
     shows(page, "#decoded", exploration.decode(exploration.codes[[row]])[0])

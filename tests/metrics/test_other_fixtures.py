@@ -115,7 +115,7 @@ def check_dci(name: str, result: DCI, implementation: str, keys: tuple[str, str,
     "name", ["perfect_codes", "noisy_strong", "inactive_codes", "single_source", "all_constant_codes"]
 )
 def test_dci_tripod_to_the_last_bits(name: str) -> None:
-    result = dci(*load(name), protocol="tripod")
+    result = dci(*load(name), protocol="tripod", forest="scikit-learn")
     np.testing.assert_allclose(result.importance, expected(name, "tripod-dci", "importance_seed0"), atol=1e-9)
     check_dci(name, result, "tripod-dci", ("D", "C", "I"), 1e-9)
 
@@ -125,7 +125,9 @@ def test_dci_tripod_to_the_last_bits(name: str) -> None:
 def test_dci_tripod_all(name: str) -> None:
     if name == "constant_source":
         pytest.skip("a constant source is left out here")
-    check_dci(name, dci(*load(name), protocol="tripod"), "tripod-dci", ("D", "C", "I"), 1e-3)  # near ties of splits
+    check_dci(
+        name, dci(*load(name), protocol="tripod", forest="scikit-learn"), "tripod-dci", ("D", "C", "I"), 1e-3
+    )  # near ties of splits
 
 
 def test_dci_of_another_split_is_near() -> None:

@@ -90,7 +90,7 @@ def test_a_metric_added_to_a_plan_is_computed_from_samples(tmp_path):
     after = json.loads(results_path.read_text())
     mig = after["averaged"].pop("mig")
     assert 0 <= mig <= 1
-    assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c")}
+    assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c", "dci")}
 
 
 def test_another_plan_in_the_same_folder_is_an_error(finished_study):

@@ -52,7 +52,7 @@ def chi_square_evidence(value: Floats, mean: Floats, deviation: Floats) -> Float
 
     >>> import numpy as np
     >>> chi_square_evidence(*map(np.float64, (30.578, 15.0, 30**0.5))).round(2)  # the 99% quantile of χ² with 15
-    np.float64(2.33)
+    np.float64(2.32)
     """
     nine_shapes = 9.0 * (mean / deviation) ** 2
     return np.asarray((np.cbrt(value / mean) - (1.0 - 1.0 / nine_shapes)) * np.sqrt(nine_shapes))

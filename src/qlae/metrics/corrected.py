@@ -41,7 +41,7 @@ def evidence_needed(num_tests: int) -> float:
     """Return e₀: how much evidence at least one of many independent quantities exceeds with probability 10⁻⁴.
 
     >>> round(evidence_needed(72), 2)
-    4.68
+    4.69
     """
     return float(norm.isf(_ERROR / max(num_tests, 1)))
 

@@ -50,7 +50,7 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
         return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
     kept, own = codes[rows], labels[rows]
     total = labels.size
-    if rows.size > 2 * MANY:  # a reduced problem is worth no shortcut
+    if rows.size > MANY:  # a reduced problem is worth no shortcut
         features = OneHotFeatures(kept, code_sizes, double=False)
         start = _naive_bayes(kept, features.offsets, own, size, allowed)
         return fit_many(

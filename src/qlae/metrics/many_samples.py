@@ -21,7 +21,7 @@ import numpy as np
 from .inputs import Bools, Floats, Ints
 from .newton import Design, Fit, Reals, State, Whole, minimise, softmax_in_place
 
-MANY = 200_000  # with more samples, fits use a part of them
+MANY = 500_000  # with more samples, fits use a part of them; with fewer, that saves no time
 BLOCK = 1 << 14  # samples per block
 _PART = 60_000  # about this many
 _ROUGH = 50.0  # the fit of the part need not be better than its distance from the whole; in tolerances
