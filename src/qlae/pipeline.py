@@ -103,7 +103,7 @@ def resume(
     run = Run.open(path)
     training, execution = split_options(options)
     if training != TrainingOptions():
-        raise ValueError("resume keeps the configuration of the run; only steps and options of execution can be given")
+        raise ValueError("resume keeps the configuration of the run; only steps and execution options can be given")
     config = run.config
     if steps is not None:
         wanted = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))

@@ -1,4 +1,4 @@
-"""The command line: few verbs, each doing a whole job. Torch is loaded only when a verb needs it."""
+"""The command line: a few commands, each of which does a whole job. Torch is loaded only when a command needs it."""
 
 import io
 import os
@@ -57,7 +57,8 @@ def _run(arguments: list[str]) -> int:
         command = tyro.cli(
             Command,
             prog="qlae",
-            description=f"Disentangled representation learning by latent quantization. Version {__version__}.",
+            description=f"Disentangled representation learning by latent quantization, version {__version__}. "
+            "`qlae COMMAND --help` explains the options of a command.",
             args=arguments,
             registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),

@@ -8,43 +8,46 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Imports
+from .arguments import Flag, Imports
 
 BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
+METRICS_HELP = f"Metrics to compute: {BUILT_IN_METRICS}, one of your own (--import), or all."
 
 
 @dataclass(frozen=True)
 class Score:
-    """Score any representation: a file with arrays `sources` (n, n_s) and `latents` (n, n_z), which any tool can write.
+    """Score any representation: an .npz file with arrays `sources` (n, n_s) and `latents` (n, n_z).
 
-    Integer latents are codes, floats are continuous; an array `codes` beside them says that floats stand for codes.
-    For example: qlae score codes.npz --metrics infomec dci --plot nmi.png
+    Integer latents are codes, and floats are continuous; if the file also has an array `codes`, the floats are the
+    values of these codes. For example:
+      qlae score codes.npz --metrics infomec dci --plot nmi.png
+
+    Attributes:
+        file: The file, as np.savez(path, sources=…, latents=…) writes it.
+        protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod.
+        latent_kind: Override the type of the latents, for codes that are stored as floats or continuous values stored
+            as integers.
+        source_kinds: Override the types of the sources, with one word for all or one per source. With auto, floats are
+            continuous unless their values repeat.
+        bootstrap: Number of half-samples for 95% intervals; 200 are enough.
+        jobs: Number of processes for the half-samples, and of threads for DCI; -1 for all cores.
+        seed: Seed of everything random.
+        json: Print only JSON to standard output.
+        imports: A module or file of yours to import first, which registers metrics.
+        plot: Draw the NMI heatmap to this .png, .svg or .pdf file; without a path, to FILE-nmi.png next to FILE.
     """
 
     file: Positional[Annotated[Path, arg(metavar="FILE.npz")]]
-    """Written with np.savez(path, sources=…, latents=…)."""
-    metrics: Annotated[tuple[str, ...], arg(help=f"{BUILT_IN_METRICS}, one of your own (--import), or all.")] = (
-        "infomec",
-    )
+    metrics: Annotated[tuple[str, ...], arg(help=METRICS_HELP)] = ("infomec",)
     protocol: str = "paper"
-    """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
-    """Overrules the type of the latents: codes that are stored as floats, or continuous values stored as integers."""
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
-    """Overrules the types of the sources: one word for all, or one per source. With auto, floats are continuous unless
-    their values repeat."""
     bootstrap: int = 0
-    """Compute 95% intervals from this many half-samples; 200 are plenty."""
     jobs: int = 1
-    """Processes for the half-samples, and threads for DCI; -1 for all cores."""
     seed: int = 0
-    """Seed of everything random."""
-    json: bool = False
-    """Print JSON, and nothing else, to standard output."""
+    json: Flag = False
     imports: Imports = ()
-    """Modules of your own to import first, which register metrics."""
-    plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]")] = None
-    """Draw the NMI heatmap: to this .png, .svg or .pdf, or without a path beside FILE, as FILE-nmi.png."""
+    plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]", help_behavior_hint="")] = None
 
     def __call__(self) -> None:
         from .._progress import progress_bar
@@ -75,7 +78,7 @@ class Score:
                 print(picture)
 
     def _picture(self, names: list[str]) -> Path | None:
-        """Return the path of the heatmap, None without --plot; raise if it could not be drawn or written."""
+        """Return the path of the heatmap, or None without --plot; raise an error if it cannot be drawn or written."""
         if self.plot is None:
             return None
         if len(self.plot) > 1:
@@ -88,7 +91,7 @@ class Score:
         return picture
 
     def _kinds(self) -> dict[str, Any]:
-        """Return only the kinds that overrule the types of the arrays, because the file may say them, too."""
+        """Return only the kinds that override the types of the arrays, because the file may state them too."""
         kinds: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
         if set(self.source_kinds) - {"auto"}:
             kinds["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
