@@ -3,7 +3,9 @@
     python benchmarks/metrics.py                 # n = 10,000, sizes of Shapes3D, MPI3D and Isaac3D
     python benchmarks/metrics.py --pieces infoe-codes dci-codes --sets mpi3d
     python benchmarks/metrics.py --scaling       # only ours at n = 10,000, 100,000 and 1,000,000, with peak memory
+    python benchmarks/metrics.py --agreement     # DCI by numba beside scikit-learn, over 10 seeds
 
+Functions that numba compiles are called once before they are timed; `--compilation` says what that costs.
 Both sides run alternately (`--repeats` times); the best time of each counts, and their ratio is printed. The reference
 side is written here from the description of the published procedure: scikit-learn's estimators, one pair or source at a
 time.
@@ -24,13 +26,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mutual_info_score
 
-from qlae.metrics import nmi
+from qlae.metrics import dci, infomec, nmi
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.inputs import check_pair
 from qlae.metrics.protocols import PROTOCOLS
@@ -86,7 +89,7 @@ def reference_infoe(sources: np.ndarray, design: np.ndarray) -> np.ndarray:
     result = []
     for source in sources.T:
         losses = []
-        for X in (design, np.zeros((len(design), 1))):
+        for X in (design, np.zeros((design.shape[0], 1))):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model = LogisticRegression(C=np.inf, max_iter=100, tol=1e-4, class_weight="balanced").fit(X, source)
@@ -101,6 +104,11 @@ def reference_infoe_continuous(sources: np.ndarray, latents: np.ndarray) -> np.n
 
 def reference_infoe_codes(sources: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return reference_infoe(sources, np.hstack([np.eye(c.max() + 1)[c] for c in codes.T]))
+
+
+def reference_official_sparse(sources: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the same from a sparse one-hot matrix, which the authors' code does not use."""
+    return reference_infoe(sources, sparse.csr_matrix(np.hstack([np.eye(c.max() + 1)[c] for c in codes.T])))
 
 
 def reference_dci(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
@@ -129,9 +137,12 @@ def our_infoe(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
     return explicitness_per_source(s, z, PROTOCOLS["paper"], "one-hot" if z.discrete else "scalar")
 
 
-def our_dci(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
-    from qlae.metrics import dci
+def our_official(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
+    s, z = check_pair(sources, latents)
+    return explicitness_per_source(s, z, PROTOCOLS["official-standalone"], "one-hot")
 
+
+def our_dci(sources: np.ndarray, latents: np.ndarray) -> np.ndarray:
     return dci(sources, latents, depths=range(1, 17)).importance
 
 
@@ -141,8 +152,10 @@ PIECES: dict[str, tuple[str, Callable[..., np.ndarray], Callable[..., np.ndarray
     "nmi-codes": ("codes", reference_nmi_codes, nmi, 40),
     "infoe-continuous": ("continuous", reference_infoe_continuous, our_infoe, 4),
     "infoe-codes": ("codes", reference_infoe_codes, our_infoe, 1),
-    "dci-continuous": ("continuous", reference_dci, our_dci, 10),
-    "dci-codes": ("codes", reference_dci, our_dci, 10),
+    "official-codes": ("codes", reference_infoe_codes, our_official, 2),
+    "official-sparse": ("codes", reference_official_sparse, our_official, 1),
+    "dci-continuous": ("continuous", reference_dci, our_dci, 30),
+    "dci-codes": ("codes", reference_dci, our_dci, 30),
 }
 
 
@@ -155,6 +168,7 @@ def timed(call: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
 def compare(pieces: list[str], sets: list[str], n: int, repeats: int) -> None:
     print(f"n = {n:,}, one thread, processor seconds, best of {repeats} alternating runs")
     print(f"{'piece':18}{'sizes':10}{'reference s':>12}{'ours s':>10}{'ratio':>8}{'wanted':>8}   largest difference")
+    warm_up()
     for piece in pieces:
         kind, reference, ours, wanted = PIECES[piece]
         for name in sets:
@@ -174,6 +188,44 @@ def compare(pieces: list[str], sets: list[str], n: int, repeats: int) -> None:
             )
 
 
+def warm_up() -> None:
+    """Compile what numba compiles, or load it from its cache."""
+    sources, latents, _ = sample("shapes3d", 100)
+    dci(sources, latents, num_trees=1)
+
+
+def agreement(sets: list[str], n: int, num_seeds: int) -> None:
+    """Print means and standard errors over seeds of D, C, I and the mean depth, by both implementations of forests."""
+    warm_up()
+    print(f"n = {n:,}, {num_seeds} seeds: mean ± standard error; t is their difference in standard errors")
+    cases: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for name in sets:
+        sources, continuous, codes = sample(name, n)
+        cases |= {f"{name}, continuous": (sources, continuous), f"{name}, codes": (sources, codes)}
+    sources, continuous, _ = sample("shapes3d", n)
+    cases["regression"] = (continuous[:, :6] + 0.0, np.tanh(continuous) + 0.0)
+    for name, (sources, latents) in cases.items():
+        columns = {}
+        for forest in ("numba", "scikit-learn"):
+            results = [dci(sources, latents, forest=forest, seed=seed, n_jobs=1) for seed in range(num_seeds)]
+            columns[forest] = np.array([[x.d, x.c, x.i, x.depth.mean()] for x in results])  # type: ignore[union-attr]
+        ours, theirs = columns.values()
+        errors = [column.std(axis=0, ddof=1) / np.sqrt(num_seeds) for column in (ours, theirs)]
+        t = (ours.mean(axis=0) - theirs.mean(axis=0)) / np.hypot(*errors)
+        for k, score in enumerate(("D", "C", "I", "depth")):
+            values = [f"{c.mean(axis=0)[k]:.4f} ± {e[k]:.4f}" for c, e in zip((ours, theirs), errors, strict=True)]
+            print(f"{name:22}{score:6}{values[0]:>20}{values[1]:>20}{t[k]:8.1f}", flush=True)
+
+
+def compilation() -> None:
+    """Print how long the first call of a compiled forest takes in this process."""
+    sources, latents, _ = sample("shapes3d", 100)
+    for call in ("first", "second"):
+        start, wall = time.process_time(), time.perf_counter()
+        dci(sources, latents, num_trees=1)
+        print(f"{call} call: {time.process_time() - start:.2f} processor s, {time.perf_counter() - wall:.2f} s")
+
+
 def scaling(sets: list[str], sizes: list[int]) -> None:
     print(f"{'piece':18}{'sizes':10}{'n':>10}{'seconds':>10}{'ns per n log2 n':>17}{'peak GiB':>10}")
     for name in sets:
@@ -184,6 +236,7 @@ def scaling(sets: list[str], sizes: list[int]) -> None:
                 ("nmi-codes", nmi, codes),
                 ("infoe-continuous", our_infoe, continuous),
                 ("infoe-codes", our_infoe, codes),
+                ("infomec-codes", infomec, codes),
             ):
                 seconds, _ = timed(call, sources, latents)
                 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -198,9 +251,16 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--agreement", action="store_true")
+    parser.add_argument("--compilation", action="store_true")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     options = parser.parse_args()
-    if options.scaling:
+    if options.compilation:
+        compilation()
+    elif options.agreement:
+        agreement(options.sets, options.n, options.seeds)
+    elif options.scaling:
         scaling(options.sets, options.sizes)
     else:
         compare(options.pieces, options.sets, options.n, options.repeats)

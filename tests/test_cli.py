@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qlae.cli import main
-from qlae.metrics import infomec
+from qlae.metrics import METRICS, infomec
 
 SMALL = ["--resolution", "16", "--sources", "floor hue", "shape", "--size", "small", "--batch-size", "8", "--quiet"]
 
@@ -220,13 +220,25 @@ def test_score_by_kinds_that_types_do_not_tell(tmp_path, capsys, rng):
     assert "3 entries for 2 sources" in bad(capsys, "score", str(path), *wrong)
 
 
+def test_score_passes_options_to_dci(tmp_path, capsys):
+    sources = np.random.default_rng(0).integers(0, 3, size=(120, 2))
+    path = tmp_path / "codes.npz"
+    np.savez(path, sources=sources, latents=sources)
+    options = ["--metrics", "dci", "--max-features", "all", "--dci-split", "honest"]
+    assert run("score", str(path), "--json", *options) == 0
+    result = json.loads(capsys.readouterr().out)["dci"]
+    assert (result["max_features"], result["split"]) == ("all", "honest")
+    assert result["d"] == pytest.approx(1.0)
+    assert "give 'sqrt', 'log2', 'all'" in bad(capsys, "score", str(path), "--metrics", "dci", "--max-features", "half")
+
+
 def test_score_notes_and_intervals(tmp_path, capsys, rng):
     sources = np.column_stack([rng.integers(0, 4, (300, 2)), np.ones(300, int)])
     path = tmp_path / "codes.npz"
     np.savez(path, sources=sources, latents=sources[:, :2])
     assert run("score", str(path), "--json", "--bootstrap", "2") == 0
     shown = capsys.readouterr()
-    assert set(json.loads(shown.out)["bootstrap"]["intervals"]) == {"infom", "infoe", "infoe_scalar", "infoc"}
+    assert set(json.loads(shown.out)["bootstrap"]["intervals"]) == set(METRICS["infomec"].score_keys)
     assert "qlae: warning: constant sources are left out" in shown.err
     plot = str(tmp_path / "nmi.png")
     assert "add infomec" in bad(capsys, "score", str(path), "--metrics", "mig", "--plot", plot)

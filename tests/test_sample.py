@@ -148,7 +148,7 @@ def test_errors_say_what_is_missing(run):
 
 def test_code_is_scored_as_its_number(parked):
     _, arrays = parked
-    values, kind = scored_form(arrays["latents"], arrays["codes"])
+    values, kind, _ = scored_form(arrays["latents"], arrays["codes"])
     assert kind == "codes"
     assert np.array_equal(values, arrays["latents"])
     blurred = arrays["latents"] + np.random.default_rng(0).normal(0, 1e-6, (4000, 4))
@@ -158,8 +158,8 @@ def test_code_is_scored_as_its_number(parked):
 
 def test_codes_without_numbers_and_continuous_latents_are_scored_as_they_are(rng):
     codes, latents = rng.integers(0, 9, (20, 2)), rng.normal(size=(20, 2))
-    assert scored_form(None, codes) == (codes, "codes")
-    assert scored_form(latents, None) == (latents, "auto")
+    assert scored_form(None, codes) == (codes, "codes", "one-hot")
+    assert scored_form(latents, None) == (latents, "auto", "auto")
     with pytest.raises(ValueError, match=r"codes have shape \(20, 2\) and latents \(20, 1\)"):
         scored_form(latents[:, :1], codes)
 
@@ -180,6 +180,45 @@ def test_protocols_differ_about_a_latent_that_hardly_varies(parked):
     assert by_code["active_latents"] == [True, True, True, False]  # its range is below an eighth of the largest
     assert by_code["infom"] > 0.99
     assert by_paper["infom"] == infomec(sources, arrays["codes"]).infom < 0.95
+
+
+def test_pruning_can_be_turned_off(parked):
+    sources, arrays = parked
+    whole = score_weights(sources, arrays, protocol="official-train", prune=False)
+    assert whole["active_latents"] == [True, True, True, True]
+    assert whole["infom_corrected"] == pytest.approx(0.75, abs=0.01)  # the fourth latent is noise
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_pruning_stays_as_it_was_and_the_results_say_so(run, capsys):
+    assert run.results["prune"] is True
+    assert rescore_run(run, prune=False, bootstrap=2, show=False)["prune"] is False
+    again = rescore_run(run, metrics=["mig"], show=False)
+    assert again["prune"] is False
+    assert "intervals" in again["averaged"]
+    changed = rescore_run(run, prune=True, show=False)
+    assert "intervals" not in changed["averaged"]
+    old = run.results  # those of version 0.1 do not mention it
+    del old["prune"]
+    for key in ("infom_corrected", "infoe_corrected", "infoc_corrected"):
+        del old["averaged"][key]
+    run.results_path.write_text(json.dumps(old))
+    assert rescore_run(run, show=False)["prune"] is True
+    with pytest.raises(SystemExit, match="0"):
+        main(["evaluate", str(run.path), "--from-sample", "--no-prune", "--quiet"])
+    assert Run(run.path).results["prune"] is False
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(run.path), "--prune", "--no-prune"])
+    assert "--prune and --no-prune contradict each other" in capsys.readouterr().err
+
+
+def test_input_of_infoe_is_that_of_the_authors_for_each_kind_of_code(parked):
+    sources, arrays = parked
+    quantized = score_weights(sources, arrays, protocol="official-train")
+    vectors = score_weights(sources, {"codes": arrays["codes"]}, protocol="official-train")
+    assert (quantized["infoe_input"], vectors["infoe_input"]) == ("scalar", "one-hot")
+    assert "infoe_scalar" in quantized
+    assert "infoe_scalar" not in vectors
 
 
 def test_scalar_infoe_depends_on_the_numbers_of_codes(parked):

@@ -34,7 +34,7 @@ def examples() -> None:
         "each source twice": np.hstack([unit, -unit]) + 0.1 * rng.normal(size=(4000, 6)),
         "noise only": rng.normal(size=(4000, 3)),
     }
-    drawing, axes = figure(1, 4, 11, 3.1)
+    drawing, axes = figure(1, 4, 11, 3.4)
     for axis, (name, latents) in zip(axes[0], cases.items(), strict=True):
         result = infomec(sources, latents)
         shown = np.clip(result.nmi.T, 0, 1)
@@ -47,7 +47,8 @@ def examples() -> None:
         axis.set_yticks(range(shown.shape[0]), [f"z{j}" for j in range(shown.shape[0])])
         informative = f"{int(result.informative.sum())} of {result.informative.size} latents informative"
         scores = f"M {result.infom:.2f}  E {result.infoe:.2f}  C {result.infoc:.2f}"
-        axis.set_title(f"{name}\n{scores}\n{informative}", fontsize=9)
+        beyond = f"{result.infom_corrected:.2f}  {result.infoe_corrected:.2f}  {result.infoc_corrected:.2f}"
+        axis.set_title(f"{name}\n{scores}\ncorrected {beyond}\n{informative}", fontsize=9)
     drawing.savefig(HERE / "examples.png", dpi=130)
 
 
@@ -85,6 +86,56 @@ def bins_or_neighbours() -> None:
         axis.set_ylim(-0.02, 1)
         axis.legend(fontsize=8)
     drawing.savefig(HERE / "bins_or_neighbours.png", dpi=130)
+
+
+def corrected() -> None:
+    """Draw InfoM and its corrected form for noise, for perfect codes and for weak signals, against the sample size."""
+    sizes = [300, 600, 1_000, 2_000, 5_000, 10_000]
+    panels = {
+        "noise": lambda s, rng: rng.normal(size=s.shape),
+        "perfect codes": lambda s, rng: s,
+        "half of the latents are noise": lambda s, rng: np.hstack([s, rng.integers(0, 10, s.shape)]),
+        "weak signal: 1 code in 10 is right": lambda s, rng: np.where(
+            rng.random(s.shape) < 0.1, s, np.column_stack([rng.permutation(column) for column in s.T])
+        ),
+    }
+    drawing, axes = figure(1, 4, 13, 3.1)
+    for axis, (name, encode) in zip(axes[0], panels.items(), strict=True):
+        curves: dict[str, list[list[float]]] = {"infom": [], "infom_corrected": []}
+        for n in sizes:
+            results = []
+            for seed in range(3):
+                rng = np.random.default_rng([seed, n])
+                sources = rng.integers(0, 10, size=(n, 4))
+                results.append(infomec(sources, encode(sources, rng)).to_dict())
+            for key, values in curves.items():
+                values.append([result[key] for result in results])
+        for key, label in (("infom", "InfoM"), ("infom_corrected", "InfoM, corrected")):
+            values = np.array(curves[key])
+            axis.plot(sizes, values.mean(axis=1), "o-", label=label)
+            axis.fill_between(sizes, values.min(axis=1), values.max(axis=1), alpha=0.25)
+        axis.set_xscale("log")
+        axis.set_ylim(-0.03, 1.03)
+        axis.set_xlabel("samples")
+        axis.set_title(name, fontsize=10)
+    axes[0, 1].legend(fontsize=8, loc="lower right")
+    drawing.savefig(HERE / "corrected.png", dpi=130)
+
+
+def correlated_sources() -> None:
+    """Print what an exact copy of correlated continuous sources scores, and a whitened one."""
+    print("| correlation | InfoM of a copy | corrected | InfoM of a whitened copy | corrected |\n|---|---|---|---|---|")
+    for correlation in (0.0, 0.25, 0.5, 0.75):
+        rng = np.random.default_rng(0)
+        covariance = np.full((4, 4), correlation) + (1 - correlation) * np.eye(4)
+        sources = rng.multivariate_normal(np.zeros(4), covariance, size=4000)
+        values, vectors = np.linalg.eigh(covariance)
+        whitened = sources @ (vectors / np.sqrt(values)) @ vectors.T
+        cells = []
+        for latents in (sources, whitened):
+            result = infomec(sources, latents)
+            cells += [f"{result.infom:.2f}", f"{result.infom_corrected:.2f}"]
+        print(f"| {correlation} | {' | '.join(cells)} |")
 
 
 def protocol_table() -> None:
@@ -135,5 +186,7 @@ if __name__ == "__main__":
     examples()
     one_hot_or_scalar()
     bins_or_neighbours()
+    corrected()
+    correlated_sources()
     protocol_table()
     other_table()

@@ -281,7 +281,10 @@ def one_run(tmp_path, data, options) -> StudyFolder:
     run.write_config(config)
     number = min(options.get("num_samples", 10_000), len(rendered))
     steps = config.training.steps
-    write_json(run.results_path, run.results | {"data": rendered.describe(), "num_samples": number, "steps": steps})
+    results = run.results | {"data": rendered.describe(), "num_samples": number, "steps": steps}
+    for weights in ("averaged", "raw"):
+        del results[weights]["nmi"]  # which has a row for each source of the whole data set
+    write_json(run.results_path, results)
     return study
 
 

@@ -4,10 +4,10 @@ import dataclasses
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from rich.console import Console
-from tyro.conf import Positional, arg
+from tyro.conf import FlagCreatePairsOff, Positional, arg
 
 from .._imports import import_modules
 from ..options import ExecutionOptions, TrainingOptions
@@ -150,8 +150,14 @@ class Evaluate:
         num_samples: Number of images to score on; by default as in the last evaluation, or 10,000 the first time.
         protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as in the last
             evaluation, or paper the first time.
+        prune: InfoMEC leaves out latents that vary little, by the rule of the protocol. This is the default the first
+            time; after that, the default is as in the last evaluation.
+        no_prune: InfoMEC counts every latent that varies, however little.
         metrics: Metrics to compute: infomec, dci, mig, sap, modularity, explicitness, irs, mcc, one of your
             own (--import), or all; by default infomec and those of the last evaluation.
+        max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
+            a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
+        dci_split: The rows on which DCI's I is computed: those that chose the depths (paper), or others (honest).
         bootstrap: Number of half-samples for 95% intervals and for a curve of scores against the sample size; 200 are
             enough. Applies to infomec, or to the metrics that --metrics names.
         jobs: Number of processes for the half-samples, and of threads for DCI; -1 for all cores.
@@ -164,7 +170,11 @@ class Evaluate:
     from_sample: Flag = False
     num_samples: OptionalInt = None
     protocol: OptionalName = None
+    prune: FlagCreatePairsOff[Flag] = False
+    no_prune: FlagCreatePairsOff[Flag] = False
     metrics: Names = ()
+    max_features: str = "sqrt"
+    dci_split: Literal["paper", "honest"] = "paper"
     bootstrap: int = 0
     jobs: int = 1
     device: str = "auto"
@@ -172,16 +182,21 @@ class Evaluate:
     quiet: Flag = False
 
     def __call__(self) -> None:
+        from ..metrics.metric_options import dci_options
         from ..report import draw_pictures, intervals_table, print_results
         from ..runs.directory import Run
 
         import_modules(self.imports)
+        if self.prune and self.no_prune:
+            raise ValueError("--prune and --no-prune contradict each other: leave one of them out")
         run = Run.open(self.run)
         how: dict[str, Any] = {
             "protocol": self.protocol,
+            "prune": False if self.no_prune else self.prune or None,
             "metrics": self.metrics or None,
             "bootstrap": self.bootstrap,
             "jobs": self.jobs,
+            "metric_options": dci_options(self.max_features, self.dci_split),
             "show": not self.quiet,
         }
         if self.from_sample:

@@ -29,6 +29,16 @@ class Score:
             as integers.
         source_kinds: Override the types of the sources, with one word for all or one per source. With auto, floats are
             continuous unless their values repeat.
+        prune: InfoMEC counts every latent that varies, however little, instead of leaving out those that vary little by
+            the rule of the protocol.
+        code_input: How codes enter the linear model of InfoE: as the protocol says (auto), one-hot, or as numbers.
+        continuous_nmi: The NMI of continuous sources, 1 − exp(−2 I), from the denoised mutual information I or from
+            the raw one (r-squared).
+        null_encoder: Number of null encoders (the same latents with shuffled rows) whose mean scores are shown beside
+            each score; 5 are enough.
+        max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
+            a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
+        dci_split: The rows on which DCI's I is computed: those that chose the depths (paper), or others (honest).
         bootstrap: Number of half-samples for 95% intervals; 200 are enough.
         jobs: Number of processes for the half-samples, and of threads for DCI; -1 for all cores.
         seed: Seed of everything random.
@@ -42,6 +52,12 @@ class Score:
     protocol: str = "paper"
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
+    prune: Flag = True
+    code_input: Literal["auto", "one-hot", "scalar"] = "auto"
+    continuous_nmi: Literal["denoised", "r-squared"] = "denoised"
+    null_encoder: int = 0
+    max_features: str = "sqrt"
+    dci_split: Literal["paper", "honest"] = "paper"
     bootstrap: int = 0
     jobs: int = 1
     seed: int = 0
@@ -51,27 +67,38 @@ class Score:
 
     def __call__(self) -> None:
         from .._progress import progress_bar
-        from ..metrics import metric_names, plot_nmi, print_scores, score_file
+        from ..metrics import metric_names, null_scores_of_file, plot_nmi, print_scores, score_file
+        from ..metrics.metric_options import dci_options
 
         import_modules(self.imports)
         names = metric_names(self.metrics)
         picture = self._picture(names)
+        if self.null_encoder < 0:
+            raise ValueError(f"--null-encoder takes a number of draws, at least 0, got {self.null_encoder}")
+        options = {
+            "metrics": names,
+            "protocol": self.protocol,
+            "prune": self.prune,
+            "continuous_nmi": self.continuous_nmi,
+            "seed": self.seed,
+            "n_jobs": self.jobs,
+            "metric_options": dci_options(self.max_features, self.dci_split),
+            **self._overrides(),
+        }
         steps = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
             scores = score_file(
                 self.file,
-                metrics=names,
-                protocol=self.protocol,
-                seed=self.seed,
                 bootstrap=self.bootstrap,
-                n_jobs=self.jobs,
-                **self._kinds(),
                 progress=lambda part: report(next(steps), note=part),
+                **options,
             )
+        null = null_scores_of_file(self.file, num_draws=self.null_encoder, **options) if self.null_encoder else None
         if self.json:
-            print(json.dumps(scores.to_dict(), indent=2))
+            plain = scores.to_dict() | ({} if null is None else {"null_encoder": null.to_dict()})
+            print(json.dumps(plain, indent=2))
         else:
-            print_scores(scores, title=str(self.file))
+            print_scores(scores, title=str(self.file), null=null)
         if picture is not None:
             plot_nmi(scores.results["infomec"], picture, title=self.file.stem)
             if not self.json:
@@ -90,9 +117,11 @@ class Score:
             raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
         return picture
 
-    def _kinds(self) -> dict[str, Any]:
-        """Return only the kinds that override the types of the arrays, because the file may state them too."""
-        kinds: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
+    def _overrides(self) -> dict[str, Any]:
+        """Return only the options that override what the arrays of the file say."""
+        options: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
+        if self.code_input != "auto":
+            options["code_input"] = self.code_input
         if set(self.source_kinds) - {"auto"}:
-            kinds["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
-        return kinds
+            options["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
+        return options

@@ -24,6 +24,7 @@ from .psnr import psnr
 from .heatmap import nmi_figure, plot_nmi
 from .information import mutual_information, nmi
 from .informative_count import InformativeCount, count_informative
+from .null_encoder import NullScores, null_scores, null_scores_of_file
 from .paired import beta_vae_score, factor_vae_score
 from .protocols import active_latents
 from .registry import (
@@ -51,6 +52,7 @@ __all__ = [
     "InformativeCount",
     "Metric",
     "MetricResult",
+    "NullScores",
     "Score",
     "Scores",
     "active_latents",
@@ -72,6 +74,8 @@ __all__ = [
     "mutual_information",
     "nmi",
     "nmi_figure",
+    "null_scores",
+    "null_scores_of_file",
     "plot_nmi",
     "print_scores",
     "psnr",

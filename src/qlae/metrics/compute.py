@@ -18,6 +18,9 @@ def compute_metric(
     latents: Any,
     *,
     protocol: str = "paper",
+    prune: bool = True,
+    code_input: str = "auto",
+    continuous_nmi: str = "denoised",
     seed: int = 0,
     n_jobs: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
@@ -28,7 +31,7 @@ def compute_metric(
     Args:
         metric: an entry of the table.
         sources, latents, source_kinds, latent_kind: as for `infomec`.
-        protocol: of InfoMEC, for the metrics that take it.
+        protocol, prune, code_input, continuous_nmi: of InfoMEC, for the metrics that take them.
         seed: of everything random, including the order of rows for a metric that holds some out.
         n_jobs: threads, for the metrics that take it.
     """
@@ -43,7 +46,8 @@ def compute_metric(
     if metric.holds_rows_out:  # so that the last rows are like the others
         order = np.random.default_rng(seed).permutation(num_samples)
         sources, latents = sources[order], latents[order]
-    options = {"protocol": protocol, "seed": seed, "n_jobs": n_jobs, **kinds}
+    options = {"protocol": protocol, "prune": prune, "code_input": code_input, "continuous_nmi": continuous_nmi}
+    options |= {"seed": seed, "n_jobs": n_jobs, **kinds}
     result = metric.compute(sources, latents, **{name: options[name] for name in metric.keywords})
     return _as_result(metric, result, num_samples)
 

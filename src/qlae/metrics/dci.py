@@ -7,10 +7,14 @@ importance of latent j for source i,
     C = Σ_i ρ'_i (1 − H_{n_z}(R_i· / Σ_j R_ij)),  ρ'_i = Σ_j R_ij / Σ R       (entropy to base n_z)
     I = mean held-out accuracy over sources (R², not below 0, for continuous sources).
 
+A forest that considers √n_z latents per split must often split on latents that say nothing about the source, so D of an
+ideal representation is about 0.5 to 0.7, not 1; `max_features="all"` gives 1. The literature reports the former.
+
 Protocols:
 
 * `paper` (Hsu et al. 2023, appendix): one random forest per source, 100 trees, entropy criterion, 0.9/0.1 split, depth
-  tuned on held-out accuracy. All depths come from one forest (forest.py).
+  tuned on held-out accuracy. All depths come from one forest (forest.py). I is the accuracy on the rows that chose the
+  depth, so it is too high: above chance even for noise. `split="honest"` chooses the depth on other rows.
 * `tripod` (kylehkhsu/tripod): depth 10, and the fixed split of that code, which does not depend on the seed.
 * `disentanglement_lib` (google-research/disentanglement_lib): gradient boosting with scikit-learn's defaults; the first
   ⌈0.9 n⌉ rows train, the rest test.
@@ -26,13 +30,15 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
-from .forest import forest_by_depth
+from .forest import choose_implementation, features_per_split, forest_by_depth
 from .inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, plain_columns, whole_number
 from .registry import UNIT, Score, register_metric
-from .splits import random_split, train_size
+from .splits import honest_split, random_split, train_size
 
 DEPTHS = tuple(range(1, 17))
 PROTOCOLS = ("paper", "tripod", "disentanglement_lib")
+SPLITS = ("paper", "honest")
+_LABELS = {"sqrt": "√n_z", "log2": "log₂ n_z", "all": "all"}  # max_features → words for readers
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,8 @@ class DCI:
     """(n_s, n_z) importance of each latent for each source; a row sums to 1, or 0 if nothing was learned."""
     accuracy: Floats
     """(n_s,) held-out accuracy of the chosen model."""
+    chance: Floats
+    """(n_s,) accuracy on the same rows of guessing the most frequent class; 0 for continuous sources."""
     train_accuracy: Floats | None
     """(n_s,) accuracy on the training samples; only with the protocol "disentanglement_lib"."""
     depth: Ints | None
@@ -56,7 +64,13 @@ class DCI:
     depths: tuple[int, ...]
     """The depths tried."""
     accuracy_by_depth: Floats | None
-    """(n_s, num_depths) held-out accuracy of each forest, truncated at each depth."""
+    """(n_s, num_depths) accuracy of each forest, truncated at each depth, on the rows that choose the depth."""
+    max_features: str | float | None
+    """Latents that each split considers: a word, a number or a share; None if the protocol has no such choice."""
+    split: str
+    """Rows of I: "paper", those that chose the depths, or "honest", others."""
+    forest: str | None
+    """What grew the forests: "numba" or "scikit-learn"; None if trees were boosted."""
     protocol: str
     num_samples: int
     seed: int
@@ -67,17 +81,47 @@ class DCI:
             "d": self.d,
             "i": self.i,
             "c": self.c,
+            "chance": self.mean_chance,
+            "split": self.split,
             "protocol": self.protocol,
             "num_samples": self.num_samples,
             "seed": self.seed,
         }
         if self.depth is not None:
-            result["depth"] = self.depth.tolist()
+            result |= {"depth": self.depth.tolist(), "max_features": self.max_features, "forest": self.forest}
         return result
+
+    @property
+    def mean_chance(self) -> float:
+        """The I of guessing the most frequent class of each source."""
+        varying = np.isfinite(self.chance)
+        return float(self.chance[varying].mean())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader needs beside the scores."""
+        notes = []
+        if self.max_features in ("sqrt", "log2"):
+            notes.append(
+                f"D and C of forests that consider {_LABELS[self.max_features]} latents per split stay below 1: D is "
+                "0.5 to 0.7 for an ideal representation (max_features='all' gives 1)."
+            )
+        if self.split == "paper" and len(self.depths) > 1:
+            notes.append(
+                f"I is the accuracy on the rows that chose the depths; chance is {self.mean_chance:.3f} "
+                "(split='honest' chooses them on other rows)."
+            )
+        return tuple(notes)
 
     def __str__(self) -> str:
         depth = "" if self.depth is None else f"; depths {', '.join(map(str, self.depth))}"
-        return f"D {self.d:.3f}  C {self.c:.3f}  I {self.i:.3f}  [{self.protocol}{depth}; n = {self.num_samples:,}]"
+        honest = ", honest split" if self.split == "honest" else ""
+        features = _LABELS.get(str(self.max_features), f"{self.max_features}")
+        split = "" if self.max_features is None else f"; {features} latents per split"
+        return (
+            f"D {self.d:.3f}  C {self.c:.3f}  I {self.i:.3f} (chance {self.mean_chance:.3f})  "
+            f"[{self.protocol}{honest}{depth}{split}; n = {self.num_samples:,}]"
+        )
 
     def __repr__(self) -> str:
         return f"DCI({self})"
@@ -100,6 +144,8 @@ def dci(
     depths: Sequence[int] | None = None,
     num_trees: int = 100,
     max_features: str | float | None = "sqrt",
+    split: str = "paper",
+    forest: str = "auto",
     seed: int = 0,
     n_jobs: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
@@ -107,25 +153,35 @@ def dci(
 ) -> DCI:
     """Compute nonlinear DCI (Eastwood & Williams 2018) by trees.
 
-    The trees see codes as numbers. With few latents, a forest that considers the square root of their number at each
-    split is forced to split on irrelevant ones, which keeps D below 1 even for perfect codes; with `max_features=None`
-    it considers all.
+    The trees see codes as numbers. A forest that considers the square root of the number of latents at each split, as
+    the literature does, is forced to split on irrelevant ones: D of an ideal representation is then 0.5 to 0.7. With
+    ``max_features="all"`` it is 1.
 
     Args:
         sources, latents, source_kinds, latent_kind: as for `infomec`.
         protocol: "paper", "tripod" or "disentanglement_lib".
         depths: depths to choose from, by default 1 to 16 ("paper") or 10 ("tripod").
-        num_trees, max_features: of the random forests.
+        num_trees: size of each forest.
+        max_features: latents that each split considers: "sqrt", "log2", "all" (or None), a whole number, or a share
+            up to 1.0.
+        split: "paper": nine tenths of the rows train, and the others both choose the depth and give I. "honest": eight
+            tenths train, one tenth chooses the depth, and the last tenth gives I.
+        forest: what grows the trees. "numba" is much faster and an optional dependency; "scikit-learn" is always there;
+            "auto" takes numba if it is installed. The results agree in distribution, not exactly.
         seed: of the split and of the forests.
         n_jobs: threads that fit forests, as in scikit-learn; the result does not depend on it.
 
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).integers(0, 4, size=(400, 2))
-    >>> print(dci(sources, sources, num_trees=10, max_features=None))
-    D 1.000  C 1.000  I 1.000  [paper; depths 2, 2; n = 400]
+    >>> print(dci(sources, sources, num_trees=10, max_features="all"))
+    D 1.000  C 1.000  I 1.000 (chance 0.200)  [paper; depths 2, 2; all latents per split; n = 400]
     """
     if protocol not in PROTOCOLS:
         raise ValueError(f"protocol is {protocol!r}; allowed are 'paper', 'tripod' and 'disentanglement_lib'.")
+    if split not in SPLITS:
+        raise ValueError(f"split is {split!r}; allowed are 'paper' and 'honest'.")
+    if split == "honest" and protocol != "paper":
+        raise ValueError(f"split='honest' belongs to the protocol 'paper'; {protocol!r} has a split of its own.")
     whole_number("seed", seed, 0)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     leave_out_constant(s)
@@ -136,31 +192,43 @@ def dci(
             )
         return _boosted(s, z, seed)
     tried = _check_depths(protocol, depths)
-    whole_number("num_trees", num_trees, 1)
-    if not (max_features in (None, "sqrt", "log2") or (isinstance(max_features, int | float) and max_features > 0)):
-        raise ValueError(f"max_features is {max_features!r}; give 'sqrt', 'log2', None, or a number above 0.")
-    train, test = _split(s.num_samples, protocol, seed)
+    options: dict[str, Any] = {
+        "depths": tried,
+        "num_trees": whole_number("num_trees", num_trees, 1),
+        "num_drawn": features_per_split(max_features, z.num_latents),
+        "implementation": choose_implementation(forest),
+        "seed": seed,
+        "n_jobs": n_jobs,
+    }
+    train, choose, test = _split(s.num_samples, protocol, split, seed)
+    held_out = choose if split == "paper" else np.concatenate([choose, test])
+    chosen_by, scored_by = slice(0, choose.size), slice(held_out.size - test.size, None)
     values = plain_columns(z.values)
     curve, importance = np.zeros((s.num_sources, len(tried))), np.zeros((s.num_sources, z.num_latents))
+    accuracy, chance = np.zeros(s.num_sources), np.full(s.num_sources, np.nan)
     depth = np.zeros(s.num_sources, dtype=np.int64)
     for i in np.flatnonzero(s.varying).tolist():
         target: Any = s.labels[:, i] if s.discrete[i] else plain_columns(s.values[:, i])
-        forest = forest_by_depth(
-            values[train],
-            target[train],
-            values[test],
-            target[test],
-            depths=tried,
-            classify=s.discrete[i],
-            num_trees=num_trees,
-            max_features=max_features,
-            seed=seed,
-            n_jobs=n_jobs,
-        )
-        best = int(np.argmax(forest.scores))
-        curve[i], importance[i], depth[i] = forest.scores, forest.importances[best], tried[best]
-    curve = np.maximum(curve, 0.0)
-    return _result(s, protocol, seed, importance, curve.max(axis=1), depth=depth, depths=tried, accuracy_by_depth=curve)
+        fit = forest_by_depth(values[train], target[train], values[held_out], classify=s.discrete[i], **options)
+        curve[i] = fit.scores(target[held_out], chosen_by)
+        best = int(np.argmax(curve[i]))
+        accuracy[i] = fit.scores(target[held_out], scored_by)[best]
+        importance[i], depth[i] = fit.importances[best], tried[best]
+        chance[i] = _chance(target[train], target[test]) if s.discrete[i] else 0.0
+    return _result(
+        s,
+        protocol,
+        seed,
+        importance,
+        np.maximum(accuracy, 0.0),
+        chance,
+        depth=depth,
+        depths=tried,
+        accuracy_by_depth=np.maximum(curve, 0.0),
+        max_features="all" if max_features is None else max_features,
+        split=split,
+        forest=options["implementation"],
+    )
 
 
 def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...]:
@@ -172,18 +240,27 @@ def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...
     return checked
 
 
-def _split(n: int, protocol: str, seed: int) -> tuple[Ints, Ints]:
-    """Return the numbers of the training rows and of the test rows."""
+def _split(n: int, protocol: str, split: str, seed: int) -> tuple[Ints, Ints, Ints]:
+    """Return the numbers of the rows that train, that choose the depth and that give I (for "paper" the same)."""
+    if split == "honest":
+        return honest_split(n, seed)
     if protocol == "tripod":
         train, test = train_test_split(np.arange(n), test_size=0.1, random_state=42)
-        return train, test
-    return random_split(n, seed)
+    else:
+        train, test = random_split(n, seed)
+    return train, test, test
+
+
+def _chance(train: Ints, test: Ints) -> float:
+    """Return the accuracy on test labels of guessing the most frequent training label."""
+    return float((test == np.bincount(train).argmax()).mean())
 
 
 def _boosted(sources: Sources, latents: Latents, seed: int) -> DCI:
     cut, values = train_size(sources.num_samples), plain_columns(latents.values)
     importance = np.zeros((sources.num_sources, latents.num_latents))
     train_accuracy, test_accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
+    chance = np.full(sources.num_sources, np.nan)
     for i in np.flatnonzero(sources.varying).tolist():
         target: Any
         if sources.discrete[i]:
@@ -198,7 +275,10 @@ def _boosted(sources: Sources, latents: Latents, seed: int) -> DCI:
         importance[i] = np.abs(model.feature_importances_)
         train_accuracy[i] = max(0.0, model.score(values[:cut], target[:cut]))
         test_accuracy[i] = max(0.0, model.score(values[cut:], target[cut:]))
-    return _result(sources, "disentanglement_lib", seed, importance, test_accuracy, train_accuracy=train_accuracy)
+        chance[i] = _chance(target[:cut], target[cut:]) if sources.discrete[i] else 0.0
+    return _result(
+        sources, "disentanglement_lib", seed, importance, test_accuracy, chance, train_accuracy=train_accuracy
+    )
 
 
 def _result(
@@ -207,11 +287,15 @@ def _result(
     seed: int,
     importance: Floats,
     accuracy: Floats,
+    chance: Floats,
     *,
     train_accuracy: Floats | None = None,
     depth: Ints | None = None,
     depths: tuple[int, ...] = (),
     accuracy_by_depth: Floats | None = None,
+    max_features: str | float | None = None,
+    split: str = "paper",
+    forest: str | None = None,
 ) -> DCI:
     varying = sources.varying
     return DCI(
@@ -220,10 +304,14 @@ def _result(
         i=float(accuracy[varying].mean()),
         importance=importance,
         accuracy=accuracy,
+        chance=chance,
         train_accuracy=train_accuracy,
         depth=depth,
         depths=depths,
         accuracy_by_depth=accuracy_by_depth,
+        max_features=max_features,
+        split=split,
+        forest=forest,
         protocol=protocol,
         num_samples=sources.num_samples,
         seed=seed,

@@ -2,74 +2,178 @@
 
 A tree truncated at depth d is a prefix of the tree grown to full depth: its leaves are the nodes at depth d and the
 leaves above them, its importances count the splits above depth d. So one forest, grown to the largest depth, gives the
-held-out score and the importances at each smaller depth. A forest fitted at that depth differs only in random draws.
+held-out predictions and the importances at each smaller depth. A forest fitted at that depth differs only in random
+draws.
+
+Two implementations grow the same trees from different random numbers: `compiled_forest.py`, compiled by numba, and
+scikit-learn, which is slower and always there.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from .inputs import Floats
 
+IMPLEMENTATIONS = ("auto", "numba", "scikit-learn")
 _TEST_ROWS = 2000  # test samples processed at a time
+_INSTALL = "pip install 'qlae[fast]'"
 
 
 @dataclass(frozen=True, eq=False)
 class ForestByDepth:
-    """Held-out score (accuracy, or R² of a regression) and importances of a forest truncated at each depth."""
+    """Predictions for test rows, and importances, of a forest truncated at each depth."""
 
-    depths: tuple[int, ...]
-    scores: Floats  # (num_depths,)
+    predicted: NDArray[Any]  # (num_depths, num_test) labels, or values of a regression
     importances: Floats  # (num_depths, n_z); each row sums to 1, or to 0 if no tree splits
+    classify: bool
+
+    def scores(self, targets: NDArray[Any], rows: slice = slice(None)) -> Floats:
+        """Return the accuracy, or R² of a regression, on some of the test rows at each depth, (num_depths,).
+
+        Args:
+            targets: (num_test,) labels or values.
+            rows: which of the test rows count.
+        """
+        predicted, targets = self.predicted[:, rows], targets[rows]
+        if self.classify:
+            return np.asarray((predicted == targets).mean(axis=1))
+        residual = ((predicted - targets) ** 2).sum(axis=1)
+        return np.asarray(1.0 - residual / max(float(((targets - targets.mean()) ** 2).sum()), 1e-300))
 
 
 def forest_by_depth(
-    train: Any,
-    train_targets: Any,
-    test: Any,
-    test_targets: Any,
+    train: Floats,
+    targets: NDArray[Any],
+    test: Floats,
     *,
     depths: Sequence[int],
     classify: bool,
     num_trees: int,
-    max_features: Any,
+    num_drawn: int,
     seed: int,
     n_jobs: int | None,
+    implementation: str,
 ) -> ForestByDepth:
-    """Fit one forest to the largest of `depths` and evaluate it at all of them.
+    """Fit one forest to the largest of `depths` and predict at all of them.
 
     Args:
         train, test: (num_rows, n_z) latents of the training and test rows.
-        train_targets, test_targets: (num_rows,) labels or values of one source.
+        targets: (num_train,) labels or values of one source in the training rows.
         depths: at which to truncate the forest.
         classify: whether targets are labels.
-        num_trees, max_features, seed, n_jobs: of the forest, as in scikit-learn.
+        num_trees: size of the forest.
+        num_drawn: latents that each split considers.
+        seed, n_jobs: of the forest; the result does not depend on the number of threads.
+        implementation: "numba" or "scikit-learn".
     """
+    classes, own = np.unique(targets, return_inverse=True) if classify else (np.zeros(0), targets)
+    options: dict[str, Any] = {"num_trees": num_trees, "num_drawn": num_drawn, "seed": seed, "n_jobs": n_jobs}
+    if implementation == "numba":
+        ascending, place = np.unique(depths, return_inverse=True)
+        predictions, importances = load_compiled().predict_by_depth(
+            train, own, test, depths=ascending, num_classes=classes.size, **options
+        )
+        predictions, importances = predictions[place], importances[place]
+    else:
+        predictions, importances = read_prefixes(_fit(train, own, max(depths), classify, **options), test, depths)
+    predicted = classes[predictions.argmax(axis=2)] if classify else predictions[:, :, 0]
+    return ForestByDepth(predicted, importances, classify)
+
+
+def features_per_split(max_features: Any, num_latents: int) -> int:
+    """Return the number of latents that each split considers.
+
+    Args:
+        max_features: "sqrt", "log2", "all" (or None), a whole number of latents, or a share above 0 and up to 1.
+        num_latents: n_z.
+
+    >>> [features_per_split(word, 12) for word in ("sqrt", "log2", "all", 5, 0.5)]
+    [3, 3, 12, 5, 6]
+    """
+    if max_features in ("all", None):
+        return num_latents
+    if max_features in ("sqrt", "log2"):
+        return max(1, int(math.sqrt(num_latents) if max_features == "sqrt" else math.log2(num_latents)))
+    if isinstance(max_features, (int, np.integer)) and not isinstance(max_features, bool) and max_features >= 1:
+        return min(int(max_features), num_latents)
+    if isinstance(max_features, (float, np.floating)) and 0.0 < max_features <= 1.0:
+        return max(1, int(max_features * num_latents))
+    raise ValueError(
+        f"max_features is {max_features!r}; give 'sqrt', 'log2', 'all', a whole number of latents, or a share of them "
+        "above 0 and up to 1.0."
+    )
+
+
+def choose_implementation(name: str) -> str:
+    """Return "numba" or "scikit-learn"; "auto" prefers numba if it can be imported."""
+    if name not in IMPLEMENTATIONS:
+        raise ValueError(f"forest is {name!r}; allowed are {', '.join(map(repr, IMPLEMENTATIONS))}.")
+    if name == "scikit-learn":
+        return name
+    problem = _numba_problem()
+    if not problem:
+        return "numba"
+    if name == "numba":
+        raise ValueError(f"forest='numba' needs numba ({problem}): {_INSTALL}, or say forest='scikit-learn'.")
+    if importlib.util.find_spec("numba") is not None:
+        warnings.warn(
+            f"numba is installed but cannot be used ({problem}): scikit-learn grows the forests, which takes longer.",
+            stacklevel=3,
+        )
+    return "scikit-learn"
+
+
+@cache
+def _numba_problem() -> str:
+    """Return why numba cannot be imported; empty if it can."""
+    try:
+        importlib.import_module("numba")
+    except Exception as error:  # numba raises several types, if it does not fit NumPy for example
+        return str(error) or type(error).__name__
+    return ""
+
+
+@cache
+def load_compiled() -> Any:
+    """Return the module whose functions numba compiles; it is imported on first use, because numba takes a while."""
+    return importlib.import_module(".compiled_forest", __package__)
+
+
+def _fit(
+    train: Floats,
+    targets: NDArray[Any],
+    depth: int,
+    classify: bool,
+    *,
+    num_trees: int,
+    num_drawn: int,
+    seed: int,
+    n_jobs: int | None,
+) -> Any:
     kind = RandomForestClassifier if classify else RandomForestRegressor
     forest = kind(
         num_trees,
         criterion="entropy" if classify else "squared_error",
-        max_depth=max(depths),
-        max_features=max_features,
+        max_depth=depth,
+        max_features=num_drawn,
         random_state=seed,
         n_jobs=n_jobs,
     )
     with config_context(assume_finite=True, skip_parameter_validation=True):  # already checked, not once per tree
-        forest.fit(train, train_targets)
-    predictions, importances = read_prefixes(forest, test, depths)
-    if classify:
-        predicted = forest.classes_[predictions.argmax(axis=2)]
-        scores = (predicted == test_targets).mean(axis=1)
-    else:
-        residual = ((predictions[:, :, 0] - test_targets) ** 2).sum(axis=1)
-        scores = 1.0 - residual / max(float(((test_targets - test_targets.mean()) ** 2).sum()), 1e-300)
-    return ForestByDepth(tuple(depths), scores, importances)
+        return forest.fit(train, targets)
 
 
 def read_prefixes(forest: Any, test: Any, depths: Sequence[int]) -> tuple[Floats, Floats]:

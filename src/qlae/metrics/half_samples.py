@@ -28,7 +28,7 @@ def half_sample_intervals(
     results: Mapping[str, Any],
     values: Mapping[str, float],
     *,
-    protocol: str,
+    infomec_options: Mapping[str, Any],
     seed: int,
     num_halves: int,
     confidence: float,
@@ -42,14 +42,14 @@ def half_sample_intervals(
         metrics: what to compute.
         results: of the whole sample, by the name of the metric.
         values: the scores of the whole sample.
-        protocol: of InfoMEC.
+        infomec_options: protocol and other options of InfoMEC, for the metrics that take them.
         seed: half-sample number d draws from ``seed + 1 + d``.
         num_halves: number of half-samples.
         confidence: of the intervals, such as 0.95.
         n_jobs: processes, as in joblib.
         progress: called with a line of text after each half-sample.
     """
-    calls = ((sources, latents, protocol, results, seed + 1 + draw) for draw in range(num_halves))
+    calls = ((sources, latents, infomec_options, results, seed + 1 + draw) for draw in range(num_halves))
     halves: Iterator[dict[str, float]] = run_jobs(_score_half, metrics, calls, n_jobs)
     drawn: dict[str, list[float]] = {key: [] for key in values}
     for count, numbers in enumerate(halves, start=1):
@@ -79,13 +79,18 @@ def _clip(interval: Interval, bounds: tuple[float, float] | None) -> Interval:
 
 
 def _score_half(
-    metrics: Sequence[Metric], sources: Sources, latents: Latents, protocol: str, whole: Mapping[str, Any], seed: int
+    metrics: Sequence[Metric],
+    sources: Sources,
+    latents: Latents,
+    infomec_options: Mapping[str, Any],
+    whole: Mapping[str, Any],
+    seed: int,
 ) -> dict[str, float]:
     """Return the scores of one half-sample, without those that cannot be computed on it."""
     n = sources.num_samples
     rows = np.sort(np.random.default_rng(seed).permutation(n)[: max(2, n // 2)])
     half_sources, half_latents = sources.rows(rows), latents.rows(rows)
-    options = {"protocol": protocol, "seed": seed, **kinds_of(half_sources, half_latents)}
+    options = {**infomec_options, "seed": seed, **kinds_of(half_sources, half_latents)}
     values: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

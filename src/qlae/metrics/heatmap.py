@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .infomec import InfoMEC
+from .infomec_result import InfoMEC
 from .inputs import Bools, Floats
 
 if TYPE_CHECKING:
@@ -28,10 +28,11 @@ def plot_nmi(
         source_names: one per source.
         title: a line above the scores.
     """
-    num_informative = int((result.active & result.informative).sum())
     heading = (
-        f"InfoM {result.infom:.2f} ({num_informative} of {result.num_active} informative)   "
-        f"InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
+        f"InfoM {result.infom:.2f} ({result.num_informative} of {result.num_active} informative)   "
+        f"InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}\n"
+        f"corrected: InfoM {result.infom_corrected:.2f}   InfoE {result.infoe_corrected:.2f}   "
+        f"InfoC {result.infoc_corrected:.2f}"
     )
     figure = nmi_figure(
         result.nmi,

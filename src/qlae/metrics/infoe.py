@@ -13,15 +13,15 @@ import warnings
 from typing import Literal
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from .discrete import entropy
 from .inputs import Floats, Ints, Latents, Sources, plain_columns
+from .lbfgs import DenseFeatures, Features, fit_balanced
 from .logistic import fit_continuous, whiten
 from .logistic_codes import fit_codes
+from .one_hot import OneHotFeatures
 from .protocols import Protocol
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
@@ -35,7 +35,7 @@ def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protoc
 
 
 def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
-    design = features = None
+    design = features = published = None
     result = np.zeros(sources.num_sources)
     for i in np.flatnonzero(sources.varying).tolist():
         if not sources.discrete[i]:
@@ -46,8 +46,10 @@ def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Proto
                 features = whiten(latents.values)
             result[i] = _converged(latents, features, sources.labels[:, i], sources.sizes[i], source=i)
         else:
-            design = _design(latents, how) if design is None else design
-            result[i] = _lbfgs_balanced(design, sources.labels[:, i], sources.sizes[i])
+            published = _published_features(latents, how) if published is None else published
+            # Classes have equal weights in the fit and none in the score; the null model is uniform.
+            loss = fit_balanced(published, sources.labels[:, i], sources.sizes[i])
+            result[i] = 1.0 - loss / float(np.log(sources.sizes[i]))
     return np.clip(result, 0.0, 1.0)
 
 
@@ -83,19 +85,11 @@ def _design(latents: Latents, how: Input) -> Floats:
     return np.asarray(np.where(constant, 0.0, centred / np.where(spread > 0, spread, 1.0)))
 
 
-def _lbfgs_balanced(design: Floats, labels: Ints, size: int) -> float:
-    """Return the explicitness of one source by the authors' fit.
-
-    L-BFGS with at most 100 iterations; classes are weighted to equal sums, and the null model is uniform.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = LogisticRegression(C=np.inf, tol=1e-4, max_iter=100, class_weight="balanced").fit(design, labels)
-    logits = model.decision_function(design)
-    if size == 2:
-        logits = np.column_stack([np.zeros_like(logits), logits])
-    own = logits[np.arange(labels.size), labels]
-    return 1.0 - float(np.mean(logsumexp(logits, axis=1) - own)) / float(np.log(size))
+def _published_features(latents: Latents, how: Input) -> Features:
+    """Return the features of the authors' fit, without a dense matrix if they are one-hot codes."""
+    if how == "one-hot" and latents.codes is not None:
+        return OneHotFeatures(latents.codes, latents.sizes, double=True)
+    return DenseFeatures(_design(latents, how))
 
 
 def _r_squared(design: Floats, target: Floats) -> float:

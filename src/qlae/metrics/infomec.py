@@ -4,102 +4,52 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .infoe import explicitness_per_source
+from .chance import information_by_chance
+from .corrected import CorrectedInformation, correct_information
+from .corrected_explicitness import correct_explicitness
+from .infoe import Input, explicitness_per_source
+from .infomec_result import InfoMEC
 from .information import estimate, normalise
-from .informative import informative_latents
+from .informative_count import InformativeCount
 from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant
-from .protocols import Protocol, find_protocol
+from .protocols import Protocol, choose_protocol
+from .ratios import concentration, top_two_gaps
 from .registry import UNIT, Score, register_metric
 
+__all__ = ["InfoMEC", "concentration", "infomec", "top_two_gaps"]
 
-@dataclass(frozen=True, eq=False)
-class InfoMEC:
-    """Scores in [0, 1] and what they were computed from."""
 
-    infom: float
-    """Modularity: each latent is informative about one source."""
-    infoe: float
-    """Explicitness: a linear model can read the sources off the latents; see `infoe_input`."""
-    infoc: float
-    """Compactness: each source is encoded by one latent."""
-    infoe_scalar: float | None
-    """Explicitness with codes as numbers instead of one-hot; None for continuous latents."""
-    nmi: Floats
-    """(n_s, n_z) normalised mutual information."""
-    active: Bools
-    """(n_z,) latents that vary enough to count."""
-    informative: Bools
-    """(n_z,) latents that are more informative about some source than shuffled samples are; the others are noise."""
-    infoe_per_source: Floats
-    """(n_s,) explicitness of each source."""
-    infoe_input: str
-    """Input of the linear model: "one-hot" codes or "scalar" values."""
-    protocol: str
-    num_samples: int
-    seed: int
+class _Information(NamedTuple):
+    """What a sample says about each pair of a source and a latent."""
 
-    @property
-    def num_active(self) -> int:
-        return int(self.active.sum())
+    nmi: Floats  # (n_s, n_z)
+    corrected: CorrectedInformation
 
-    @property
-    def modularity_gap(self) -> float:
-        """Mean over active latents of the gap between the two sources they are most informative about."""
-        return float(top_two_gaps(self.nmi.T[self.active]).mean()) if self.active.any() else 0.0
 
-    @property
-    def compactness_gap(self) -> float:
-        """Mean over sources of the gap between the two most informative latents, active or not."""
-        return float(top_two_gaps(self.nmi).mean())
+class _Explicitness(NamedTuple):
+    """What linear models explain of each source (n_s,)."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers, strings and lists, suitable for JSON, without scores that were not computed."""
-        result: dict[str, Any] = {
-            "infom": self.infom,
-            "infoe": self.infoe,
-            "infoc": self.infoc,
-            "active": self.num_active,
-            "informative": int(self.informative.sum()),
-            "protocol": self.protocol,
-            "infoe_input": self.infoe_input,
-            "num_samples": self.num_samples,
-            "seed": self.seed,
-        }
-        if self.infoe_scalar is not None:
-            result["infoe_scalar"] = self.infoe_scalar
-        return result
-
-    def __str__(self) -> str:
-        scalar = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
-        num_noise = int((self.active & ~self.informative).sum())
-        noise = f", {num_noise} of them without information" if num_noise else ""
-        latents = f"{self.num_active} of {self.active.size} latents active{noise}"
-        return (
-            f"InfoM {self.infom:.3f}  InfoE {self.infoe:.3f} ({self.infoe_input}{scalar})  InfoC {self.infoc:.3f}  "
-            f"[{self.protocol}; {latents}; n = {self.num_samples:,}]"
-        )
-
-    def __repr__(self) -> str:
-        return f"InfoMEC({self})"
+    per_source: Floats
+    scalar: Floats | None  # with codes as numbers
+    corrected: Floats
 
 
 def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: int) -> dict[str, float]:
     """Return the scores of a part of a sample, counting the latents that are active in the whole sample."""
-    protocol, varying = find_protocol(whole.protocol), sources.varying
-    if not varying.any():
+    if not sources.varying.any():
         return {}
-    nmi = normalise(np.maximum(estimate(sources, latents, k=protocol.k, seed=seed), 0.0), sources, latents)
-    infom, infoc = _ratios(nmi, varying, whole.active)
-    explicit, scalar = _explicitness(sources, latents, protocol)
-    scores = {"infom": infom, "infoc": infoc, "infoe": float(explicit[varying].mean())}
-    if latents.discrete and protocol.solver == "converged":
-        scores["infoe_scalar"] = float(scalar[varying].mean())
-    return scores
+    rules = choose_protocol(
+        whole.protocol,
+        prune=whole.prune,
+        code_input=whole.infoe_input if latents.discrete else "auto",
+        continuous_nmi=whole.continuous_nmi,
+    )
+    information = _measure(sources, latents, rules, seed)
+    return _scores(sources, latents, rules, information, whole.active, seed)[0]
 
 
 @register_metric(
@@ -109,6 +59,9 @@ def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: in
         Score("infoe", "InfoE", meaning="explicitness: a linear model reads the sources", bounds=UNIT, watched=True),
         Score("infoe_scalar", "InfoE, codes as numbers", meaning="InfoE with codes as numbers", bounds=UNIT),
         Score("infoc", "InfoC", meaning="compactness: one latent encodes each source", bounds=UNIT, watched=True),
+        Score("infom_corrected", "InfoM, corrected", meaning="InfoM beyond chance: 0 for noise", bounds=UNIT),
+        Score("infoe_corrected", "InfoE, corrected", meaning="InfoE beyond chance: 0 for noise", bounds=UNIT),
+        Score("infoc_corrected", "InfoC, corrected", meaning="InfoC beyond chance: 0 for noise", bounds=UNIT),
     ],
     counts=[
         Score("active", "active", digits=0, meaning="latents that vary enough to count"),
@@ -123,6 +76,9 @@ def infomec(
     latents: Any,
     *,
     protocol: str = "paper",
+    prune: bool = True,
+    code_input: str = "auto",
+    continuous_nmi: str = "denoised",
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
@@ -139,81 +95,134 @@ def infomec(
     are; with a single source InfoM, with a single active latent InfoC, is 1 if there is any information; without an
     active latent all scores are 0. Constant sources are left out, with a warning.
 
+    The result also has scores that are corrected for chance (see `qlae.metrics.corrected`), because these ratios are
+    not small for noise. A warning says if most of the latents that InfoM counts are noise, and if the rule for active
+    latents leaves informative ones out.
+
     Args:
         sources: (n, n_s) integers, floats, booleans or strings.
         latents: (n, n_z) integers (codes) or floats (continuous).
         protocol: the published variant: "paper", "official-train", "official-standalone" or "tripod".
-        seed: of the jitter that breaks ties among continuous latents.
+        prune: whether the protocol's rule decides which latents are active. It compares their scales; False counts
+            every latent that varies.
+        code_input: input of InfoE's linear model for codes: "one-hot", "scalar" (codes as numbers), or "auto" for that
+            of the protocol.
+        continuous_nmi: NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`.
+        seed: of the jitter that breaks ties among continuous latents, and of shuffles.
         source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
         latent_kind: "auto", "codes" or "continuous".
 
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(3), range(5), indexing="ij"), -1).reshape(-1, 3)
-    >>> print(infomec(sources, sources[:, [2, 0, 1]]))
-    InfoM 1.000  InfoE 1.000 (one-hot, scalar 1.000)  InfoC 1.000  [paper; 3 of 3 latents active; n = 60]
+    >>> result = infomec(sources, sources[:, [2, 0, 1]])
+    >>> result.infom, result.infoe, result.infoc, result.num_informative
+    (1.0, 1.0, 1.0, 3)
     """
-    rules = find_protocol(protocol)
+    rules = choose_protocol(protocol, prune=prune, code_input=code_input, continuous_nmi=continuous_nmi)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    varying = leave_out_constant(s, but_for="InfoM" if rules.counts_constant_sources else "")
+    if code_input == "one-hot" and not z.discrete:
+        raise ValueError("code_input is 'one-hot', and the latents are continuous: give codes, or leave it at 'auto'.")
+    leave_out_constant(s, but_for="InfoM" if rules.counts_constant_sources else "")
     _warn_about_ties(z)
-    nats = estimate(s, z, k=rules.k, seed=seed)
-    nmi = normalise(np.maximum(nats, 0.0), s, z)
-    informative = informative_latents(s, z, nats, k=rules.k, seed=seed)
-    active = rules.active(z)
-    infom, infoc = _ratios(nmi, np.ones_like(varying) if rules.counts_constant_sources else varying, active)
-    if active.any():
-        explicit, scalar = _explicitness(s, z, rules)
-    else:
-        warnings.warn("no latent is active: all scores are 0.", stacklevel=2)
-        explicit = scalar = np.zeros(s.num_sources)
-    has_scalar = z.discrete and (rules.solver == "converged" or rules.code_input == "scalar")
-    for array in (nmi, active, informative, explicit):
+    information = _measure(s, z, rules, seed)
+    active, informative = rules.active(z), information.corrected.informative
+    _warn_about_latents(active, informative, rules, z)
+    scores, explicit = _scores(s, z, rules, information, active, seed)
+    arrays: dict[str, Any] = {
+        "nmi": information.nmi,
+        "nmi_corrected": information.corrected.shares,
+        "active": active,
+        "informative": informative,
+        "infoe_per_source": explicit,
+    }
+    for array in arrays.values():
         array.flags.writeable = False
+    numbers: dict[str, Any] = {"infoe_scalar": None, **scores}
     return InfoMEC(
-        infom=infom,
-        infoe=float(explicit[varying].mean()),
-        infoc=infoc,
-        infoe_scalar=float(scalar[varying].mean()) if has_scalar else None,
-        nmi=nmi,
-        active=active,
-        informative=informative,
-        infoe_per_source=explicit,
+        **numbers,
+        **arrays,
         infoe_input=rules.code_input if z.discrete else "scalar",
         protocol=rules.name,
+        prune=rules.prune,
+        continuous_nmi=rules.continuous_nmi,
         num_samples=s.num_samples,
         seed=seed,
     )
 
 
-def _ratios(nmi: Floats, counted: Bools, active: Bools) -> tuple[float, float]:
-    """Return InfoM and InfoC from NMI (n_s, n_z), the sources that count (n_s,) and the active latents (n_z,)."""
-    kept = nmi[np.ix_(counted, active)]
-    return concentration(kept.T), concentration(kept)
+def _measure(sources: Sources, latents: Latents, rules: Protocol, seed: int) -> _Information:
+    """Estimate the information of every pair, and correct it for chance."""
+    nats = estimate(sources, latents, k=rules.k, seed=seed)
+    nmi = normalise(np.maximum(nats, 0.0), sources, latents, k=rules.k, continuous_nmi=rules.continuous_nmi)
+    chance = information_by_chance(sources, latents, k=rules.k, seed=seed)
+    return _Information(nmi, correct_information(nats, sources, chance))
 
 
-def _explicitness(sources: Sources, latents: Latents, protocol: Protocol) -> tuple[Floats, Floats]:
-    """Return explicitness per source (n_s,), twice: by the protocol's input, and with codes as numbers.
+def _scores(
+    sources: Sources, latents: Latents, rules: Protocol, information: _Information, active: Bools, seed: int
+) -> tuple[dict[str, float], Floats]:
+    """Return the scores by key, and the explicitness of each source (n_s,).
 
-    The second is computed only where the protocol reports both, and else equals the first.
+    This is used both for whole samples and for parts, whose active latents (n_z,) are those of the whole.
     """
-    one_hot = latents.discrete and protocol.code_input == "one-hot"
-    explicit = explicitness_per_source(sources, latents, protocol, "one-hot" if one_hot else "scalar")
-    if one_hot and protocol.solver == "converged":
-        return explicit, explicitness_per_source(sources, latents, protocol, "scalar")
-    return explicit, explicit
+    varying = sources.varying
+    counted = np.ones_like(varying) if rules.counts_constant_sources else varying
+    kept = information.nmi[np.ix_(counted, active)]
+    infom_corrected, infoc_corrected = information.corrected.ratios(varying, active)
+    explicit = _explain(sources, latents, rules, information.corrected, seed, any_active=bool(active.any()))
+    scores = {
+        "infom": concentration(kept.T),
+        "infoe": float(explicit.per_source[varying].mean()),
+        "infoc": concentration(kept),
+        "infom_corrected": infom_corrected,
+        "infoe_corrected": float(explicit.corrected[varying].mean()),
+        "infoc_corrected": infoc_corrected,
+    }
+    if explicit.scalar is not None:
+        scores["infoe_scalar"] = float(explicit.scalar[varying].mean())
+    return scores, explicit.per_source
 
 
-def top_two_gaps(matrix: Floats) -> Floats:
-    """Return the largest minus the second largest entry of each row; with a single column, the entry itself.
+def _explain(
+    sources: Sources,
+    latents: Latents,
+    rules: Protocol,
+    information: CorrectedInformation,
+    seed: int,
+    *,
+    any_active: bool,
+) -> _Explicitness:
+    """Fit linear models: by the protocol's input, and with codes as numbers where the protocol reports both."""
+    how: Input = rules.code_input if latents.discrete else "scalar"
+    both = how == "one-hot" and rules.solver == "converged"
+    if not any_active:
+        nothing = np.zeros(sources.num_sources)
+        return _Explicitness(nothing, nothing if latents.discrete and (both or how == "scalar") else None, nothing)
+    explicit = explicitness_per_source(sources, latents, rules, how)
+    if both:
+        scalar: Floats | None = explicitness_per_source(sources, latents, rules, "scalar")
+    else:
+        scalar = explicit if latents.discrete and how == "scalar" else None
+    corrected = correct_explicitness(sources, latents, explicit, information, protocol=rules, how=how, seed=seed)
+    return _Explicitness(explicit, scalar, corrected)
 
-    >>> import numpy as np
-    >>> top_two_gaps(np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]]))
-    array([0.5, 0. ])
-    """
-    if matrix.shape[1] == 1:
-        return matrix[:, 0].copy()
-    ordered = np.sort(matrix, axis=1)
-    return np.asarray(ordered[:, -1] - ordered[:, -2])
+
+def _warn_about_latents(active: Bools, informative: Bools, rules: Protocol, latents: Latents) -> None:
+    """Warn about scores that describe noise, and about informative latents that the activity rule leaves out."""
+    count = InformativeCount(int((active & informative).sum()), int(active.sum()))
+    if not count.active:
+        warnings.warn("no latent is active: all scores are 0.", stacklevel=3)
+    elif count.warning:
+        warnings.warn(f"{count.warning} Read the corrected scores.", stacklevel=3)
+    dropped = np.flatnonzero(informative & ~active)
+    if dropped.size:
+        names = ", ".join(f"z{j}" for j in dropped[:10]) + (", …" if dropped.size > 10 else "")
+        warnings.warn(
+            f"protocol {rules.name!r} leaves out {dropped.size} informative latent{'s' if dropped.size > 1 else ''} "
+            f"({names}): a latent is active if its {rules.activity_rule(latents)}. InfoM and InfoC describe the other "
+            f"{count.active}; prune=False counts every latent that varies.",
+            stacklevel=3,
+        )
 
 
 def _warn_about_ties(latents: Latents) -> None:
@@ -231,21 +240,3 @@ def _warn_about_ties(latents: Latents) -> None:
             "estimates of information; give each row once.",
             stacklevel=3,
         )
-
-
-def concentration(matrix: Floats) -> float:
-    """Return the mean over rows of largest entry / sum, mapped from [1/columns, 1] to [0, 1], without rows of zeros.
-
-    >>> import numpy as np
-    >>> concentration(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]))
-    0.5
-    """
-    totals = matrix.sum(axis=1)
-    rows = totals > 0
-    if not rows.any():
-        return 0.0
-    if matrix.shape[1] == 1:
-        return 1.0
-    share = float(np.mean(matrix[rows].max(axis=1) / totals[rows]))
-    floor = 1.0 / matrix.shape[1]
-    return float(np.clip((share - floor) / (1.0 - floor), 0.0, 1.0))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from .discrete import discrete_mutual_information, entropy
 from .inputs import Floats, Latents, Sources, check_pair, whole_number
 from .ksg import Ordered, continuous_pair, rescale_and_jitter
+
+ContinuousNMI = Literal["denoised", "r-squared"]
+_NOISE = 3.9  # times 1/√(k n): three standard deviations of KSG estimates for independent variables
 
 
 def mutual_information(
@@ -59,15 +62,19 @@ def nmi(
     jitter: bool = True,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
+    continuous_nmi: str = "denoised",
 ) -> Floats:
     """Estimate NMI_ij = I(s_i; z_j) / H(s_i), normalised mutual information: the share of a source in a latent.
 
     A continuous source has no entropy to divide by. Its NMI is 1 − exp(−2 I), the squared correlation of a Gaussian
-    pair with the same information (Linfoot 1957), which corresponds to the R² that InfoE uses for such sources. A
-    constant source has 0. Estimates for continuous latents can slightly exceed 1; they are not clipped.
+    pair with the same information (Linfoot 1957), which corresponds to the R² that InfoE uses for such sources. This
+    doubles the noise of small estimates, so I is shrunk before: to I − ε² / I, and to 0 below ε = 3.9 / √(k n), three
+    standard deviations of the estimates for independent variables. A constant source has 0. Estimates for continuous
+    latents can slightly exceed 1; they are not clipped.
 
     Args:
         sources, latents, k, seed, jitter, source_kinds, latent_kind: as for `mutual_information`.
+        continuous_nmi: NMI of continuous sources: "denoised" as above, or "r-squared" without shrinking I.
 
     Returns:
         (n_s, n_z), without unit.
@@ -78,7 +85,8 @@ def nmi(
     array([[0.5]])
     """
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    return normalise(np.maximum(estimate(s, z, k=k, seed=seed, jitter=jitter), 0.0), s, z)
+    how = check_continuous_nmi(continuous_nmi)
+    return normalise(np.maximum(estimate(s, z, k=k, seed=seed, jitter=jitter), 0.0), s, z, k=k, continuous_nmi=how)
 
 
 def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: bool = True) -> Floats:
@@ -120,8 +128,10 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
     return result
 
 
-def normalise(nats: Floats, sources: Sources, latents: Latents) -> Floats:
-    """Return `nats` (n_s, n_z) divided by the source's entropy, or 1 − exp(−2 I) for a continuous source."""
+def normalise(
+    nats: Floats, sources: Sources, latents: Latents, *, k: int, continuous_nmi: ContinuousNMI = "denoised"
+) -> Floats:
+    """Return estimates (n_s, n_z), in nats and at least 0, as NMI; see `nmi`."""
     result = np.zeros_like(nats)
     for i in np.flatnonzero(sources.varying).tolist():
         if sources.discrete[i]:
@@ -129,8 +139,30 @@ def normalise(nats: Floats, sources: Sources, latents: Latents) -> Floats:
             if latents.discrete:
                 result[i] = np.minimum(result[i], 1.0)  # exact except for rounding
         else:
-            result[i] = -np.expm1(-2.0 * nats[i])
+            result[i] = r_squared(
+                nats[i] if continuous_nmi == "r-squared" else _denoised(nats[i], sources.num_samples, k)
+            )
     return result
+
+
+def r_squared(nats: Floats) -> Floats:
+    """Return the squared correlation of Gaussian pairs with this mutual information."""
+    return np.asarray(-np.expm1(-2.0 * nats))
+
+
+def _denoised(nats: Floats, num_samples: int, k: int) -> Floats:
+    """Return KSG estimates ≥ 0 without what they may owe to noise; large estimates hardly change."""
+    noise = _NOISE / np.sqrt(k * num_samples)
+    shrunk = nats - np.divide(noise**2, nats, out=np.full_like(nats, np.inf), where=nats > 0)
+    return np.asarray(np.maximum(shrunk, 0.0))
+
+
+def check_continuous_nmi(word: str) -> ContinuousNMI:
+    """Return the name of a normalisation, or raise a ``ValueError`` that lists them."""
+    for allowed in get_args(ContinuousNMI):
+        if word == allowed:
+            return allowed  # type: ignore[no-any-return]
+    raise ValueError(f"continuous_nmi is {word!r}; allowed are 'denoised' and 'r-squared'.")
 
 
 def _prepared(column: Floats, random: np.random.RandomState, jitter: bool) -> Floats:

@@ -30,9 +30,11 @@ class InformativeCount(NamedTuple):
         """A sentence for readers of InfoM if most of the latents that it counts are noise; empty otherwise."""
         if 2 * self.informative >= self.active:
             return ""
+        number = f"only {self.informative}" if self.informative else "none"
+        verb = "are" if self.informative > 1 else "is"
         return (
-            f"InfoM says little here: only {self.informative} of the {self.active} latents that it counts "
-            f"{'is' if self.informative == 1 else 'are'} informative about a source, and noise has a high InfoM."
+            f"InfoM says little here: {number} of the {self.active} latents that it counts {verb} informative about a "
+            "source, and noise has a high InfoM."
         )
 
 

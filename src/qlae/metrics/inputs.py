@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,11 @@ class Sources:
             self.discrete,
         )
 
+    def columns(self, index: Sequence[int]) -> Sources:
+        """Return some of the sources."""
+        sizes, discrete = tuple(self.sizes[i] for i in index), tuple(self.discrete[i] for i in index)
+        return Sources(self.labels[:, index], self.values[:, index], sizes, discrete)
+
 
 @dataclass(frozen=True, eq=False)
 class Latents:
@@ -96,6 +101,12 @@ class Latents:
             return Latents(self.values[index], None, ())
         codes, sizes = _factorise_columns(self.codes[index])
         return Latents(self.values[index], codes, sizes)
+
+    def columns(self, index: Sequence[int]) -> Latents:
+        """Return some of the latents."""
+        if self.codes is None:
+            return Latents(self.values[:, index], None, ())
+        return Latents(self.values[:, index], self.codes[:, index], tuple(self.sizes[j] for j in index))
 
 
 def check_pair(
@@ -162,20 +173,30 @@ def check_latents(latents: Any, *, kind: str = "auto") -> Latents:
     return Latents(np.column_stack([_numbers(column) for column in columns]), codes, sizes)
 
 
-def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
-    """Return the array of a sample that metrics score, and its ``latent_kind``.
+class ScoredForm(NamedTuple):
+    """The latents of a sample as metrics score them."""
+
+    latents: Any
+    latent_kind: str
+    code_input: str
+    """Input of InfoE's linear model: that of the protocol ("auto") for numbers, "one-hot" for indices of vectors."""
+
+
+def scored_form(latents: Any | None, codes: Any | None) -> ScoredForm:
+    """Return the array of a sample that metrics score, and how they score it.
 
     Codes that stand for numbers are scored as those numbers, so that metrics which depend on scale and order see them.
-    The index identifies a code: its number is taken from the first row that has the code.
+    The index identifies a code: its number is taken from the first row that has the code. Indices that stand for
+    vectors, as those of a VQ-VAE, have no order, so no protocol takes them as numbers.
 
     Args:
         latents: (n, n_z) values of the latents; None if a latent is not one number.
         codes: (n, n_z) indices; None if the latents are continuous.
     """
     if codes is None:
-        return latents, "auto"
+        return ScoredForm(latents, "auto", "auto")
     if latents is None:
-        return codes, "codes"
+        return ScoredForm(codes, "codes", "one-hot")
     indices, numbers = (array[:, None] if array.ndim == 1 else array for array in map(np.asarray, (codes, latents)))
     if indices.shape != numbers.shape or indices.ndim != 2:
         raise ValueError(f"codes have shape {indices.shape} and latents {numbers.shape}: give both for each latent.")
@@ -183,7 +204,7 @@ def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str]:
     for j in range(indices.shape[1]):
         _, first, index = np.unique(indices[:, j], return_index=True, return_inverse=True)
         values[:, j] = numbers[first, j][index]
-    return values, "codes"
+    return ScoredForm(values, "codes", "auto")
 
 
 def plain_columns(values: Floats) -> Floats:

@@ -50,7 +50,7 @@ def irs(
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(4), indexing="ij"), -1).reshape(-1, 2)
     >>> print(irs(sources, sources))
-    irs 1.000  [disentanglement_lib; n = 16]
+    IRS 1.000  [disentanglement_lib; n = 16]
     """
     if protocol not in _PROTOCOLS:
         raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _PROTOCOLS))}.")

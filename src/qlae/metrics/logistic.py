@@ -15,7 +15,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .inputs import Floats, Ints, plain_columns
-from .newton import EASY, Fit, Reals, Solve, minimise, working_type
+from .many_samples import BLOCK, MANY, fit_many
+from .newton import EASY, Fit, Reals, Solve, Whole, minimise, working_type
 
 _BLOCK = 512  # samples summed into the Hessian at a time
 _HESSIAN_WORK = 10**9  # multiplications that one Hessian may cost; limits the number of samples in it
@@ -33,7 +34,25 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     """
     X, means = _within(features, labels, size)
     start = _discriminant_start(X, means, labels, size)
-    return minimise(_Dense(X, size), labels, start, tolerance=tolerance)
+    if labels.size > MANY:
+        single = X.astype(np.float32)
+        blocks = [_DenseBlock(single[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
+        return fit_many(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
+    problem = Whole(_Dense(X, size), labels)
+    return minimise(problem, start, working=working_type(labels.size, size), tolerance=tolerance)
+
+
+class _DenseBlock:
+    """Some rows of whitened features, in single precision."""
+
+    def __init__(self, X: Reals) -> None:
+        self.X = X
+
+    def forward(self, weights: Reals) -> Reals:
+        return (weights.T @ self.X.T).T  # transposed for the same reason as in `_Dense`
+
+    def backward(self, residuals: Reals) -> Reals:
+        return self.X.T @ residuals
 
 
 class _Dense:

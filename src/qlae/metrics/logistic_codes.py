@@ -18,19 +18,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from .inputs import Bools, Floats, Ints
 from .logistic import block_solver, full_solver
-from .newton import Fit, Reals, Solve, minimise
+from .many_samples import BLOCK, MANY, fit_many
+from .newton import Fit, Reals, Solve, Whole, minimise, working_type
+from .one_hot import OneHotFeatures, indicator
 
-_GROUP = 1024  # largest number of joint codes in a table that latents share
 _BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; with more, it is diagonal
 _BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner
 _HARD = 20  # after a step with more conjugate gradient iterations, the preconditioner is the full Hessian
 _FULL_HESSIAN = 2500  # largest number of weights for a full Hessian
 _LEAST = 1e-10  # share of the largest curvature added to the diagonal: one-hot codes have flat directions
+_LEAST_DAMPING = 1e-5  # of many samples: a part of them lacks rare codes
 _START_SAMPLES = 2_000  # at most this many samples fit the start
 
 
@@ -46,11 +47,26 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
     """
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
-        return Fit(0.0, True, 0)
+        return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
     kept, own = codes[rows], labels[rows]
+    total = labels.size
+    if rows.size > 2 * MANY:  # a reduced problem is worth no shortcut
+        features = OneHotFeatures(kept, code_sizes, double=False)
+        start = _naive_bayes(kept, features.offsets, own, size, allowed)
+        return fit_many(
+            features.blocks(BLOCK),
+            lambda part: _OneHot(kept[part], code_sizes),
+            own,
+            start,
+            allowed=allowed,
+            total=total,
+            least_damping=_LEAST_DAMPING,
+            tolerance=tolerance,
+        )
     design = _OneHot(kept, code_sizes)
     start = _naive_bayes(kept, design.offsets, own, size, allowed)
-    return minimise(design, own, start, allowed=allowed, total=labels.size, tolerance=tolerance)
+    problem = Whole(design, own, allowed=allowed, total=total)
+    return minimise(problem, start, working=working_type(own.size, size), tolerance=tolerance)
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
@@ -72,49 +88,15 @@ def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: i
 
 
 class _OneHot:
-    """The `Design` of one-hot codes, never stored as such: a few latents at a time share one table of joint codes."""
+    """The `Design` of one-hot codes, with preconditioners that know its structure."""
 
     def __init__(self, codes: Ints, code_sizes: Sequence[int]) -> None:
         self.codes, self.sizes = codes, list(code_sizes)
-        self.offsets = np.concatenate([[0], np.cumsum(code_sizes)])
         n = codes.shape[0]
+        features = OneHotFeatures(codes, code_sizes, double=n <= _BLOCK_SAMPLES)
+        self.forward, self.backward, self.offsets = features.forward, features.backward, features.offsets
         weight = [np.bincount(codes[:, j], minlength=s) for j, s in enumerate(code_sizes)]
         self.weight = np.maximum(np.concatenate(weight), 1) / n
-        self.groups = _groups(self.sizes)
-        self.starts = [0]
-        columns = np.empty((n, len(self.groups)), dtype=np.int32)
-        for g, group in enumerate(self.groups):
-            joint = np.zeros(n, dtype=np.int64)
-            for j in group:
-                joint = joint * self.sizes[j] + codes[:, j]
-            columns[:, g] = joint + self.starts[-1]
-            self.starts.append(self.starts[-1] + int(np.prod([self.sizes[j] for j in group])))
-        self.X = _indicator(columns, self.starts[-1])
-        self.X64 = self.X.astype(np.float64) if n <= _BLOCK_SAMPLES else None
-
-    def forward(self, weights: Reals) -> Reals:
-        table = np.empty((self.starts[-1], weights.shape[1]), dtype=weights.dtype)
-        for g, group in enumerate(self.groups):
-            joint = np.zeros((1, weights.shape[1]), dtype=weights.dtype)
-            for j in group:
-                own = weights[self.offsets[j] : self.offsets[j + 1]]
-                joint = (joint[:, None] + own[None]).reshape(-1, weights.shape[1])
-            table[self.starts[g] : self.starts[g + 1]] = joint
-        return np.asarray(self._matrix(weights.dtype) @ table)
-
-    def backward(self, residuals: Reals) -> Reals:
-        size = residuals.shape[1]
-        sums = self._matrix(residuals.dtype).T @ residuals
-        result = np.empty((self.offsets[-1], size), dtype=residuals.dtype)
-        for g, group in enumerate(self.groups):
-            table = sums[self.starts[g] : self.starts[g + 1]].reshape([self.sizes[j] for j in group] + [size])
-            for axis, j in enumerate(group):
-                others = tuple(a for a in range(len(group)) if a != axis)
-                result[self.offsets[j] : self.offsets[j + 1]] = table.sum(axis=others)
-        return result
-
-    def _matrix(self, dtype: np.dtype[np.floating]) -> sparse.csr_matrix:
-        return self.X64 if dtype == np.float64 and self.X64 is not None else self.X
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         size, D = probabilities.shape[1], int(self.offsets[-1])
@@ -167,29 +149,8 @@ class _OneHot:
                 for b in range(a + 1):
                     columns.append(place + codes[:, a] * self.sizes[b] + codes[:, b])
                     place += self.sizes[a] * self.sizes[b]
-            self._pair_matrix = _indicator(np.column_stack(columns).astype(np.int32), place)
+            self._pair_matrix = indicator(np.column_stack(columns).astype(np.int32), place)
         return self._pair_matrix
-
-
-def _groups(sizes: Sequence[int]) -> list[list[int]]:
-    """Return groups of consecutive latents with at most `_GROUP` joint codes each."""
-    groups: list[list[int]] = []
-    cells = _GROUP + 1
-    for j, size in enumerate(sizes):
-        if cells * size > _GROUP:
-            groups.append([])
-            cells = 1
-        groups[-1].append(j)
-        cells *= size
-    return groups
-
-
-def _indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
-    """Return a matrix (n, width) with ones at `columns` (n, m) of each row."""
-    n, each = columns.shape
-    pointers = np.arange(0, n * each + 1, each, dtype=np.int32 if n * each < 2**31 else np.int64)
-    ones = np.ones(n * each, dtype=np.float32)
-    return sparse.csr_matrix((ones, columns.reshape(-1), pointers), shape=(n, width))
 
 
 def _naive_bayes(codes: Ints, offsets: Ints, labels: Ints, size: int, allowed: Bools) -> Floats:

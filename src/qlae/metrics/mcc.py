@@ -43,7 +43,7 @@ def mcc(
     >>> import numpy as np
     >>> sources = np.random.default_rng(0).normal(size=(100, 3))
     >>> print(mcc(sources, -2 * sources[:, [1, 2, 0]]))
-    mcc 1.000  [pearson; n = 100]
+    MCC 1.000  [pearson; n = 100]
     """
     if correlation not in ("pearson", "spearman"):
         raise ValueError(f"correlation is {correlation!r}; allowed are 'pearson' and 'spearman'.")

@@ -22,9 +22,9 @@ import numpy as np
 
 from .binning import binned_labels, equal_width_columns
 from .discrete import discrete_mutual_information, entropy
-from .infomec import top_two_gaps
 from .information import estimate, normalise
 from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
+from .ratios import top_two_gaps
 from .registry import UNIT, Score, register_metric
 from .result import MetricResult
 
@@ -59,14 +59,14 @@ def mig(
     >>> import numpy as np
     >>> sources = np.stack(np.meshgrid(range(4), range(4), indexing="ij"), -1).reshape(-1, 2)
     >>> print(mig(sources, sources))
-    mig 1.000  [disentanglement_lib; n = 16]
+    MIG 1.000  [disentanglement_lib; n = 16]
     """
     if protocol not in _BINS:
         raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _BINS))}.")
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     if protocol == "infomec":
-        matrix = normalise(np.maximum(estimate(s, z, k=3, seed=seed), 0.0), s, z)
+        matrix = normalise(np.maximum(estimate(s, z, k=3, seed=seed), 0.0), s, z, k=3)
     else:
         matrix = _binned(s, z, (_BINS[protocol] or 20) if num_bins is None else num_bins, protocol)
     gaps = top_two_gaps(matrix)

@@ -43,6 +43,7 @@ class Fit:
     loss: float
     converged: bool
     iterations: int
+    weights: Floats  # (D, classes); if the loss is 0, of a finite scale at which it is not yet
 
 
 class Design(Protocol):
@@ -68,50 +69,119 @@ class Design(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
-    weights: Floats  # (D, classes)
-    probabilities: Reals  # (n, classes)
+class State:
+    """The loss at some weights (D, classes), and whether every sample has its own class on top."""
+
+    weights: Floats
     loss: float
     separated: bool
+    probabilities: Reals | None = None  # (n, classes), if the problem keeps them
+    gradient: Floats | None = None  # (D, classes), if the problem computes it with the loss
+
+
+class Problem(Protocol):
+    """A loss to minimise."""
+
+    def evaluate(self, weights: Floats) -> State:
+        """Return the loss at weights (D, classes)."""
+
+    def gradient(self, state: State) -> Floats:
+        """Return the gradient (D, classes)."""
+
+    def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
+        """Return samples that represent the Hessian, their probabilities in the working precision, and their number.
+
+        The number is that of samples in the mean.
+        """
+
+
+class Whole:
+    """The mean cross entropy over `total` samples, of which those not in the design cost nothing."""
+
+    def __init__(self, design: Design, labels: Ints, *, allowed: Bools | None = None, total: int | None = None) -> None:
+        """Take the samples.
+
+        Args:
+            design: the features.
+            labels: (n,) classes.
+            allowed: (n, classes) False for a class that is ruled out for a sample.
+            total: number of samples in the mean; n by default.
+        """
+        self.design, self.labels, self.allowed = design, labels, allowed
+        self.total = labels.size if total is None else total
+        self.rows = np.arange(labels.size)
+
+    def evaluate(self, weights: Floats) -> State:
+        double = self.labels.size * weights.shape[1] <= _DOUBLE_ENTRIES
+        logits = self.design.forward(weights if double else weights.astype(np.float32))
+        if self.allowed is not None:
+            logits[~self.allowed] = -np.inf
+        loss, margin, scale = softmax_in_place(logits, self.labels)
+        separated = margin > (1e-9 if double else 1e-4) * max(1.0, scale)
+        return State(weights, loss / self.total, separated, probabilities=logits)
+
+    def gradient(self, state: State) -> Floats:
+        assert state.probabilities is not None
+        residuals = state.probabilities.copy(order="K")
+        residuals[self.rows, self.labels] -= 1.0
+        return np.asarray(self.design.backward(residuals).astype(np.float64) / self.total)
+
+    def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
+        assert state.probabilities is not None
+        return self.design, state.probabilities.astype(working, copy=False), self.total
+
+
+def softmax_in_place(logits: Reals, labels: Ints) -> tuple[float, float, float]:
+    """Turn logits (n, classes) into probabilities.
+
+    Returns:
+        The sum of the cross entropies of the labels (n,), by how much the smallest own logit exceeds all others, and
+        the size of the largest own logit.
+    """
+    rows = np.arange(labels.size)
+    own = logits[rows, labels].copy()
+    logits[rows, labels] = -np.inf
+    other = logits.max(axis=1)
+    margin, scale = float((own - other).min()), float(np.abs(own).max())
+    logits[rows, labels] = own
+    top = np.maximum(own, other)
+    logits -= top[:, None]
+    np.exp(logits, out=logits)
+    sums = logits.sum(axis=1)
+    loss = float(np.sum(np.log(sums) - (own - top), dtype=np.float64))
+    logits /= sums[:, None]
+    return loss, margin, scale
 
 
 def minimise(
-    design: Design,
-    labels: Ints,
+    problem: Problem,
     start: Floats,
     *,
-    allowed: Bools | None = None,
-    total: int | None = None,
+    working: type[np.floating],
     tolerance: float,
+    least_damping: float = 0.0,
     max_iterations: int = 100,
 ) -> Fit:
-    """Minimise the mean cross entropy over `total` samples, of which those not in the design cost nothing.
+    """Minimise the loss of a problem.
 
     Args:
-        design: the features.
-        labels: (n,) classes.
+        problem: the loss.
         start: (D, classes) weights to start from.
-        allowed: (n, classes) False for a class that is ruled out for a sample.
-        total: number of samples in the mean; n by default.
+        working: precision in which steps are first computed.
         tolerance: the fit ends when a step is expected to gain no more nats than this.
+        least_damping: below which λ does not fall.
         max_iterations: after which the fit stops without convergence.
     """
-    total = labels.size if total is None else total
-    state = _evaluate(design, labels, start, allowed, total)
+    state = problem.evaluate(start)
     damping, patience = 1e-2, 0.1
     build: Callable[[float], Solve] | None = None
     effort = hardest = 0
-    rows = np.arange(labels.size)
-    working = working_type(labels.size, start.shape[1])
     for iteration in range(max_iterations):
         if state.separated:
-            return Fit(0.0, True, iteration)
-        floor = 1e-12 if working is np.float32 else 1e-17
-        residuals = state.probabilities.copy(order="K")
-        residuals[rows, labels] -= 1.0
-        gradient = design.backward(residuals).astype(np.float64) / total
-        del residuals
-        probabilities = state.probabilities.astype(working, copy=False)
+            return Fit(0.0, True, iteration, state.weights)
+        floor = max(least_damping, 1e-12 if working is np.float32 else 1e-17)
+        gradient = problem.gradient(state)
+        design, probabilities, total = problem.curvature(state, working)
         fresh = build is None or effort > EASY  # an older Hessian is kept while it is good enough
         if build is None or fresh:
             build = design.preconditioner(probabilities, total, hardest)
@@ -121,16 +191,16 @@ def minimise(
         hardest = max(hardest, effort)
         if not expected > 0.0:  # the step is lost in rounding
             if fresh and working is np.float64:
-                return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration)
+                return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration, state.weights)
             working = np.float64 if fresh else working
             build = None
             continue
-        trial = _evaluate(design, labels, state.weights + step, allowed, total)
+        trial = problem.evaluate(state.weights + step)
         gain = (state.loss - trial.loss) / expected
         shorter = 1.0
         while trial.loss > state.loss - 0.1 * shorter * expected and expected > tolerance and shorter > 1e-3:
             shorter *= 0.5
-            trial = _evaluate(design, labels, state.weights + shorter * step, allowed, total)
+            trial = problem.evaluate(state.weights + shorter * step)
         taken = trial.loss <= state.loss or trial.separated
         if taken:
             state = trial
@@ -139,35 +209,14 @@ def minimise(
         if expected <= tolerance:
             settled = patience < 0.1 and not (bound and damping > floor)
             if fresh and (settled or expected <= 1e-4 * tolerance):
-                return Fit(0.0 if state.separated else state.loss, True, iteration + 1)
+                return Fit(0.0 if state.separated else state.loss, True, iteration + 1, state.weights)
             build = None
         patience = 0.1 if expected > 30 * tolerance else 0.02  # solve the last steps well
         if gain > 0.75:
             damping = max((0.01 if 0.9 < gain < 1.5 else 0.1) * damping, floor)
         elif gain < 0.25 and (expected > tolerance or not taken):
             damping = min(10.0 * damping, 1e6)
-    return Fit(state.loss, False, max_iterations)
-
-
-def _evaluate(design: Design, labels: Ints, weights: Floats, allowed: Bools | None, total: int) -> _State:
-    double = labels.size * weights.shape[1] <= _DOUBLE_ENTRIES
-    logits = design.forward(weights if double else weights.astype(np.float32))
-    if allowed is not None:
-        logits[~allowed] = -np.inf
-    rows = np.arange(labels.size)
-    own = logits[rows, labels].copy()
-    logits[rows, labels] = -np.inf
-    other = logits.max(axis=1)
-    scale = max(1.0, float(np.abs(own).max()))
-    separated = bool((own - other).min() > (1e-9 if double else 1e-4) * scale)
-    logits[rows, labels] = own
-    top = np.maximum(own, other)
-    logits -= top[:, None]
-    np.exp(logits, out=logits)
-    sums = logits.sum(axis=1)
-    loss = float(np.sum(np.log(sums) - (own - top), dtype=np.float64)) / total
-    logits /= sums[:, None]
-    return _State(weights, logits, loss, separated)
+    return Fit(state.loss, False, max_iterations, state.weights)
 
 
 def _conjugate_gradients(

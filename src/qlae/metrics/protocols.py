@@ -7,16 +7,20 @@
 | active, codes | range > 0 | range > max/8 | range > 0 | IQR > 0.1 |
 | InfoE input for codes | one-hot; scalar beside it | scalar | one-hot | one-hot |
 | logistic regression | converged, unweighted | L-BFGS ≤ 100 iterations, balanced | as before | as before |
+
+The authors' training script (`official-train`) takes the type of the latents: the values of a quantized model are
+floats and enter as numbers, the indices of a VQ-VAE are integers and enter one-hot. `code_input` says which.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import iqr
 
+from .information import ContinuousNMI, check_continuous_nmi
 from .inputs import Bools, Latents, check_latents
 
 
@@ -25,6 +29,7 @@ class Protocol:
     """One way to compute InfoMEC.
 
     A latent is active if its spread exceeds a share of the largest spread, or for codes without a share a fixed value.
+    Without pruning, every latent that varies is active.
     """
 
     name: str
@@ -36,11 +41,15 @@ class Protocol:
     code_input: Literal["one-hot", "scalar"]
     solver: Literal["converged", "lbfgs-balanced"]
     counts_constant_sources: bool = False  # in InfoM's number of sources
+    prune: bool = True
+    continuous_nmi: ContinuousNMI = "denoised"
 
     def active(self, latents: Latents) -> Bools:
         """Return the mask (n_z,) of latents that vary enough to count."""
-        if latents.discrete and self.spread == "range" and self.code_share is None:
+        if latents.discrete and (not self.prune or (self.spread == "range" and self.code_share is None)):
             return np.asarray(latents.sizes) > 1  # equals a range above 0, for codes of any size
+        if not self.prune:
+            return latents.varying
         spreads = np.ptp(latents.values, axis=0) if self.spread == "range" else iqr(latents.values, axis=0)
         spreads = np.atleast_1d(spreads)
         if latents.discrete and self.code_share is None:
@@ -50,6 +59,16 @@ class Protocol:
         if not largest > 0:
             return np.zeros(spreads.size, dtype=bool)
         return np.asarray(spreads / largest > share)
+
+    def activity_rule(self, latents: Latents) -> str:
+        """Return in words what `active` requires of a latent."""
+        name = "range" if self.spread == "range" else "interquartile range"
+        if not self.prune or (latents.discrete and self.code_share is None and self.spread == "range"):
+            return "range > 0"
+        if latents.discrete and self.code_share is None:
+            return f"{name} > {self.code_floor:g}"
+        share = self.code_share if latents.discrete else self.continuous_share
+        return f"{name} > 1/{1 / (share or 1.0):.0f} of the largest"
 
 
 PROTOCOLS = {
@@ -68,6 +87,28 @@ def find_protocol(name: str) -> Protocol:
     if name not in PROTOCOLS:
         raise ValueError(f"protocol is {name!r}; allowed are {', '.join(map(repr, PROTOCOLS))}.")
     return PROTOCOLS[name]
+
+
+def choose_protocol(
+    name: str, *, prune: bool = True, code_input: str = "auto", continuous_nmi: str = "denoised"
+) -> Protocol:
+    """Return the protocol of that name with the caller's choices; see `qlae.metrics.infomec`."""
+    protocol = find_protocol(name)
+    if not isinstance(prune, bool | np.bool_):
+        raise ValueError(f"prune is {prune!r}; give True or False.")
+    inputs: dict[str, Literal["one-hot", "scalar"]] = {
+        "auto": protocol.code_input,
+        "one-hot": "one-hot",
+        "scalar": "scalar",
+    }
+    if code_input not in inputs:
+        raise ValueError(f"code_input is {code_input!r}; allowed are {', '.join(map(repr, inputs))}.")
+    return replace(
+        protocol,
+        prune=bool(prune),
+        code_input=inputs[code_input],
+        continuous_nmi=check_continuous_nmi(continuous_nmi),
+    )
 
 
 def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = "auto") -> Bools:

@@ -28,8 +28,22 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 UNIT = (0.0, 1.0)  # bounds of most scores
 OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
+INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi")  # passed if it depends on the InfoMEC protocol
 RESERVED = frozenset(  # "all" stands for all metrics; results.json uses the others for what is not a score
-    ("all", "active_latents", "informative_latents", "infoe_input", "nmi", "bootstrap", "intervals", "by_sample_size")
+    (
+        "all",
+        "active_latents",
+        "informative_latents",
+        "infoe_input",
+        "nmi",
+        "bootstrap",
+        "intervals",
+        "by_sample_size",
+        "prune",
+        "code_input",
+        "continuous_nmi",
+        "null_encoder",
+    )
 )
 
 
@@ -85,7 +99,7 @@ class Metric:
         name: by which the metric is asked for.
         scores: what it computes. A result may lack some of them, but not the first.
         compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
-        keywords: names out of `OPTIONS`, and ``"protocol"`` if `takes_protocol`.
+        keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if `takes_protocol`.
         counts: further numbers in the result, which are not resampled and get no interval.
         needs_discrete: whether continuous sources cannot be scored.
         holds_rows_out: whether the function trains on the first rows and tests on the last; it receives shuffled rows.
@@ -151,7 +165,8 @@ def register_metric(
         needs_discrete: whether continuous sources cannot be scored; "all" metrics then leave this one out.
         holds_rows_out: whether the function trains on the first rows and tests on the last, which must be alike; it
             then receives the rows in random order.
-        takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol.
+        takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol, and possibly other
+            options of InfoMEC (``prune``, ``code_input``, ``continuous_nmi``).
         validates: whether the function checks its arguments itself, as those of qlae do; it then receives them as the
             caller passed them, unless rows are held out.
         compute_part: for half-samples, if something must stay as in the whole sample; see `Metric`.
@@ -263,7 +278,8 @@ def _keywords(name: str, function: Callable[..., Any], takes_protocol: bool) -> 
     parameters = signature.parameters.values()
     open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     taken = {option for option in OPTIONS if open_ended or option in signature.parameters}
-    taken |= {"protocol"} if takes_protocol else set()
+    if takes_protocol:
+        taken |= {"protocol"} | {option for option in INFOMEC_OPTIONS if option in signature.parameters}
     try:
         signature.bind(None, None, **dict.fromkeys(taken))
     except TypeError as error:

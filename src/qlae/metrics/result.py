@@ -17,7 +17,7 @@ class MetricResult:
     """One score in [0, 1], the matrix it was computed from and the protocol.
 
     >>> print(MetricResult("mig", 0.25, None, "disentanglement_lib", 100))
-    mig 0.250  [disentanglement_lib; n = 100]
+    MIG 0.250  [disentanglement_lib; n = 100]
     """
 
     name: str
@@ -39,7 +39,8 @@ class MetricResult:
         return {self.name: self.score, "protocol": self.protocol, "num_samples": self.num_samples, **plain}
 
     def __str__(self) -> str:
-        return f"{self.name} {self.score:.3f}  [{self.protocol}; n = {self.num_samples:,}]"
+        described = find_score(self.name)
+        return f"{described.title} {described.format(self.score)}  [{self.protocol}; n = {self.num_samples:,}]"
 
     def __repr__(self) -> str:
         return f"MetricResult({self})"
@@ -58,5 +59,7 @@ class ScoreValues:
         return {**self.values, "protocol": self.protocol, "num_samples": self.num_samples}
 
     def __str__(self) -> str:
-        numbers = "  ".join(f"{key} {find_score(key).format(value)}" for key, value in self.values.items())
+        numbers = "  ".join(
+            f"{find_score(key).title} {find_score(key).format(value)}" for key, value in self.values.items()
+        )
         return f"{numbers}  [{self.protocol}; n = {self.num_samples:,}]"

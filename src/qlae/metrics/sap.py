@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from .infomec import top_two_gaps
 from .inputs import Floats, check_pair, leave_out_constant
+from .ratios import top_two_gaps
 from .registry import UNIT, Score, register_metric
 from .result import MetricResult
 from .splits import train_size, warn_if_ordered

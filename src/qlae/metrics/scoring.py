@@ -14,7 +14,8 @@ import numpy as np
 from .compute import compute_metric, scores_in
 from .half_samples import half_sample_intervals
 from .inputs import Sources, check_pair, check_sources, require_discrete, scored_form, whole_number
-from .protocols import find_protocol
+from .metric_options import with_options
+from .protocols import choose_protocol, find_protocol
 from .registry import METRICS, find_metric, find_score, metric_names
 
 __all__ = [
@@ -61,7 +62,8 @@ class Scores:
         if self.intervals:
             lines.append(f"{self.confidence:.0%} intervals from {self.num_bootstrap} half-samples:")
             for key, (low, high) in self.intervals.items():
-                lines.append(f"  {key} {find_score(key).format(low)} to {find_score(key).format(high)}")
+                described = find_score(key)
+                lines.append(f"  {described.title} {described.format(low)} to {described.format(high)}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -74,12 +76,16 @@ def score(
     *,
     metrics: str | Sequence[str] = ("infomec",),
     protocol: str = "paper",
+    prune: bool = True,
+    code_input: str = "auto",
+    continuous_nmi: str = "denoised",
     seed: int = 0,
     bootstrap: int = 0,
     confidence: float = 0.95,
     n_jobs: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Scores:
     """Score a representation by several metrics.
@@ -90,12 +96,14 @@ def score(
             allow.
         protocol: of InfoMEC; each other metric uses its own default. SAP and explicitness, which hold out the last
             tenth of the rows, receive them in random order.
+        prune, code_input, continuous_nmi: of InfoMEC; see `infomec`.
         seed: of everything random.
         bootstrap: number of half-samples, from which each score gets an interval (see `half_samples`). Latents count as
             active if they are active in the whole sample. The intervals do not include bias: what a sample of this size
             makes too high or too low on average.
         confidence: of the intervals.
         n_jobs: processes for the half-samples and threads for DCI's forests, as in joblib.
+        metric_options: further keyword arguments of single metrics, such as ``{"dci": {"max_features": "all"}}``.
         progress: called with a line of text at each step, for a progress bar.
 
     >>> import numpy as np
@@ -105,18 +113,25 @@ def score(
     (True, True)
     """
     names = check_options(metrics, protocol, bootstrap, n_jobs)
+    choose_protocol(protocol, prune=prune, code_input=code_input, continuous_nmi=continuous_nmi)
     whole_number("seed", seed, 0)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
     if any(METRICS[name].needs_discrete for name in names):
         names = allowed_names(names, check_sources(sources, kinds=source_kinds))
-    chosen = [find_metric(name) for name in names]
+    chosen = with_options([find_metric(name) for name in names], metric_options)
+    infomec_options: dict[str, Any] = {
+        "protocol": protocol,
+        "prune": prune,
+        "code_input": code_input,
+        "continuous_nmi": continuous_nmi,
+    }
     results = {}
     for metric in chosen:
         if progress is not None:
             progress(metric.name)
-        options = {"protocol": protocol, "seed": seed, "n_jobs": n_jobs, **kinds}
+        options = {"seed": seed, "n_jobs": n_jobs, **kinds, **infomec_options}
         results[metric.name] = compute_metric(metric, sources, latents, **options)
     values: dict[str, float] = {}
     for name, metric in METRICS.items():
@@ -128,7 +143,7 @@ def score(
         chosen,
         results,
         values,
-        protocol=protocol,
+        infomec_options=infomec_options,
         seed=seed,
         num_halves=bootstrap,
         confidence=confidence,
@@ -169,12 +184,19 @@ def allowed_names(names: list[str], sources: Sources) -> list[str]:
 def score_file(path: str | Path, **options: Any) -> Scores:
     """Score an .npz file with arrays ``sources``, and ``latents`` or ``codes``.
 
-    If it has both, as a run's ``sample.npz`` does, codes are scored as the numbers that they stand for.
+    If it has both, as a run's ``sample.npz`` does, codes are scored as the numbers that they stand for. Codes alone
+    stand for vectors, as those of a VQ-VAE, and enter InfoE one-hot.
 
     Args:
         path: the file.
         options: as for `score`.
     """
+    sources, latents, options = read_sample(path, options)
+    return score(sources, latents, **options)
+
+
+def read_sample(path: str | Path, options: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """Return sources and latents of an .npz file, and the options of `score`, completed by what the file says."""
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
@@ -189,5 +211,8 @@ def score_file(path: str | Path, **options: Any) -> Scores:
     if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
         present = ", ".join(arrays) or "a single unnamed array"
         raise ValueError(f"{path} holds {present}; arrays named 'sources' and 'latents' are needed.")
-    latents, kind = scored_form(arrays.get("latents"), arrays.get("codes"))
-    return score(arrays["sources"], latents, **({"latent_kind": kind} | options))
+    form = scored_form(arrays.get("latents"), arrays.get("codes"))
+    own = {"latent_kind": form.latent_kind}
+    if options.get("latent_kind") != "continuous":
+        own["code_input"] = form.code_input
+    return arrays["sources"], form.latents, {**own, **options}

@@ -14,7 +14,13 @@ from ..runs.directory import Run
 LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc")  # left out of narrow terminals
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
 LAST = ("psnr",)
-ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
+ELSEWHERE = (
+    "infoe_scalar",
+    "infom_corrected",
+    "infoe_corrected",
+    "infoc_corrected",
+    "active",
+)  # scores that have no column here
 
 
 def _columns(present: Collection[str]) -> list[str]:

@@ -6,7 +6,7 @@ NumPy: everything after it needs neither the model nor the images.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ from .sample import (
     score_sample,
     score_weights,
     versions,
+    was_pruned,
 )
 
 __all__ = ["encode_sample", "evaluate_run", "intervention_steps", "make_pictures", "scorer"]
@@ -54,9 +55,11 @@ def evaluate_run(
     device: str = "auto",
     num_samples: int | None = None,
     protocol: str | None = None,
+    prune: bool | None = None,
     metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score a trained run and write ``sample.npz``, ``pictures.npz`` and ``results.json``.
@@ -68,20 +71,22 @@ def evaluate_run(
         device: where the model runs.
         num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``. By default as before, or the paper's.
+        prune: whether InfoMEC leaves out latents that vary little; by default as before, or true.
         metrics: names from ``qlae.metrics.METRICS`` (``"dci"`` takes a while), or ``"all"``. By default InfoMEC, and
             whatever was computed before.
         bootstrap: number of random half samples from which the averaged weights get a 95% interval for each score of
             the metrics that are named, or of InfoMEC, and a curve of the scores against the sample size; 200 suffice.
         jobs: number of processes for the half samples, and of threads for DCI; -1 for all cores.
+        metric_options: further keyword arguments of single metrics, such as ``{"dci": {"max_features": "all"}}``.
         show: whether to draw progress bars.
 
     Returns:
         The content of ``results.json``.
     """
     run = run if isinstance(run, Run) else Run.open(run)
-    request = _request(run.results_so_far, num_samples, protocol, metrics, bootstrap)
-    how: dict[str, Any] = {"protocol": request.protocol, "jobs": jobs}
-    check_scoring(metrics=request.metrics, bootstrap=bootstrap, **how)
+    request = _request(run.results_so_far, num_samples, protocol, prune, metrics, bootstrap)
+    check_scoring(request.protocol, request.metrics, bootstrap, jobs)
+    how: dict[str, Any] = {"protocol": request.protocol, "prune": request.prune, "jobs": jobs}
     config = run.config
     saved = checkpoint.load(run.path)
     if saved is None:
@@ -99,7 +104,7 @@ def evaluate_run(
                 pictures = make_pictures(model, images, encoded)
         arrays |= {prefix + name: array for name, array in encoded.items()}
     description = data.describe()
-    how["source_kinds"] = known_kinds(description)
+    how |= {"source_kinds": known_kinds(description), "metric_options": metric_options}
     scores, warned = score_sample(arrays, metrics=request.metrics, bootstrap=bootstrap, show=show, **how)
     if request.also:
         rest, _ = score_sample(arrays, metrics=request.also, show=show, **how)
@@ -109,6 +114,7 @@ def evaluate_run(
         "model": config.model,
         "data": description,
         "protocol": request.protocol,
+        "prune": request.prune,
         "seed": config.training.seed,
         "steps": saved.state["step"],
         "seconds": round(saved.state["seconds"], 1),
@@ -130,6 +136,7 @@ class _Request(NamedTuple):
 
     num_samples: int
     protocol: str
+    prune: bool
     metrics: str | Sequence[str]  # with intervals, if any are asked for
     also: Sequence[str]  # without intervals
 
@@ -138,6 +145,7 @@ def _request(
     before: dict[str, Any] | None,
     num_samples: int | None,
     protocol: str | None,
+    prune: bool | None,
     metrics: str | Sequence[str] | None,
     bootstrap: int,
 ) -> _Request:
@@ -149,7 +157,8 @@ def _request(
         # Intervals for what nobody named might take hours.
         metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
     num_samples = max(2, known["num_samples"]) if num_samples is None else num_samples
-    return _Request(num_samples, protocol or known["protocol"], metrics, also)
+    prune = was_pruned(known) if prune is None else prune
+    return _Request(num_samples, protocol or known["protocol"], prune, metrics, also)
 
 
 def scorer(

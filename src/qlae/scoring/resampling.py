@@ -16,6 +16,7 @@ from ..metrics import Metric, find_metric
 from ..metrics.compute import compute_metric, scores_in
 from ..metrics.half_samples import half_sample_interval
 from ..metrics.inputs import check_sources
+from ..metrics.metric_options import with_options
 from ..metrics.parallel import run_jobs
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve
@@ -31,9 +32,12 @@ def by_sample_size(
     *,
     metrics: Sequence[str],
     protocol: str,
+    prune: bool = True,
+    code_input: str = "auto",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
     n_jobs: int | None = None,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, Any]:
     """Compute every score on several parts of each size, rows drawn without replacement.
@@ -41,7 +45,8 @@ def by_sample_size(
     Args:
         sources, latents: the sample.
         whole: the scores of the whole sample, which end the curve.
-        metrics, protocol, source_kinds, latent_kind: as for `qlae.metrics.score`.
+        metrics, protocol, prune, code_input, source_kinds, latent_kind, metric_options: as for
+            `qlae.metrics.score`.
         n_jobs: processes, as in joblib.
         progress: called with the number of parts that are done.
 
@@ -54,9 +59,10 @@ def by_sample_size(
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
     kinds = check_sources(sources, kinds=source_kinds).kinds  # of the whole: in a part, few values repeat
-    options = {"protocol": protocol, "source_kinds": kinds, "latent_kind": latent_kind}
+    options = {"protocol": protocol, "prune": prune, "code_input": code_input}
+    options |= {"source_kinds": kinds, "latent_kind": latent_kind}
     calls = ((sources, latents, size, seed, options) for size, seed in draws)
-    parts = run_jobs(_score_part, [find_metric(name) for name in metrics], calls, n_jobs)
+    parts = run_jobs(_score_part, with_options([find_metric(name) for name in metrics], metric_options), calls, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
         for key in whole:
             if key in values:

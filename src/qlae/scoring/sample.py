@@ -30,6 +30,7 @@ NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", "psnr")
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
+DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
 INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results
 
 Arrays = dict[str, NDArray[Any]]  # by name: the whole sample, or the `PARTS` that belong to one set of weights
@@ -65,21 +66,23 @@ def rescore_run(
     run: Run | str | os.PathLike[str],
     *,
     protocol: str | None = None,
+    prune: bool | None = None,
     metrics: str | Sequence[str] | None = None,
     bootstrap: int = 0,
     jobs: int = 1,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score the sample of an evaluated run again, by another protocol or with more metrics.
 
-    Scores of metrics that are not computed again are kept. So are intervals, if the protocol is the same and no new
-    ones are asked for.
+    Scores of metrics that are not computed again are kept. So are intervals, if InfoMEC is computed in the same way and
+    no new ones are asked for.
 
     Args:
         run: the run, or its directory, with ``sample.npz`` and ``results.json``; no checkpoint is needed.
-        protocol: of InfoMEC; that of the last evaluation by default.
+        protocol, prune: of InfoMEC; as in the last evaluation by default.
         metrics: names of metrics, of which InfoMEC is always computed; InfoMEC alone by default.
-        bootstrap, jobs, show: as for ``qlae.evaluate``.
+        bootstrap, jobs, metric_options, show: as for ``qlae.evaluate``.
 
     Returns:
         The content of ``results.json``, which is rewritten.
@@ -87,27 +90,41 @@ def rescore_run(
     run = run if isinstance(run, Run) else Run.open(run)
     results = run.results
     protocol = protocol or str(results["protocol"])
+    prune = was_pruned(results) if prune is None else prune
     metrics = ("infomec",) if metrics is None else metrics
     check_scoring(protocol, metrics, bootstrap, jobs)
     arrays = run.arrays(run.sample_path)
     _require_same_evaluation(run, results, arrays)
-    options: dict[str, Any] = {"protocol": protocol, "jobs": jobs, "source_kinds": known_kinds(results["data"])}
+    options: dict[str, Any] = {"protocol": protocol, "prune": prune, "jobs": jobs}
+    options["source_kinds"] = known_kinds(results["data"])
+    options["metric_options"] = metric_options
     scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **options)
-    same_protocol = protocol == results["protocol"]
-    scores = {weights: _kept_scores(results[weights], same_protocol) | new for weights, new in scores.items()}
-    results |= {"protocol": protocol, **scores, "warnings": messages, "versions": results["versions"] | versions()}
+    same_infomec = (protocol, prune) == (results["protocol"], was_pruned(results))
+    scores = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
+    results |= {
+        "protocol": protocol,
+        "prune": prune,
+        **scores,
+        "warnings": messages,
+        "versions": results["versions"] | versions(),
+    }
     write_json(run.results_path, results)
     return results
 
 
-def _kept_scores(before: Mapping[str, Any], same_protocol: bool) -> dict[str, Any]:
-    """Return what stays valid of earlier scores: everything that does not depend on the InfoMEC protocol.
+def was_pruned(results: Mapping[str, Any]) -> bool:
+    """Return whether the protocol's rule decided which latents were active; results of version 0.1 do not say it."""
+    return bool(results.get("prune", True))
+
+
+def _kept_scores(before: Mapping[str, Any], same_infomec: bool) -> dict[str, Any]:
+    """Return what stays valid of earlier scores: everything that does not depend on how InfoMEC is computed.
 
     Scores of metrics that are not registered now are among it.
     """
     owners = [metric for metric in METRICS.values() if metric.takes_protocol]
     dependent = {number.key for metric in owners for number in (*metric.scores, *metric.counts)}
-    dependent |= {*INFOMEC_DETAILS, *(() if same_protocol else RESAMPLED)}
+    dependent |= {*INFOMEC_DETAILS, *(() if same_infomec else RESAMPLED)}
     known = [key for key in (*known_scores(), *RESAMPLED) if key in before]
     keys = dict.fromkeys([*known, *before])
     return {key: before[key] for key in keys if key not in dependent}
@@ -157,20 +174,24 @@ def score_weights(
     arrays: Arrays,
     *,
     protocol: str = "paper",
+    prune: bool = True,
     metrics: str | Sequence[str] = ("infomec",),
     source_kinds: str | Sequence[str] = "auto",
     bootstrap: int = 0,
     jobs: int = 1,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
 ) -> dict[str, Any]:
     """Score one set of weights.
 
-    InfoMEC is always computed, because pictures and tables need it. Data without sources have the PSNR alone.
+    InfoMEC is always computed, because pictures and tables need it. Data without sources have the PSNR alone. The
+    values of codes that are numbers enter InfoE as the protocol says; indices of vectors, as those of a VQ-VAE, enter
+    it one-hot. ``infoe_input`` in the result says which it was.
 
     Args:
         sources: (n, n_s).
         arrays: the `PARTS` of the sample that belong to these weights.
-        protocol, metrics, source_kinds, bootstrap: as for `qlae.metrics.score`.
+        protocol, prune, metrics, source_kinds, bootstrap, metric_options: as for `qlae.metrics.score`.
         jobs: its ``n_jobs``.
         show: draw progress bars.
 
@@ -182,15 +203,18 @@ def score_weights(
     scores: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
     if sources.shape[1]:
-        latents, latent_kind = scored_form(arrays.get("latents"), arrays.get("codes"))
+        form = scored_form(arrays.get("latents"), arrays.get("codes"))
         options: dict[str, Any] = {
             "metrics": names,
             "protocol": protocol,
+            "prune": prune,
+            "code_input": form.code_input,
             "source_kinds": source_kinds,
-            "latent_kind": latent_kind,
+            "latent_kind": form.latent_kind,
             "n_jobs": jobs,
+            "metric_options": metric_options,
         }
-        scores, intervals = _score_by_sources(sources, latents, options, bootstrap, show)
+        scores, intervals = _score_by_sources(sources, form.latents, options, bootstrap, show)
     if "psnr" in arrays:
         scores["psnr"] = float(arrays["psnr"].mean(dtype=np.float64))
         if bootstrap:
@@ -220,6 +244,9 @@ def _score_by_sources(
         "informative_latents": infomec.informative.tolist(),
         "nmi": np.round(infomec.nmi, 6).tolist(),
     }
+    if "dci" in computed.results:  # how D, C and I were computed
+        plain = computed.results["dci"].to_dict()
+        scores["dci"] = {key: plain[key] for key in DCI_DETAILS if key in plain}
     if bootstrap:
         with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
             scores["by_sample_size"] = by_sample_size(sources, latents, computed.values, progress=report, **options)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...metrics import find_score
 from ...metrics.binning import equal_width_columns
 from ...metrics.dci import specificity
-from ...metrics.forest import forest_by_depth
+from ...metrics.forest import choose_implementation, features_per_split, forest_by_depth
 from ...metrics.infomec import concentration
 from ...metrics.information import nmi
 from ...metrics.inputs import check_latents, check_sources
@@ -95,24 +95,25 @@ def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]
     """Return D, I and C with all trees cut off at one depth; split and seeds are those of `qlae.metrics.dci`."""
     checked = check_sources(sources)
     train, test = random_split(len(sources), 0)
-    forests = []
+    forests, accuracies = [], []
     for i in np.flatnonzero(checked.varying).tolist():
         column: NDArray[Any] = checked.labels[:, i] if checked.discrete[i] else checked.values[:, i]
         forest = forest_by_depth(
             latents[train],
             column[train],
             latents[test],
-            column[test],
             depths=points,
             classify=checked.discrete[i],
             num_trees=NUM_TREES,
-            max_features="sqrt",
+            num_drawn=features_per_split("sqrt", latents.shape[1]),
             seed=0,
             n_jobs=None,
+            implementation=choose_implementation("auto"),
         )
         forests.append(forest)
+        accuracies.append(forest.scores(column[test]))
     importance = np.stack([forest.importances for forest in forests])  # (n_s, depths, n_z)
-    accuracy = np.maximum([forest.scores for forest in forests], 0.0).mean(0)
+    accuracy = np.maximum(accuracies, 0.0).mean(0)
     indices = range(len(points))
     return {
         "d": [specificity(importance[:, n].T) for n in indices],

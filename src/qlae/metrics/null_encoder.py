@@ -1,0 +1,135 @@
+"""The null-encoder baseline: what metrics give for latents that are independent of the sources.
+
+Many scores are not 0 for noise, and how large they are depends on the number of latents, their levels and the sample
+size. A score says something if it exceeds that of a null encoder of the same size.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .inputs import check_latents, whole_number
+from .registry import find_score
+from .scoring import read_sample, score
+
+
+@dataclass(frozen=True, eq=False)
+class NullScores:
+    """Scores of null encoders: the mean and the standard deviation over several draws, by key."""
+
+    values: Mapping[str, float]
+    deviations: Mapping[str, float]
+    """0 for a single draw."""
+    num_draws: int
+    latents: str
+    """What the latents were, in words."""
+
+    def __getitem__(self, key: str) -> float:
+        return self.values[key]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings, suitable for JSON."""
+        return {
+            "latents": self.latents,
+            "num_draws": self.num_draws,
+            "values": dict(self.values),
+            "deviations": dict(self.deviations),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"null encoder: {self.latents}, {self.num_draws} draws"]
+        for key, value in self.values.items():
+            described = find_score(key)
+            lines.append(f"  {described.title} {described.format(value)} ± {described.format(self.deviations[key])}")
+        return "\n".join(lines)
+
+
+def null_scores(
+    sources: Any,
+    latents: Any = None,
+    *,
+    num_latents: int | None = None,
+    kind: str = "continuous",
+    num_values: int = 10,
+    num_draws: int = 5,
+    seed: int = 0,
+    **options: Any,
+) -> NullScores:
+    """Return what metrics give for latents that are independent of the sources.
+
+    Args:
+        sources: (n, n_s), as for `score`.
+        latents: (n, n_z) latents of an encoder, whose rows are shuffled: the baseline keeps their distribution. If
+            None, independent latents are drawn.
+        num_latents: number of latents to draw; only without `latents`.
+        kind: of the latents to draw: "continuous" (standard normal) or "codes" (uniform).
+        num_values: number of values of each code.
+        num_draws: number of null encoders; each score is their mean.
+        seed: of the draws.
+        options: as for `score`: ``metrics``, ``protocol``, ``source_kinds``, …
+
+    >>> import numpy as np
+    >>> sources = np.random.default_rng(0).integers(0, 4, size=(500, 3))
+    >>> null = null_scores(sources, num_latents=6, kind="codes", num_values=8)
+    >>> bool(null["infoc"] > 0.05), null["infoc_corrected"]
+    (True, 0.0)
+    """
+    if (latents is None) == (num_latents is None):
+        raise ValueError("give either latents, whose rows are shuffled, or num_latents to draw, not both or neither.")
+    whole_number("num_draws", num_draws, 1)
+    random = np.random.default_rng(seed)
+    num_samples = np.shape(sources)[0]
+    if latents is not None:
+        checked = check_latents(latents, kind=options.get("latent_kind", "auto"))
+        options["latent_kind"] = "codes" if checked.discrete else "continuous"
+        description = f"{checked.num_latents} latents with their rows shuffled"
+
+        def draw() -> Any:
+            return checked.values[random.permutation(len(checked.values))]
+
+    else:
+        description, draw = _independent(num_samples, num_latents, kind, num_values, random)
+    drawn: dict[str, list[float]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the latents are uninformative is the point
+        for number in range(num_draws):
+            for key, value in score(sources, draw(), seed=seed + number, **options).values.items():
+                drawn.setdefault(key, []).append(value)
+    return NullScores(
+        {key: float(np.mean(values)) for key, values in drawn.items()},
+        {key: float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for key, values in drawn.items()},
+        num_draws,
+        description,
+    )
+
+
+def null_scores_of_file(path: str | Path, *, num_draws: int = 5, **options: Any) -> NullScores:
+    """Return what metrics give for the latents of an .npz file if their rows are shuffled.
+
+    Args:
+        path: a file as for `score_file`.
+        num_draws: number of shuffles.
+        options: as for `score`.
+    """
+    sources, latents, options = read_sample(path, options)
+    return null_scores(sources, latents, num_draws=num_draws, **options)
+
+
+def _independent(
+    num_samples: int, num_latents: int | None, kind: str, num_values: int, random: np.random.Generator
+) -> tuple[str, Callable[[], Any]]:
+    """Return a description of independent latents, and a function that draws them."""
+    shape = num_samples, whole_number("num_latents", num_latents, 1)
+    if kind == "continuous":
+        return f"{shape[1]} independent normal latents", lambda: random.normal(size=shape)
+    if kind == "codes":
+        whole_number("num_values", num_values, 2)
+        description = f"{shape[1]} independent codes with {num_values} values"
+        return description, lambda: random.integers(0, num_values, size=shape)
+    raise ValueError(f"kind is {kind!r}; allowed are 'continuous' and 'codes'.")
