@@ -54,10 +54,10 @@ def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
         objective["schedules"] = {name: [[0, 0.0], [old["warm_up"], 1.0]] for name in own}
     if kind == "adversarial":
         objective["generator_period"] = old.get("generator_period", 5)
-    kept = ("kind", "num_latents", *_LATENT_FIELDS.get(str(latent.get("kind")), latent))
-    moved = {"network", "latent", "objective", "weights", "warm_up", "generator_period", *_TRAINING_FIELDS}
+    latent_fields = ("kind", "num_latents", *_LATENT_FIELDS.get(str(latent.get("kind")), latent))
+    moved_fields = {"network", "latent", "objective", "weights", "warm_up", "generator_period", *_TRAINING_FIELDS}
     return {
-        **{key: value for key, value in old.items() if key not in moved},
+        **{key: value for key, value in old.items() if key not in moved_fields},
         "networks": {
             "kind": "paper",
             "size": network.get("size", "full"),
@@ -65,16 +65,16 @@ def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
             "patches": kind != "adversarial",
             "own": ["encoder", "decoder"] if network.get("own") else [],
         },
-        "latent": {key: value for key, value in latent.items() if key in kept},
+        "latent": {key: value for key, value in latent.items() if key in latent_fields},
         "objective": objective,
-        "training": {key: _rounded(old[key]) for key in _TRAINING_FIELDS if key in old},
+        "training": {key: _round(old[key]) for key in _TRAINING_FIELDS if key in old},
     }
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """Return 0.3 for what 0.1 wrote as 0.30000000000000004, also inside a table."""
     if isinstance(value, dict):
-        return {key: _rounded(entry) for key, entry in value.items()}
+        return {key: _round(entry) for key, entry in value.items()}
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 

@@ -33,7 +33,7 @@ class Overlap:
         self.is_safe = True
         self._stream = stream
         self._noted: list[Tensor] = []  # weights and biases whose gradients would come from the second stream
-        self._used: list[Tensor] = []  # tensors that work on the second stream still reads
+        self._tensors_in_use: list[Tensor] = []  # tensors that work on the second stream still reads
         self._sums: list[tuple[Tensor, Tensor]] = []  # rows, and where their sum goes
 
     def note(self, *weights: Tensor | None) -> None:
@@ -48,12 +48,12 @@ class Overlap:
         self.is_safe = self.is_safe and uses_once(loss, self._noted)
         return self.is_safe
 
-    def run(self, work: Callable[[], T], *used: Tensor) -> T:
+    def run(self, work: Callable[[], T], *tensors: Tensor) -> T:
         """Start work on tensors that are ready on the current stream; they are kept until it is done."""
         if not self.is_safe:
             return work()
         self._stream.wait_stream(torch.cuda.current_stream())
-        self._used += used
+        self._tensors_in_use += tensors
         with torch.cuda.stream(self._stream):
             return work()
 
@@ -78,7 +78,7 @@ class Overlap:
             totals = sum_rows(torch.cat(rows, 1), torch.float32)
             torch._foreach_copy_(outs, totals.split([len(out) for out in outs]))
         torch.cuda.current_stream().wait_stream(self._stream)
-        self._used.clear()
+        self._tensors_in_use.clear()
         self._noted.clear()
 
 
@@ -124,14 +124,14 @@ def uses_once(loss: Tensor, weights: Sequence[Tensor]) -> bool:
 def _count_edges(root: Any) -> Counter[Any]:
     """Return how many edges lead to each node of an autograd graph."""
     counts: Counter[Any] = Counter()
-    waiting, seen = [root], {root}
-    while waiting:
-        for node, _ in waiting.pop().next_functions:
+    stack, nodes = [root], {root}
+    while stack:
+        for node, _ in stack.pop().next_functions:
             if node is not None:
                 counts[node] += 1
-                if node not in seen:
-                    seen.add(node)
-                    waiting.append(node)
+                if node not in nodes:
+                    nodes.add(node)
+                    stack.append(node)
     return counts
 
 
