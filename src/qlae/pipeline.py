@@ -1,4 +1,4 @@
-"""Train → evaluate → report: the one place that knows all three.
+"""Train → evaluate → report: the only module that knows all three.
 
 The same call on the same directory continues where a run was interrupted or killed.
 """
@@ -92,7 +92,7 @@ def resume(
     Args:
         path: the run directory.
         steps: train for more updates than the run was started with.
-        data: what it was trained on, if the run's recipe is not enough to make it again.
+        data: the data that it was trained on, if they cannot be loaded by name.
         networks: the encoder and the decoder, if the run was started with networks of your own.
         callbacks, show: as for ``train``.
         options: fields of ``qlae.options.ExecutionOptions``.

@@ -1,4 +1,4 @@
-"""Configs and weights that earlier versions wrote, in the form of today.
+"""Convert configs and weights of earlier versions to the current format.
 
 In 0.1 a config had one latent with the fields of all latent spaces, an objective that was a name, and the options of
 training at its top level; a GAN's critic was ``critic`` where it is now ``parts.critic``. Networks had no revision, and
@@ -26,7 +26,7 @@ _TRAINING_FIELDS = ("optimizer", "batch_size", "steps", "seed", "precision", "av
 
 
 def upgrade_config(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a ``config.json`` in the form of today; content that has it already is returned as is."""
+    """Return the content of a ``config.json`` in the current format; current content is returned unchanged."""
     return _with_revision(_upgrade_layout(content))
 
 
@@ -41,7 +41,7 @@ def _with_revision(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a config of 0.1 in the layout of today."""
+    """Return the content of a config of 0.1 in the current layout."""
     if not isinstance(content.get("objective"), str) or not isinstance(content.get("latent"), dict):
         return content
     old, kind = dict(content), content["objective"]
@@ -79,7 +79,7 @@ def _round(value: Any) -> Any:
 
 
 def upgrade_tensors(tensors: dict[str, T]) -> dict[str, T]:
-    """Return the tensors of a checkpoint or an export under the names of today.
+    """Return the tensors of a checkpoint or an export under their current names.
 
     >>> upgrade_tensors({"weights.critic.bias": 1, "encoder.head.bias": 2})
     {'weights.parts.critic.bias': 1, 'encoder.head.bias': 2}

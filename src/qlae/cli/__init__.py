@@ -89,7 +89,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _own_process(command: object) -> None:
-    """Tune the memory allocator for training; a library call would not do that to its caller's process."""
+    """Tune the memory allocator for training, which only a program that owns its process may do."""
     if isinstance(command, Train):
         from .._device import keep_freed_memory
 
@@ -97,7 +97,7 @@ def _own_process(command: object) -> None:
 
 
 def _reader_gone(console: Console) -> None:
-    """Handle a broken pipe of a `rich` console like any other; it would end the process with another exit status."""
+    """Raise a `BrokenPipeError`, where a `rich` console would end the process with another exit status."""
     raise BrokenPipeError
 
 

@@ -1,4 +1,4 @@
-"""From a config to a freshly initialised model, with the caller's own encoder or decoder where there is one.
+"""Build a freshly initialised model from a config, with the caller's own encoder or decoder if there is one.
 
 A caller's module is checked before anything is trained or written: it must map the shapes that the latent space needs,
 return a tensor, and leave its input as it is.
@@ -64,7 +64,7 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
 
     Args:
         config: of the run.
-        own: the caller's encoder and decoder, if the config says so. The model takes copies of them.
+        own: the caller's encoder and decoder, if the config says so. The model uses copies of them.
     """
     _require_matching(config.networks.own, own)
     latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)

@@ -37,7 +37,7 @@ class Overlap:
         self._sums: list[tuple[Tensor, Tensor]] = []  # rows, and where their sum goes
 
     def note(self, *weights: Tensor | None) -> None:
-        """Remember weights whose gradients will come from the second stream; one that comes twice rules that out."""
+        """Record weights whose gradients the second stream will compute; a weight that is used twice rules that out."""
         for weight in weights:
             if weight is not None and weight.requires_grad:
                 self.is_safe = self.is_safe and all(weight is not other for other in self._noted)
@@ -58,7 +58,7 @@ class Overlap:
             return work()
 
     def sum_rows(self, rows: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return the sum (m,) of rows (n, m), which is not there before ``join``.
+        """Return the sum (m,) of rows (n, m), which is valid only after ``join``.
 
         The sums of all layers are taken together, since launching one takes about as long as computing it.
         """
@@ -69,7 +69,7 @@ class Overlap:
         return out
 
     def join(self) -> None:
-        """Take the sums, and let the current stream wait for the second one."""
+        """Compute the sums, and let the current stream wait for the second one."""
         from .kernels.sums import sum_rows
 
         sums, self._sums = self._sums, []
@@ -114,7 +114,7 @@ def overlapped(device: torch.device, *, safe: bool = True) -> Iterator[Overlap]:
 def uses_once(loss: Tensor, weights: Sequence[Tensor]) -> bool:
     """Return whether each weight enters the graph of a loss once, as a leaf or as a part of a concatenation of leaves.
 
-    The gradient of such a weight is handed on untouched; any other is added to or computed with on its way.
+    The gradient of such a weight is passed on unchanged; any other is read or modified on its way.
     """
     edges = _count_edges(loss.grad_fn)
     nodes = [node for weight in weights for node in _path(torch.autograd.graph.get_gradient_edge(weight).node)]

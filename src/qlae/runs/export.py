@@ -1,4 +1,4 @@
-"""A trained model for other programs: a folder to hand on, and encoder and decoder as ONNX.
+"""Export a trained model for other programs: as a folder to share, and as ONNX files of encoder and decoder.
 
 The ONNX files take and give the same arrays as ``Model.encode`` and ``Model.decode``: images (n, r, r, 3) uint8, codes
 (n, num_latents) int64, latents float32. Before they are written, onnxruntime must give the same results as torch.

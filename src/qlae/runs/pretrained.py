@@ -1,4 +1,4 @@
-"""A folder to hand on: ``config.json``, ``model.safetensors`` and a model card, as users of model hubs know it.
+"""A folder to share: ``config.json``, ``model.safetensors`` and a model card, as on model hubs.
 
 Unlike a run directory it holds one set of weights and nothing that only training needs. It contains no pickle and no
 code: loading it executes nothing.

@@ -66,7 +66,7 @@ def evaluate_run(
 
     Args:
         run: the run, or its directory.
-        data: what it was trained on; by default it is made again from the run's config.
+        data: the data that it was trained on; by default they are loaded as the run's config describes.
         networks: the encoder and the decoder, if it was trained with networks of your own.
         device: where the model runs.
         num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.

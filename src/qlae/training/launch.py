@@ -47,7 +47,7 @@ def train_run(
 ) -> None:
     """Train a config in the directory of a run, from its last checkpoint if it has one.
 
-    The process is left as it was found: cuDNN flags, threads, default type, generators and signal handlers.
+    The settings of the process are restored: cuDNN flags, threads, default type, generators and signal handlers.
 
     Args:
         run: the run directory.
@@ -55,7 +55,7 @@ def train_run(
         data: the images.
         networks: the caller's encoder and decoder, if the config says so.
         device, compile, threads, checkpoint_seconds: as in ``options.ExecutionOptions``.
-        watch: scores on the way.
+        watch: computes scores during training.
         callbacks: a function of the number of updates made so far that returns the callbacks.
         estimate: called once with the seconds per update and the number of updates left.
         show: whether to draw progress bars.
@@ -128,7 +128,7 @@ def _require_trainable(config: RunConfig, networks: Networks | None) -> None:
 
 
 def _warn_of_idle_networks(networks: Networks) -> None:
-    """Warn of settings that keep networks from learning, such as those of networks that `qlae.load` returned."""
+    """Warn about settings that keep networks from learning, as networks from `qlae.load` have."""
     for role, module in zip(ROLES, networks, strict=True):
         parameters = [] if module is None else list(module.parameters())
         if parameters and not any(p.requires_grad for p in parameters):

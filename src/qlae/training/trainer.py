@@ -66,7 +66,7 @@ def run_updates(
         config: of the run.
         state: the model and the number of updates made so far.
         checkpoint_seconds: between checkpoints; how often they are made does not change the result.
-        watch: scores on the way.
+        watch: computes scores during training.
         callbacks: called with rows of the log and with checkpoints.
         estimate: called once, after the first updates, with the seconds per update and the updates left.
         show: whether to draw a progress bar.
@@ -137,7 +137,7 @@ class _Pace:
         self._start: tuple[int, float] | None = None
 
     def measure(self, done: int, left: int) -> None:
-        """Take in the number of updates made; call ``estimate`` once there are enough of them."""
+        """Record the number of updates made, and call ``estimate`` once there are enough of them."""
         if self._estimate is None:
             return
         now = time.monotonic()
