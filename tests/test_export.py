@@ -1,5 +1,6 @@
 """A model handed on: a folder that loads again, its card, and ONNX that agrees with torch."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -62,6 +63,14 @@ def test_raw_weights_are_told_apart(run, tmp_path):
     with pytest.raises(ValueError, match="weights must be 'averaged' or 'raw', got 'best'"):
         qlae.load(tmp_path, weights="best")
     assert 'weights="raw"' in (tmp_path / "README.md").read_text()
+
+
+def test_a_name_means_nothing_in_the_card(run):
+    origin = qlae.load(run).origin
+    name = "a `b`\n# c <script>alert(1)</script> [d](e) $x$"
+    card = model_card(dataclasses.replace(origin, config=dataclasses.replace(origin.config, model=name)))
+    assert r"# a \`b\` \# c &lt;script&gt;alert(1)&lt;/script&gt; \[d\](e) \$x\$ on shapes3d" in card
+    assert "\n# c" not in card.split("---\n")[2]
 
 
 def test_the_card_has_the_scores(run, tmp_path):

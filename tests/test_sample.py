@@ -125,7 +125,7 @@ def test_sample_of_another_evaluation_is_rejected(run):
         ),
         ("sample.npz", b"no arrays", r"sample\.npz cannot be read \(it is not an \.npz file of plain arrays\)"),
         ("results.json", b"{", r"results\.json cannot be read \(it is not JSON: Expecting"),
-        ("results.json", b"{}", r"results\.json cannot be read \(it lacks model, data, protocol, averaged\)"),
+        ("results.json", b"{}", r"results\.json cannot be read \(model must be text, got nothing\)"),
     ],
 )
 def test_damaged_files_are_named(run, name, content, message):

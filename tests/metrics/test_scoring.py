@@ -193,3 +193,25 @@ def test_masked_entries_are_refused() -> None:
     latents = np.ma.masked_equal(np.random.default_rng(0).integers(0, 3, (100, 2)), 2)
     with pytest.raises(ValueError, match="latents has masked entries"):
         score(np.arange(100) % 4, latents)
+
+
+def test_source_kinds_of_another_type_are_named() -> None:
+    with pytest.raises(ValueError, match="source_kinds is 5; give one word for all sources"):
+        score(np.zeros((5, 2), int), np.zeros((5, 2)), source_kinds=5)
+
+
+def test_a_picture_is_whole_or_not_there(tmp_path, monkeypatch, rng) -> None:
+    sources = rng.integers(0, 3, (60, 2))
+    result = infomec(sources, sources)
+
+    def fail(self, content):
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
+    with pytest.raises(OSError, match="No space left"):
+        plot_nmi(result, tmp_path / "nmi.png", title="costs $5 and $\\frac{")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    assert (
+        plot_nmi(result, tmp_path / "nmi.png", title="costs $5 and $\\frac{", source_names=["$", "$\\x"]).stat().st_size
+    )

@@ -88,7 +88,7 @@ class Train:
         if self.execution.evaluate:
             from ..report import print_results
 
-            print_results([run], weights=("averaged", "raw"))
+            print_results([run], weights=("averaged", "raw"), warn=False)
             what = "trained, scored and pictured"
         print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s")
         print(_next_steps(run, self.imports, evaluated=self.execution.evaluate))
@@ -213,7 +213,7 @@ class Evaluate:
 
             evaluate_run(run, device=self.device, num_samples=self.num_samples, **how)
         paths = draw_pictures(run) if run.pictures_path.is_file() else []
-        print_results([run], weights=("averaged", "raw"))
+        print_results([run], weights=("averaged", "raw"), warn=False)
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,8 +45,25 @@ def plot_nmi(
         title=f"{title}\n{heading}" if title else heading,
     )
     path = Path(path)
-    figure.savefig(path, dpi=150)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=150, format=path.suffix.removeprefix(".") or "png")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        temporary.write_bytes(picture.getvalue())
+        os.replace(temporary, path)
+    except OSError:  # as for a full disk
+        temporary.unlink(missing_ok=True)
+        raise
     return path
+
+
+def escape_math(text: str) -> str:
+    """Return text that matplotlib shows as it is; between dollar signs it would look for a formula.
+
+    >>> escape_math("a $b$")
+    'a \\\\$b\\\\$'
+    """
+    return text.replace("$", r"\$")
 
 
 def nmi_figure(
@@ -80,7 +100,9 @@ def nmi_figure(
         colour = UNINFORMATIVE if noise[j, i] else "white" if value > 0.6 else "#333333"
         axes.text(i, j, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=7, color=colour)
     axes.xaxis.tick_top()
-    axes.set_xticks(range(num_sources), names, rotation=35, ha="left", rotation_mode="anchor")
+    axes.set_xticks(
+        range(num_sources), [escape_math(name) for name in names], rotation=35, ha="left", rotation_mode="anchor"
+    )
     axes.set_yticks(range(num_latents), [f"$z_{{{j}}}$" for j in range(num_latents)])
     axes.tick_params(length=0)
     for label, is_active, is_informative in zip(axes.get_yticklabels(), active, informative, strict=True):
@@ -88,5 +110,5 @@ def nmi_figure(
             label.set_color(INACTIVE if not is_active else UNINFORMATIVE)
     figure.colorbar(image, ax=axes, shrink=0.8, label="NMI")
     if title:
-        figure.suptitle(title, fontsize=11)
+        figure.suptitle(escape_math(title), fontsize=11)
     return figure

@@ -18,6 +18,9 @@ from .metric_options import with_options
 from .protocols import choose_protocol, find_protocol
 from .registry import METRICS, find_metric, find_score, metric_names
 
+#: An archive may expand to this many bytes, or to this many times its size if that is more.
+_MAX_EXPANDED, _MAX_EXPANSION = 2**28, 20
+
 __all__ = [
     "METRICS",
     "Scores",
@@ -198,16 +201,7 @@ def score_file(path: str | Path, **options: Any) -> Scores:
 def read_sample(path: str | Path, options: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     """Return sources and latents of an .npz file, and the options of `score`, completed by what the file says."""
     path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
-    try:
-        file = np.load(path, allow_pickle=False)
-        arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        reason = "it is no .npz file of plain arrays" if isinstance(error, ValueError) else error
-        raise ValueError(
-            f"{path} cannot be read ({reason}); write it with np.savez(path, sources=…, latents=…)."
-        ) from error
+    arrays = _load_arrays(path)
     if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
         present = ", ".join(arrays) or "a single unnamed array"
         raise ValueError(f"{path} holds {present}; arrays named 'sources' and 'latents' are needed.")
@@ -216,3 +210,33 @@ def read_sample(path: str | Path, options: Mapping[str, Any]) -> tuple[Any, Any,
     if options.get("latent_kind") != "continuous":
         own["code_input"] = form.code_input
     return arrays["sources"], form.latents, {**own, **options}
+
+
+def _load_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of an .npz file; none if it holds a single array."""
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
+    try:
+        _require_modest(path)
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
+    except Exception as error:  # damaged archives and arrays raise nearly anything
+        reason = error if isinstance(error, OSError | _Oversized) else "it is no .npz file of plain arrays"
+        raise ValueError(
+            f"{path} cannot be read ({reason}); write it with np.savez(path, sources=…, latents=…)."
+        ) from error
+
+
+class _Oversized(ValueError):
+    """An archive that would expand to far more than its own size."""
+
+
+def _require_modest(path: Path) -> None:
+    """Raise if a small archive would fill the memory."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        expanded = sum(info.file_size for info in archive.infolist())
+    size = path.stat().st_size
+    if expanded > max(_MAX_EXPANDED, _MAX_EXPANSION * size):
+        raise _Oversized(f"its {size:,} bytes would expand to {expanded:,}")

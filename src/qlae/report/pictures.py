@@ -17,7 +17,7 @@ from scipy.ndimage import median_filter
 
 from .._files import write_whole
 from ..metrics import count_informative, find_score, known_scores
-from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, nmi_figure
+from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, escape_math, nmi_figure
 from ..runs.directory import Run
 from ..scoring.meanings import find_informative, name_meanings
 from .strips import plot_strips
@@ -121,7 +121,7 @@ def plot_reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8
     sheet = tile(np.stack([originals, decoded]))
     figure = _new_figure(sheet, width=max(4.0, 0.9 * len(originals)), top=0.45, left=1.2)
     axes = _show_sheet(figure, sheet)
-    figure.suptitle(f"{title}: reconstructions", fontsize=11)
+    figure.suptitle(f"{escape_math(title)}: reconstructions", fontsize=11)
     _label_rows(axes, ["original", "decoded"], originals.shape[1])
     return figure
 
@@ -165,10 +165,10 @@ def plot_interventions(
     rows, columns = (len(blocks), 1) if stacked else (1, len(blocks))
     inner = columns * room + (columns - 1) * BLOCK_GAP
     top = TITLE_HEIGHT + max(rise, measure_label_rise(meanings))
-    full_width = max(inner, measure_text(title, TITLE_SIZE)) + 2 * MARGIN
+    full_width = max(inner, measure_text(escape_math(title), TITLE_SIZE)) + 2 * MARGIN
     full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
     figure = Figure(figsize=(full_width, full_height))
-    figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
+    figure.suptitle(escape_math(title), fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
     for number, sheet in enumerate(sheets):
         row, column = (number, 0) if stacked else (0, number)
         left = (full_width - inner) / 2 + column * (room + BLOCK_GAP)
@@ -193,7 +193,7 @@ def measure_label_rise(meanings: list[str]) -> float:
 
 
 def _labels(meanings: list[str]) -> list[str]:
-    return [f"$z_{{{j}}}$ {meaning}".rstrip() for j, meaning in enumerate(meanings)]
+    return [f"$z_{{{j}}}$ {escape_math(meaning)}".rstrip() for j, meaning in enumerate(meanings)]
 
 
 def plot_generated(images: NDArray[np.uint8], title: str) -> Figure:
@@ -203,7 +203,7 @@ def plot_generated(images: NDArray[np.uint8], title: str) -> Figure:
     sheet = tile(images[: rows * columns].reshape(rows, columns, *images.shape[1:]))
     figure = _new_figure(sheet, width=max(4.0, 0.9 * columns), top=0.45, left=0.0)
     _show_sheet(figure, sheet).set_yticks([])
-    figure.suptitle(f"{title}: decoded from random latents", fontsize=11)
+    figure.suptitle(f"{escape_math(title)}: decoded from random latents", fontsize=11)
     return figure
 
 
@@ -220,7 +220,7 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
     rows = -(-len(terms) // CURVE_COLUMNS)
     columns = -(-len(terms) // rows)
     figure = Figure(figsize=(3.4 * columns, 2.5 * rows + 0.3), layout="constrained")
-    figure.suptitle(f"{title}: training", fontsize=11)
+    figure.suptitle(f"{escape_math(title)}: training", fontsize=11)
     all_axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, term in zip(all_axes, terms, strict=False):
         points = [(row["step"], row[term]) for row in log if term in row]
@@ -242,7 +242,7 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))  # 50k
         axes.set_xlabel("updates")
         heading = find_score(term).heading if term in known_scores() else term.replace("_", " ")
-        axes.set_title(heading, fontsize=10)
+        axes.set_title(escape_math(heading), fontsize=10)
         axes.grid(alpha=0.3, which="both", linewidth=0.5)
     for axes in all_axes[len(terms) :]:
         axes.set_visible(False)
@@ -252,7 +252,7 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
 def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     """Draw each score against the sample size: the mean over draws, and their range."""
     figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    figure.suptitle(f"{title}: scores of parts of the sample", fontsize=11)
+    figure.suptitle(f"{escape_math(title)}: scores of parts of the sample", fontsize=11)
     axes = figure.subplots()
     for name, by_size in curve["scores"].items():
         points = [(size, values) for size, values in zip(curve["sizes"], by_size, strict=True) if values]

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..metrics.heatmap import UNINFORMATIVE
+from ..metrics.heatmap import UNINFORMATIVE, escape_math
 from .text import measure_text
 from .tiles import GAP, fade, tile
 
@@ -46,16 +46,16 @@ def plot_strips(
         return None
     is_faded = [informative is not None and not informative[j] for j in latents]
     rows = [fade(strips[j]) if faded else strips[j] for j, faded in zip(latents, is_faded, strict=True)]
-    labels = [f"$z_{{{j}}}$ {meanings[j]}".rstrip() for j in latents]
+    labels = [f"$z_{{{j}}}$ {escape_math(meanings[j])}".rstrip() for j in latents]
     sheet, centres = arrange_strips(np.stack(rows))
     side = strips.shape[2]
     height, width = (PITCH / (side + GAP) * pixels for pixels in sheet.shape[:2])
     left = MARGIN + max(measure_text(label, LABEL_SIZE) for label in labels) + 0.1
-    full_width = max(left + width + 3 * MARGIN, measure_text(title, TITLE_SIZE) + 2 * MARGIN)
+    full_width = max(left + width + 3 * MARGIN, measure_text(escape_math(title), TITLE_SIZE) + 2 * MARGIN)
     top = TITLE_HEIGHT + HEAD_HEIGHT
     full_height = top + height + MARGIN
     figure = Figure(figsize=(full_width, full_height))
-    figure.suptitle(title, fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
+    figure.suptitle(escape_math(title), fontsize=TITLE_SIZE, y=1 - MARGIN / full_height, verticalalignment="top")
     axes = figure.add_axes((left / full_width, MARGIN / full_height, width / full_width, height / full_height))
     axes.imshow(sheet, interpolation="nearest", aspect="auto")
     axes.xaxis.tick_top()

@@ -11,16 +11,11 @@ from rich.table import Table
 from ..metrics import count_informative, find_score, known_scores
 from ..runs.directory import Run
 
-LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc")  # left out of narrow terminals
+CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
+LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", *CORRECTED)  # left out of narrow terminals
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
 LAST = ("psnr",)
-ELSEWHERE = (
-    "infoe_scalar",
-    "infom_corrected",
-    "infoe_corrected",
-    "infoc_corrected",
-    "active",
-)  # scores that have no column here
+ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
 def _columns(present: Collection[str]) -> list[str]:
@@ -47,10 +42,13 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     return table
 
 
-def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> None:
-    """Print the table of runs, fitted to the width of a terminal, and what to be careful about.
+def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), warn: bool = True) -> None:
+    """Print the table of runs, fitted to the width of a terminal; into files and pipes at full width.
 
-    Into files and pipes the table is printed at full width.
+    Args:
+        runs: run directories with results.
+        weights: sets of weights, of ``"averaged"`` and ``"raw"``.
+        warn: whether to print a warning where InfoM describes noise, unless scoring has just issued it.
     """
     console = Console()
     if console.is_terminal:
@@ -58,7 +56,7 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     else:
         table = results_table(runs, weights=weights)
         Console(width=max(console.width, _full_width(table))).print(table)
-    for warning in _warnings(runs, weights):
+    for warning in _warnings(runs, weights) if warn else ():
         console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -5,7 +5,9 @@ code: loading it executes nothing.
 """
 
 import dataclasses
+import html
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,11 +136,12 @@ def model_card(origin: Origin) -> str:
     data, latent, training = config.data, config.latent, config.training
     scores = results.get(origin.weights, {})
     rows = [(find_score(key).heading, key, scores[key]) for key in CARD_SCORES if key in scores]
+    model, name = _as_markdown(config.model), _as_markdown(data.name)
     lines = [
         *_front_matter(origin, rows),
-        f"# {config.model} on {data.name}",
+        f"# {model} on {name}",
         "",
-        f"A `{config.model}` trained with [qlae](https://arxiv.org/abs/2305.18378) on {data.name} ({data.origin}, "
+        f"A **{model}** trained with [qlae](https://arxiv.org/abs/2305.18378) on {name} ({data.origin}, "
         f"{data.resolution}×{data.resolution}, {data.num_images:,} images). It turns an image into "
         f"{latent.num_latents} latents ({latent.description}) and back.",
         "",
@@ -159,6 +162,16 @@ def model_card(origin: Origin) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _as_markdown(text: str) -> str:
+    """Return text on one line in which nothing has a meaning in Markdown or HTML.
+
+    >>> _as_markdown("qlae-2 <b>")
+    'qlae-2 &lt;b&gt;'
+    """
+    line = html.escape(" ".join(text.split()), quote=False)
+    return re.sub(r"([\\`*_{}\[\]#|!$])", r"\\\1", line)
 
 
 def _front_matter(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
