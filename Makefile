@@ -6,7 +6,7 @@ READY  := $(VENV)/.installed
 TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
-# Fast tests of every package, for `make test-quick`; together about 60 seconds of CPU time.
+# Fast tests of every package, for `make test-quick`; together about 85 seconds of CPU time.
 QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_config.py \
 	$(addprefix tests/data/test_,batches.py dataset.py files.py user_images.py shapes3d.py solids.py) \
 	$(addprefix tests/test_,latents.py networks.py norms.py cross_entropy.py divergences.py adversarial.py) \
@@ -23,9 +23,9 @@ QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_confi
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-install: $(READY)  ## Make .venv and install qlae into it
+install: $(READY)  ## Create .venv and install qlae into it
 
-dev: $(TOOLS)  ## The same with what the tests need
+dev: $(TOOLS)  ## Also install what the tests need
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,48 +36,48 @@ $(TOOLS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score and picture both
+demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score both and draw pictures
 	$(BIN)/python examples/demo.py --seed $(SEED)
 
 test: lint types chromium  ## Everything that CI runs: lint, types, tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
-test-quick: dev  ## A part of the tests, from every package, within a minute
+test-quick: dev  ## Fast tests of every package, in about a minute
 	$(BIN)/python -m pytest -n 2 -m 'not slow' $(QUICK)
 
-test-slow: dev  ## The slower checks: full data sets, Ray, ONNX
+test-slow: dev  ## Only the slow tests: full data sets, Ray, ONNX, kills
 	$(BIN)/python -m pytest -m slow
 
-test-fuzz: dev  ## Ten thousand damaged files for every reader
+test-fuzz: dev  ## 10,000 damaged inputs for every reader
 	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
 
 chromium:  ## Install Chromium for the browser tests (Debian, as root), or say how to get it
 	@$(PYTHON) tests/explorer/chromium.py
 
-bench-metrics: install  ## The metrics beside the published procedure, in turns
+bench-metrics: install  ## Metrics, compared with the published procedure
 	$(BIN)/python benchmarks/metrics.py
 
-bench-cpu: install  ## Training on a CPU: the demo beside its first version, full size beside plain PyTorch
+bench-cpu: install  ## Training on a CPU, compared with the demo's first version and with plain PyTorch
 	$(BIN)/python benchmarks/training.py demo
 	$(BIN)/python benchmarks/training.py full
 
-bench-gpu: install  ## Training on a GPU: beside plain PyTorch; and against batch size, resolution and latents
+bench-gpu: install  ## Training on a GPU, compared with plain PyTorch; by batch size, resolution and latents
 	$(BIN)/python benchmarks/training.py gpu --out results/performance/training.json
 	$(BIN)/python benchmarks/scaling.py --device cuda --out results/performance
 
-bench-rendering: install  ## Images a second of the rendered scenes
+bench-rendering: install  ## Images per second of the rendered scenes
 	for scene in shapes3d mpi3d falcor3d isaac3d; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done
 
-lint: dev  ## Style and common mistakes
+lint: dev  ## Check style and common mistakes (ruff)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: dev  ## Static types
+types: dev  ## Check static types (mypy)
 	$(BIN)/mypy
 
-format: dev  ## Rewrite the code in the house style
+format: dev  ## Format the code (ruff)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## Remove what `make` made, but no runs
+clean:  ## Remove what `make` installed and built; runs stay
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -259,10 +259,16 @@ def test_version(capsys):
     assert capsys.readouterr().out.startswith("qlae 0.")
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate", "report", "data"])
-def test_help_teaches(verb, capsys):
-    assert run(verb, "--help") == 0
-    assert "usage: qlae" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "command", ["train", "evaluate", "report", "study", "explore", "encode", "export", "score", "data", "data render"]
+)
+def test_help_teaches(command, capsys):
+    assert run(*command.split(), "--help") == 0
+    text = capsys.readouterr().out
+    assert "usage: qlae" in text
+    assert "For example:" in text or command == "data render" or "• render" in text
+    for uninformative in ("(default: None)", "(default: )", "(default: True)"):
+        assert uninformative not in " ".join(text.replace("│", " ").split())
 
 
 def bad(capsys, *arguments: str) -> str:

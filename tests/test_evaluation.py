@@ -230,7 +230,7 @@ def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     assert run.results["averaged"]["psnr"] > 0
     drawn = [path.stem for path in draw_pictures(run) if path.stem != "between-codes"]  # which needs two codes
     assert drawn == [*("reconstructions", "interventions", "interpolations", "generated", "curves")]
-    with pytest.raises(ValueError, match="mine was given as arrays, which a run does not store"):
+    with pytest.raises(ValueError, match="mine was passed as arrays, which a run does not store"):
         evaluate_run(run.path, show=False)
     with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):
         evaluate_run(run.path, data=data, metrics=["dci"], show=False)

@@ -219,7 +219,7 @@ def test_the_command_line_takes_them_all(tmp_path):
 
 @pytest.mark.parametrize("model", ["qlae", "infowgan-gp"])
 def test_models_without_a_codebook_and_a_generator_say_that_nothing_changes(model):
-    with pytest.warns(UserWarning, match=rf"{model} is no GAN with codebooks that learn, so codebook_player changes"):
+    with pytest.warns(UserWarning, match=rf"{model} is not a GAN with codebooks that learn, so codebook_player"):
         resolve(model, DATA, 2, codebook_player="encoder")
 
 

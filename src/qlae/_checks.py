@@ -40,7 +40,7 @@ def whole_number(name: str, value: Any, *, at_least: int = 1, at_most: int = MAX
 
 
 def _short(value: Any) -> str:
-    """Return a value as Python writes it, cut if that is long."""
+    """Return the repr of a value, shortened if it is long."""
     try:
         text = repr(value)
     except ValueError:  # a whole number of thousands of digits
@@ -49,7 +49,7 @@ def _short(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return whole numbers of any kind (NumPy's too) as int and sequences of them as tuple; anything else as it is."""
+    """Return integers of any type (also NumPy's) as int, sequences of them as tuples, and anything else unchanged."""
     if isinstance(value, Iterable) and not isinstance(value, str):
         return tuple(plain(one) for one in value)
     return int(value) if _is_whole(value) else value

@@ -1,4 +1,4 @@
-"""Devices, and memory that every update frees and takes again on a CPU."""
+"""Choose a device, and let a CPU process keep the memory that every update frees and allocates again."""
 
 import ctypes
 import platform
@@ -9,7 +9,7 @@ DEVICES = ("cpu", "cuda", "mps")
 
 
 def pick_device(name: str = "auto") -> torch.device:
-    """Return the device of a name; ``"auto"`` means a CUDA GPU if there is one, else the CPU.
+    """Return the device with this name; ``"auto"`` means a CUDA GPU if there is one, else the CPU.
 
     Raises:
         ValueError: if the machine does not have the device.

@@ -1,4 +1,4 @@
-"""Read and write small files: whole when written, with one clear error when damaged.
+"""Read and write small files: files are always written completely, and damaged ones raise one clear error.
 
 Writing goes to a new file with an unpredictable name, is flushed to disk and then renamed, so a reader sees the old
 content or the new content, never a part of it. Of two writers, the last one wins. Reading takes regular files only
@@ -94,7 +94,7 @@ def remove_abandoned(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk, so that a rename survives a power failure; where systems allow it."""
+    """Flush the names in a folder to disk, so that a rename survives a power failure, if the system allows it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -163,7 +163,7 @@ def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
     """Raise a ``ValueError`` if a small archive would expand to far more than its own size.
 
     Args:
-        file: open at its beginning, where it is left. Whatever is not a zip passes.
+        file: an open file at its beginning, where it is left. Files that are not zip archives pass.
         name: what the error calls the file.
         remedy: it ends the message.
     """

@@ -53,7 +53,7 @@ NAMES = {
 
 
 def new_place(name: str) -> str | None:
-    """Return where a module of version 0.1 is now, also one inside a package that moved; None if it did not move."""
+    """Return the new name of a module of version 0.1, also inside a package that moved; None if it did not move."""
     for old, new in MODULES.items():
         if name == f"qlae.{old}" or name.startswith(f"qlae.{old}."):
             return f"qlae.{new}{name.removeprefix(f'qlae.{old}')}"

@@ -1,4 +1,4 @@
-"""Frozen dataclasses from nested plain data, such as JSON gives, with errors that name the wrong field."""
+"""Build frozen dataclasses from nested plain data, such as JSON, with errors that name the wrong field."""
 
 import collections.abc
 import dataclasses
@@ -64,7 +64,7 @@ def parse_value(kind: Any, value: Any, where: str) -> Any:
 
 
 def _parse_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    """Return ``value`` as an instance of the first alternative that takes it; raise the error of the nearest."""
+    """Return ``value`` as an instance of the first type that accepts it, or raise the error of the closest one."""
     if value is None and type(None) in kinds:
         return None
     options = [kind for kind in kinds if kind is not type(None)]

@@ -1,4 +1,4 @@
-"""The settings of the process that a training or an evaluation needs, and their restoration.
+"""Set up the process for a training or an evaluation, and restore its settings afterwards.
 
 A training runs with cuDNN reproducible, with the number of threads that was asked for, in float32, with gradients and
 without autocast, whatever the caller's settings are. An evaluation, too, runs in float32 and without autocast.
@@ -15,7 +15,7 @@ from .ops.dispatch import Implementation, implementation
 
 
 def settings_in_force() -> dict[str, Any]:
-    """Return the caller's settings that a training leaves as they are, although they change the last bits."""
+    """Return the caller's settings that a training does not change, although they affect the last bits of results."""
     return {
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "mkldnn": bool(getattr(torch.backends.mkldnn, "enabled", True)),
@@ -70,7 +70,7 @@ def training_process(device: torch.device, *, compile: bool, threads: int | None
 
 @contextlib.contextmanager
 def evaluation_process() -> Iterator[None]:
-    """Run PyTorch's own operations as they are: a few forward passes end before choosing and compiling would pay.
+    """Run PyTorch's own operations, since choosing and compiling kernels does not pay for a few forward passes.
 
     Scores after a training are then also the same as scores from the run directory later.
     """

@@ -26,7 +26,7 @@ MAX_RESOLUTION = 2**14  # pixels per side
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Which images.
+    """The images of a run.
 
     Attributes:
         name: of the data set.
@@ -34,7 +34,7 @@ class DataConfig:
         origin: ``"rendered"`` or ``"real"``.
         num_images: size of the data set.
         source_names: names of the sources, in order.
-        recipe: the arguments of ``load_data`` that make the data again; None if only the caller has the data.
+        recipe: the arguments of ``load_data`` that recreate the data; None if only the caller has the data.
         checksum: of images from files.
     """
 
@@ -156,7 +156,7 @@ class RunConfig:
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> "RunConfig":
-        """Return the config behind ``to_dict``, also of files that earlier versions wrote.
+        """Return the config from the result of ``to_dict``, also from files that earlier versions wrote.
 
         Raises:
             ValueError: if a field is unknown, missing or of another type, or a part is not registered.
@@ -182,7 +182,7 @@ class RunConfig:
         return RunConfig(model=content["model"], **parts)
 
     def require_restorable(self) -> None:
-        """Raise an error unless the config comes back from JSON as it is: the run could never be loaded otherwise."""
+        """Raise an error unless the config survives a round trip through JSON; a run cannot be loaded otherwise."""
         content = self.to_dict()
         for part in ("networks", "latent", "objective"):
             for name, value in content[part].items():
@@ -193,12 +193,12 @@ class RunConfig:
         again = RunConfig.from_dict(json.loads(json.dumps(content)))
         for name, (before, after) in self.difference(again).items():
             raise ValueError(
-                f"{name} is {before!r} and would come back from config.json as {after!r}; give the field a type that "
+                f"{name} is {before!r} and would be restored from config.json as {after!r}; give the field a type that "
                 "JSON has, such as a number, a string or a tuple"
             )
 
     def difference(self, other: "RunConfig") -> dict[str, tuple[Any, Any]]:
-        """Return the fields, dotted, in which two configs disagree.
+        """Return the dotted names of the fields in which two configs differ.
 
         The number of updates is left out, since a run may be trained for longer, unless the learning rate falls towards
         the end of the run. The checksum is left out if only one of the two has one. So is the module that registered a
@@ -214,7 +214,7 @@ class RunConfig:
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
 
     def __getattr__(self, name: str) -> Any:
-        """Return what version 0.1 had as a field of its own, with a warning."""
+        """Return a field of version 0.1 from its new place, with a warning."""
         if name not in MOVED:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         warnings.warn(f"config.{name} is now config.{MOVED[name]}", DeprecationWarning, stacklevel=2)
@@ -256,6 +256,6 @@ def require_resolution(resolution: int) -> None:
 
 
 def require_number(name: str, value: Any) -> None:
-    """Raise an error unless ``value`` is a real number; booleans are none."""
+    """Raise an error unless ``value`` is a real number; booleans are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")

@@ -1,7 +1,8 @@
 """The options of a training, declared once: for ``qlae.train``, the command line and the plans of studies.
 
 ``TrainingOptions`` decide the result and end up in a run's config. ``ExecutionOptions`` say where and how a run is
-carried out; they never change what it computes beyond rounding. The texts below the fields are the command line's help.
+carried out; they never change what it computes beyond rounding. The descriptions of the attributes are the help of the
+command line.
 
 This module imports no torch.
 """
@@ -18,57 +19,64 @@ CHECKPOINT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What decides the result of a training. Options that are not set follow the paper."""
+    """What determines the result of a training.
+
+    Options that are not set follow the preset of the model, that is, the paper.
+
+    Attributes:
+        size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
+        form: Follow the paper's text, or the authors' code where it differs.
+        networks: Name of an encoder and decoder that a module of yours registers (--import), instead of the paper's.
+        steps: Number of updates; 200,000 in the paper.
+        batch_size: Images per update; 128 in the paper, 64 for GANs.
+        learning_rate: Learning rate of AdamW; 0.001 in the paper, 0.0002 for GANs.
+        schedule: Schedule of the learning rate: constant, as in the paper, or a linear or cosine decay at the end of
+            the run.
+        decay_steps: Number of updates at the end of the run over which the learning rate decays; half of the run if not
+            set.
+        floor: Final learning rate of a decay, as a fraction of the initial one.
+        learning_rate_warm_up: Number of updates at the start over which the learning rate rises linearly from 0.
+        weight_decay: Decoupled weight decay; the preset's value is the one tuned for the model and the data set.
+        weight_decay_schedule: Factor on the weight decay: constant, step (0 in the first half of the run, as in the
+            paper's negative results), or a curve of update:factor pairs, such as 0:0,50000:1.
+        weights: Weights of single loss terms instead of the preset's, such as kl=4. Every model also accepts l1, the
+            weight of an L1 penalty on the parameters of the networks.
+        weight_schedules: Factors on the weights of single loss terms: curves of update:factor pairs with linear
+            interpolation, such as quantize=0:0,5000:1.
+        warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
+            commit, …) rise linearly from 0.
+        num_latents: Number of latents; the preset is twice the number of sources.
+        num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
+            with --size small.
+        fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.
+        codebook_player: The player of a GAN that updates the codebooks: the generator, as in the paper, or the encoder,
+            as in its negative results.
+        precision: Precision of the networks' weights and activations: auto means bfloat16 on a GPU that supports it,
+            else float32. Everything else is computed in float32.
+        seed: Seed of the initial weights and of the batches.
+    """
 
     size: Literal["full", "small"] = "full"
-    """Networks of the paper, or small ones that a CPU can train, with a budget to match."""
     form: Literal["paper", "official"] = "paper"
-    """Follow the paper's text, or the authors' code where it differs."""
     networks: str | None = None
-    """A pair of networks that a module of yours has registered (--import), instead of the paper's."""
     steps: int | None = None
-    """Number of updates; 200,000 in the paper."""
     batch_size: int | None = None
-    """Images per update; 128 in the paper, 64 for GANs."""
     learning_rate: float | None = None
-    """Learning rate of AdamW; 0.001 in the paper, 0.0002 for GANs."""
     schedule: Literal["constant", "linear", "cosine"] | None = None
-    """Keep the learning rate constant, as the paper does, or let it fall over the last part of the run; constant by
-    default."""
     decay_steps: int | None = None
-    """Number of updates at the end over which the learning rate falls; half of the run by default."""
     floor: float = 0.0
-    """Share of the learning rate that is left at the end of its fall."""
     learning_rate_warm_up: int = 0
-    """Number of updates at the start over which the learning rate rises linearly."""
     weight_decay: float | None = None
-    """Decoupled weight decay; by default the value tuned for the model and the data set."""
     weight_decay_schedule: str | Sequence[tuple[int, float]] | None = None
-    """constant (the default), step (none in the first half of the run, as in the paper's negative results), or factors
-    by update, such as 0:0,50000:1."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Weights of loss terms instead of the preset's, such as --weights kl=4. Every model also takes l1, a weight of the
-    ℓ1 norm of the networks' parameters."""
     weight_schedules: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
-    """Factors on the weights of single loss terms by update, linear in between, such as
-    --weight-schedules quantize=0:0,5000:1."""
     warm_up: int = 0
-    """Number of updates over which the latent space's own loss terms (KL, quantize and commit, …) all gain their
-    weight, linearly."""
     num_latents: int | None = None
-    """Number of latents; twice the number of sources by default."""
     num_values: int | Sequence[int] | None = None
-    """Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4 for --size small."""
     fixed_values: bool = False
-    """Keep the values of the codebooks where they start instead of learning them."""
     codebook_player: Literal["generator", "encoder"] = "generator"
-    """Move the codebooks of a GAN with the generator, as the paper does, or with the encoder, as in its negative
-    results."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision of the networks' weights and activations: auto means bfloat16 on a GPU that supports it, else float32.
-    Everything else is computed in float32."""
     seed: int = 0
-    """Seed of the initial weights and the batches."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_values", plain(self.num_values))  # arrays become tuples, which can be compared
@@ -76,24 +84,27 @@ class TrainingOptions:
 
 @dataclass(frozen=True)
 class ExecutionOptions:
-    """Where and how a training is carried out."""
+    """Where and how a training is carried out.
+
+    Attributes:
+        device: auto, cpu, cuda, cuda:1, …; mps is accepted but untested, and auto never chooses it.
+        compile: Use the fast path (fused operations, and on a GPU Triton kernels and CUDA graphs) instead of plain
+            PyTorch.
+        threads: Number of CPU threads; one per core if not set. Fewer are faster if other programs use the cores.
+        checkpoint_seconds: Number of seconds between checkpoints.
+        score_every: Number of updates between evaluations during training, whose scores go into the log and its
+            picture; a multiple of 100, or 0 for none.
+        evaluate: Score the trained model and draw its pictures.
+        tensorboard: Also write the log as TensorBoard events (pip install 'qlae[tensorboard]').
+    """
 
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1, …; mps is accepted but untried, and auto never chooses it."""
     compile: bool = True
-    """Run the plain PyTorch operations one by one, which are easiest to read and debug, instead of the fast path
-    (fused operations, and on a GPU Triton kernels and CUDA graphs)."""
     threads: int | None = None
-    """CPU threads; one per core by default. Fewer are faster if other programs use the cores."""
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-    """Seconds between checkpoints."""
     score_every: int = 0
-    """Number of updates between scorings during the training, for the log and its picture; a multiple of 100, or 0
-    for none."""
     evaluate: bool = True
-    """Neither score the trained model nor draw its pictures."""
     tensorboard: bool = False
-    """Also write the log as TensorBoard events (pip install 'qlae[tensorboard]')."""
 
 
 def option_names(*classes: type) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Train → evaluate → report: the one place that knows all three.
+"""Train → evaluate → report: the only module that knows all three.
 
 The same call on the same directory continues where a run was interrupted or killed.
 """
@@ -92,7 +92,7 @@ def resume(
     Args:
         path: the run directory.
         steps: train for more updates than the run was started with.
-        data: what it was trained on, if the run's recipe is not enough to make it again.
+        data: the data that it was trained on, if they cannot be loaded by name.
         networks: the encoder and the decoder, if the run was started with networks of your own.
         callbacks, show: as for ``train``.
         options: fields of ``qlae.options.ExecutionOptions``.
@@ -103,16 +103,16 @@ def resume(
     run = Run.open(path)
     training, execution = split_options(options)
     if training != TrainingOptions():
-        raise ValueError("resume keeps the configuration of the run; only steps and options of execution can be given")
+        raise ValueError("resume keeps the configuration of the run; only steps and execution options can be given")
     config = run.config
     if steps is not None:
-        wanted = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
-        if config.difference(wanted):
+        longer = dataclasses.replace(config, training=dataclasses.replace(config.training, steps=steps))
+        if config.difference(longer):
             raise ValueError(
                 f"{run.path}: the learning rate falls towards update {config.training.steps:,}, so a run of {steps:,} "
                 "updates is another run; start it in a folder of its own"
             )
-        config = wanted
+        config = longer
     data = load_from_config(config.data) if data is None else _require_data(data)
     _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
     return run
@@ -216,8 +216,8 @@ def _choose_precision(name: str, run: Run, device: str, *, trusted: bool) -> Any
 def _announcement(config: RunConfig) -> Estimate:
     """Return a function that prints how long a training will take, if that is long."""
 
-    def announce(seconds_per_update: float, left: int) -> None:
-        seconds = seconds_per_update * left
+    def announce(seconds_per_update: float, num_left: int) -> None:
+        seconds = seconds_per_update * num_left
         if seconds < LONG_SECONDS:
             return
         message = f"qlae: training will take about {_duration(seconds)} ({seconds_per_update:.2g} s per update)"

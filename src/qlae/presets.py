@@ -1,4 +1,4 @@
-"""Every constant of the paper, once, each with its table; and the way from a model's name to a config.
+"""All constants of the paper, each with its table, and the function that resolves a model's name to a config.
 
 Tables are those of the paper's appendix "Hyperparameters". ``paper`` follows its text, ``official`` the authors' code
 where the two differ. The tuned values are the ones the authors settled on.
@@ -346,7 +346,7 @@ def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptio
             settings["codebook_player"] = options.codebook_player
         else:
             warnings.warn(
-                f"{spec.name} is no GAN with codebooks that learn, so codebook_player changes nothing", stacklevel=3
+                f"{spec.name} is not a GAN with codebooks that learn, so codebook_player changes nothing", stacklevel=3
             )
     return entry.config(weights=weights, schedules=schedules, **settings)
 

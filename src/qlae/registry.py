@@ -138,7 +138,7 @@ class Registry:
         return {"kind": entry.kind, **outside, **dataclasses.asdict(config)}
 
     def from_dict(self, content: Any, where: str) -> Any:
-        """Return the config behind ``to_dict``.
+        """Return the config from the result of ``to_dict``.
 
         Args:
             content: the plain data.

@@ -81,7 +81,7 @@ def curve_factor(curve: Curve, number: "Tensor") -> "Tensor":
 
 
 def check_curve(name: str, curve: Any) -> Curve:
-    """Return a curve as a tuple of pairs; raise an error if it is none.
+    """Return a curve as a tuple of pairs; raise an error if it is not valid.
 
     >>> check_curve("schedule", [[0, 0], [100, 1]])
     ((0, 0.0), (100, 1.0))

@@ -1,4 +1,4 @@
-"""Configs and weights that earlier versions wrote, in the form of today.
+"""Convert configs and weights of earlier versions to the current format.
 
 In 0.1 a config had one latent with the fields of all latent spaces, an objective that was a name, and the options of
 training at its top level; a GAN's critic was ``critic`` where it is now ``parts.critic``. Networks had no revision, and
@@ -26,7 +26,7 @@ _TRAINING_FIELDS = ("optimizer", "batch_size", "steps", "seed", "precision", "av
 
 
 def upgrade_config(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a ``config.json`` in the form of today; content that has it already is returned as is."""
+    """Return the content of a ``config.json`` in the current format; current content is returned unchanged."""
     return _with_revision(_upgrade_layout(content))
 
 
@@ -41,7 +41,7 @@ def _with_revision(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a config of 0.1 in the layout of today."""
+    """Return the content of a config of 0.1 in the current layout."""
     if not isinstance(content.get("objective"), str) or not isinstance(content.get("latent"), dict):
         return content
     old, kind = dict(content), content["objective"]
@@ -54,10 +54,10 @@ def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
         objective["schedules"] = {name: [[0, 0.0], [old["warm_up"], 1.0]] for name in own}
     if kind == "adversarial":
         objective["generator_period"] = old.get("generator_period", 5)
-    kept = ("kind", "num_latents", *_LATENT_FIELDS.get(str(latent.get("kind")), latent))
-    moved = {"network", "latent", "objective", "weights", "warm_up", "generator_period", *_TRAINING_FIELDS}
+    latent_fields = ("kind", "num_latents", *_LATENT_FIELDS.get(str(latent.get("kind")), latent))
+    moved_fields = {"network", "latent", "objective", "weights", "warm_up", "generator_period", *_TRAINING_FIELDS}
     return {
-        **{key: value for key, value in old.items() if key not in moved},
+        **{key: value for key, value in old.items() if key not in moved_fields},
         "networks": {
             "kind": "paper",
             "size": network.get("size", "full"),
@@ -65,21 +65,21 @@ def _upgrade_layout(content: dict[str, Any]) -> dict[str, Any]:
             "patches": kind != "adversarial",
             "own": ["encoder", "decoder"] if network.get("own") else [],
         },
-        "latent": {key: value for key, value in latent.items() if key in kept},
+        "latent": {key: value for key, value in latent.items() if key in latent_fields},
         "objective": objective,
-        "training": {key: _rounded(old[key]) for key in _TRAINING_FIELDS if key in old},
+        "training": {key: _round(old[key]) for key in _TRAINING_FIELDS if key in old},
     }
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     """Return 0.3 for what 0.1 wrote as 0.30000000000000004, also inside a table."""
     if isinstance(value, dict):
-        return {key: _rounded(entry) for key, entry in value.items()}
+        return {key: _round(entry) for key, entry in value.items()}
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 def upgrade_tensors(tensors: dict[str, T]) -> dict[str, T]:
-    """Return the tensors of a checkpoint or an export under the names of today.
+    """Return the tensors of a checkpoint or an export under their current names.
 
     >>> upgrade_tensors({"weights.critic.bias": 1, "encoder.head.bias": 2})
     {'weights.parts.critic.bias': 1, 'encoder.head.bias': 2}

@@ -1,4 +1,4 @@
-"""The command line: few verbs, each doing a whole job. Torch is loaded only when a verb needs it."""
+"""The command line: a few commands, each of which does a whole job. Torch is loaded only when a command needs it."""
 
 import io
 import os
@@ -57,7 +57,8 @@ def _run(arguments: list[str]) -> int:
         command = tyro.cli(
             Command,
             prog="qlae",
-            description=f"Disentangled representation learning by latent quantization. Version {__version__}.",
+            description=f"Disentangled representation learning by latent quantization, version {__version__}. "
+            "`qlae COMMAND --help` explains the options of a command.",
             args=arguments,
             registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
@@ -88,7 +89,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _own_process(command: object) -> None:
-    """Tune the memory allocator for training; a library call would not do that to its caller's process."""
+    """Tune the memory allocator for training, which only a program that owns its process may do."""
     if isinstance(command, Train):
         from .._device import keep_freed_memory
 
@@ -96,7 +97,7 @@ def _own_process(command: object) -> None:
 
 
 def _reader_gone(console: Console) -> None:
-    """Handle a broken pipe of a `rich` console like any other; it would end the process with another exit status."""
+    """Raise a `BrokenPipeError`, where a `rich` console would end the process with another exit status."""
     raise BrokenPipeError
 
 

@@ -1,4 +1,4 @@
-"""Types of arguments that several verbs share, and the way from arguments to data."""
+"""Types of arguments that several commands share, and a function that loads the data they name."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,40 +11,47 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, arg(metavar="NAME")]
 Directory = Annotated[Path, arg(metavar="RUN")]
-OptionalName = Annotated[str | None, arg(metavar="NAME")]
-OptionalInt = Annotated[int | None, arg(metavar="INT")]
-OptionalFloat = Annotated[float | None, arg(metavar="FLOAT")]
-OptionalPath = Annotated[Path | None, arg(metavar="PATH")]
-ScoredWeights = Literal["averaged", "raw"] | None
-Aggregate = Literal["reruns", "all-seeds", "authors"] | None
+# Help shows the default of an option behind its text. These types have none that would inform: their text says it.
+Flag = Annotated[bool, arg(help_behavior_hint="")]
+OptionalName = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
+OptionalInt = Annotated[int | None, arg(metavar="INT", help_behavior_hint="")]
+OptionalPath = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
+Names = Annotated[tuple[str, ...], arg(metavar="[NAME …]", help_behavior_hint="")]
+ScoredWeights = Annotated[Literal["averaged", "raw"] | None, arg(help_behavior_hint="")]
+Aggregate = Annotated[Literal["reruns", "all-seeds", "authors"] | None, arg(help_behavior_hint="")]
 Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Which images."""
+    """Which images to use.
+
+    Attributes:
+        resolution: Height and width of the images in pixels; the networks take 8, 16, 32, 64, 128, …
+        sources: Sources that vary, such as --sources "floor hue" shape; the others are fixed. By default all sources
+            vary.
+        continuous: Let sources take any value in their range instead of only those of the grid.
+        correlated: Pairs of sources with a correlation, such as --correlated "scale,orientation,0.7".
+        num_images: Draw this many images at random instead of rendering every combination once. With --continuous
+            or --correlated, the default is 100,000.
+        noise: Standard deviation of Gaussian noise on the pixels, as a fraction of the range from black to white.
+        data_path: Read the published files of the data set from here instead of rendering it.
+        source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
+            name) or a .npy.
+    """
 
     resolution: int = 64
-    """Pixels per side; the networks take 8, 16, 32, 64, 128, …"""
-    sources: tuple[str, ...] = ()
-    """Sources that vary, such as --sources "floor hue" shape, while the others are fixed; all by default."""
-    continuous: bool = False
-    """Let sources take any value in their range instead of the grid's."""
-    correlated: tuple[str, ...] = ()
-    """Pairs of sources with a correlation, such as --correlated "scale,orientation,0.7"."""
+    sources: Names = ()
+    continuous: Flag = False
+    correlated: Annotated[tuple[str, ...], arg(metavar="[PAIR …]", help_behavior_hint="")] = ()
     num_images: OptionalInt = None
-    """Draw this number of images at random instead of every combination once; 100,000 by default with --continuous or
-    --correlated."""
     noise: float = 0.0
-    """Standard deviation of noise on the pixels, as a share of the range from black to white."""
     data_path: OptionalPath = None
-    """Read the published files of the data set from here instead of rendering it."""
     source_file: OptionalPath = None
-    """For images of your own, their sources: a CSV (a header, then one line per image, its file name first) or .npy."""
 
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
-    """Return the data that a verb names; real files are prepared under a progress bar the first time."""
+    """Return the data that a command names; files are prepared on first use, with a progress bar."""
     from .._progress import growing_bar
     from ..data import load_data
 
@@ -64,7 +71,7 @@ def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDatase
 
 
 def with_imports(command: str, imports: tuple[str, ...]) -> str:
-    """Return a command with the ``--import`` options that it needs as well."""
+    """Return a command line followed by the ``--import`` options that it needs."""
     return " ".join([command, *(f"--import {name}" for name in imports)])
 
 

@@ -43,16 +43,18 @@ class List:
 
 @dataclass(frozen=True)
 class Render:
-    """Render a data set into the cache on disk, which training reads; or into an .npz with --out.
+    """Render a data set into the cache on disk, from which training reads it, or into an .npz file with --out.
 
     For example: qlae data render mpi3d --resolution 64
+
+    Attributes:
+        data: A rendered data set, such as mpi3d; `qlae data list` shows them.
+        out: Write an .npz file instead, with arrays images, sources, source_names and origin; it must not exist.
     """
 
     data: Positional[Name]
-    """The data set."""
     images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
-    """An .npz to write instead, with arrays images, sources, source_names and origin; it must not exist."""
 
     def __call__(self) -> None:
         from .._progress import progress_bar
@@ -86,16 +88,19 @@ class Prepare:
     """Read published files or your own images once, resample them and cache them on disk.
 
     For example: qlae data prepare shapes3d --from 3dshapes.h5
+
+    Attributes:
+        data: The data set to which published files belong, or a new name for your own images, for use as --data.
+        path: The file, folder or archive to read.
+        resolution: Height and width of the images in pixels.
+        source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
+            name) or a .npy.
     """
 
     data: Positional[Name]
-    """The data set to which published files belong, or a new name for your own images, for use as --data."""
     path: Annotated[Path, arg(name="from", metavar="PATH")]
-    """The file, folder or archive."""
     resolution: int = 64
-    """Height and width of the images in pixels."""
     source_file: OptionalPath = None
-    """Sources of your own images: a CSV (a header, then one line per image that begins with its file name) or .npy."""
 
     def __call__(self) -> None:
         options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
@@ -107,12 +112,14 @@ class Get:
     """Download the published file of a data set. An interrupted download resumes.
 
     For example: qlae data get shapes3d --to downloads
+
+    Attributes:
+        name: The data set: shapes3d, mpi3d-toy, mpi3d-realistic, mpi3d-real or dsprites.
+        to: The folder to write the file to.
     """
 
     name: Positional[Name]
-    """shapes3d, mpi3d-toy, mpi3d-realistic, mpi3d-real or dsprites."""
     to: Path = Path()
-    """The folder for the file."""
 
     def __call__(self) -> None:
         from .._progress import growing_bar
@@ -128,13 +135,15 @@ class Inspect:
     """Write a contact sheet: random images, and one row per source that sweeps its values.
 
     For example: qlae data inspect isaac3d
+
+    Attributes:
+        data: A data set by name, or the path of your own images.
+        out: The .png file to write; by default NAME.png. It must not exist.
     """
 
     data: Positional[Name]
-    """A data set, or the path of your own images."""
     images: DataOptions = field(default_factory=DataOptions)
     out: OptionalPath = None
-    """The .png to write; it must not exist. NAME.png by default."""
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
@@ -153,10 +162,12 @@ class Clear:
     """Remove the cached images of a data set from disk.
 
     For example: qlae data clear mpi3d
+
+    Attributes:
+        name: The data set, one entry as listed by `qlae data list`, or `all` for everything.
     """
 
     name: Positional[Name]
-    """The data set, or an entry that `qlae data list` shows; `all` for everything."""
 
     def __call__(self) -> None:
         from ..data import cache

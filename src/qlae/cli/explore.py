@@ -1,4 +1,4 @@
-"""The command that opens a run in the browser: explore."""
+"""``qlae explore``: open a run in the browser."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,33 +7,36 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Directory, Imports
+from .arguments import Directory, Flag, Imports
 
 
 @dataclass(frozen=True)
 class Explore:
     """Open a local web page that shows what each latent and each code of a trained model means.
 
-    The server needs `pip install 'qlae[explorer]'`; --export needs only qlae.
-    For example: qlae explore runs/quick
+    The server needs `pip install 'qlae[explorer]'`; --export needs only qlae. For example:
+      qlae explore runs/quick
+      qlae explore runs/quick --export page/
+
+    Attributes:
+        run: The run directory.
+        port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
+        no_browser: Only print the address of the page; do not open the browser.
+        export: Instead of starting the server, write a page that needs none to this folder.
+        export_samples: Number of samples on an exported page.
+        device: Where the model runs: auto, cpu, cuda, cuda:1, …; a CPU is fast enough for one picture at a time.
+        imports: A module or file of yours to import first, which registers the run's parts.
+        quiet: Do not show progress bars.
     """
 
     run: Positional[Directory]
-    """The run directory."""
     port: int = 8642
-    """Preferred port on 127.0.0.1; if it is not available, a free one is used."""
-    no_browser: bool = False
-    """Only print the address of the page; do not open the browser."""
-    export: Annotated[Path | None, arg(metavar="DIR")] = None
-    """Write a page that needs no server to this folder, instead of serving one."""
+    no_browser: Flag = False
+    export: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")] = None
     export_samples: int = 12
-    """Number of samples on an exported page."""
     device: str = "cpu"
-    """Where the model runs: auto, cpu, cuda, cuda:1, …; a CPU is fast enough for one picture at a time."""
     imports: Imports = ()
-    """Modules of your own to import first, which register the run's parts."""
-    quiet: bool = False
-    """Do not draw progress bars."""
+    quiet: Flag = False
 
     def __call__(self) -> None:
         from ..explorer import explore, open_run, save_page

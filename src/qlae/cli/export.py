@@ -1,4 +1,4 @@
-"""The verbs that write results for other programs: encode, the codes of images; export, a model."""
+"""``qlae encode`` and ``qlae export``: write the codes of images, or a model, for other programs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,31 +7,34 @@ from typing import Literal
 from tyro.conf import Positional
 
 from .._imports import import_modules
-from .arguments import Directory, Imports, OptionalName, OptionalPath
+from .arguments import Directory, Flag, Imports, OptionalName, OptionalPath
 
 
 @dataclass(frozen=True)
 class Encode:
-    """Write the code of every image to a CSV, one row per image: its file name, then one column per latent.
+    """Write the code of every image to a CSV file, one row per image: its file name, then one column per latent.
 
-    Latents and values that were named in `qlae explore` appear under these names.
-    For example: qlae encode runs/holiday --out codes.csv; or with other images: qlae encode runs/holiday --data more/
+    Latents and values that were named in `qlae explore` appear under these names. For example:
+      qlae encode runs/holiday --out codes.csv
+      qlae encode runs/holiday --data more/ --out more.csv
+
+    Attributes:
+        run: The run directory, or the folder of an exported model.
+        data: A data set by name, or the path of your own images; by default those that the run was trained on.
+        out: The CSV file to write; it must not exist.
+        numbers: Write the values that codes stand for, instead of the codes.
+        device: Where the model runs: auto, cpu, cuda, cuda:1, …
+        imports: A module or file of yours to import first, which registers the run's parts.
+        quiet: Do not show progress bars.
     """
 
     run: Positional[Directory]
-    """The run directory, or the folder of an exported model."""
     data: OptionalName = None
-    """A data set by name, or the path of images of your own; by default what the run was trained on."""
     out: Path = Path("codes.csv")
-    """The CSV to write; it must not exist."""
-    numbers: bool = False
-    """Write the values that codes stand for, instead of the codes."""
+    numbers: Flag = False
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1, …"""
     imports: Imports = ()
-    """Modules of your own to import first, which register the run's parts."""
-    quiet: bool = False
-    """Draw no progress bars."""
+    quiet: Flag = False
 
     def __call__(self) -> None:
         from ..runs.encoding import encode_to_csv
@@ -43,23 +46,25 @@ class Encode:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a trained model to a folder to hand on: config.json, model.safetensors and a model card with its scores.
+    """Write a trained model to a folder to share: config.json, model.safetensors and a model card with its scores.
 
-    Names that you gave to latents and values in `qlae explore` are copied too, in names.json.
-    `qlae.load` reads the folder as it reads a run directory.
-    For example: qlae export runs/quick --onnx --out quick
+    Names that you gave to latents and values in `qlae explore` are included (names.json). In Python, `qlae.load` loads
+    the folder like a run directory. For example:
+      qlae export runs/quick --onnx --out quick
+
+    Attributes:
+        run: The run directory.
+        out: The folder; by default RUN/export. It must be new, empty, or hold an earlier export, which is replaced.
+        onnx: Also write encoder.onnx and decoder.onnx, and check them against torch. Needs `pip install 'qlae[onnx]'`.
+        weights: Export the exponential average of the weights, or the raw weights after the last update.
+        imports: A module or file of yours to import first, which registers the run's parts.
     """
 
     run: Positional[Directory]
-    """The run directory."""
     out: OptionalPath = None
-    """The folder, RUN/export by default; new, empty, or of an earlier export, which is replaced."""
-    onnx: bool = False
-    """Also write encoder.onnx and decoder.onnx, checked against torch; needs `pip install 'qlae[onnx]'`."""
+    onnx: Flag = False
     weights: Literal["averaged", "raw"] = "averaged"
-    """The exponential average of the weights, or those after the last update."""
     imports: Imports = ()
-    """Modules of your own to import first, which register the run's parts."""
 
     def __call__(self) -> None:
         from ..runs.export import export_run

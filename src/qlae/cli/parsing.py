@@ -1,4 +1,4 @@
-"""How the command line reads options that are not single values: loss weights, schedules, numbers of values."""
+"""Parse options that are not single values: loss weights, schedules, numbers of values."""
 
 import typing
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 from ..options import TrainingOptions, parse_curve
 
 REGISTRY = ConstructorRegistry()
+PRESET = "preset"  # what help shows as the default of a training option that is not set
 
 
 def parse_weight(text: str) -> tuple[str, float]:
@@ -36,6 +37,10 @@ def _parse_num_values(texts: list[str]) -> int | tuple[int, ...] | None:
     return None if not numbers else numbers[0] if len(numbers) == 1 else numbers
 
 
+def _show_preset(value: object) -> list[str]:
+    return [PRESET if value is None else str(value)]
+
+
 _HINTS = typing.get_type_hints(TrainingOptions)
 # Type of the field → what it shows as its value, and how it is read.
 _RULES: list[tuple[Any, str, Callable[[list[str]], Any]]] = [
@@ -47,21 +52,21 @@ _RULES: list[tuple[Any, str, Callable[[list[str]], Any]]] = [
 
 @REGISTRY.primitive_rule
 def _read_structured(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    for kind, metavar, read in _RULES:
+    for kind, metavar, parse in _RULES:
         if info.type == kind:
             return PrimitiveConstructorSpec(
                 nargs="*",
                 metavar=f"[{metavar} …]",
-                instance_from_str=read,
+                instance_from_str=parse,
                 is_instance=lambda value: True,
-                str_from_instance=lambda value: [],
+                str_from_instance=lambda value: [PRESET],
             )
     return None
 
 
 @REGISTRY.primitive_rule
 def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Show ``INT`` for an option whose default is none, where tyro would show ``{None}|INT``."""
+    """Show ``INT`` for an option whose default is None; tyro would show ``{None}|INT``."""
     for kind, metavar in ((int, "INT"), (float, "FLOAT"), (str, "NAME")):
         if info.type == kind | None:
             return PrimitiveConstructorSpec(
@@ -69,14 +74,14 @@ def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | N
                 metavar=metavar,
                 instance_from_str=lambda texts, kind=kind: kind(texts[0]),  # type: ignore[misc]
                 is_instance=lambda value: True,
-                str_from_instance=lambda value: [str(value)],
+                str_from_instance=_show_preset,
             )
     return None
 
 
 @REGISTRY.primitive_rule
 def _read_optional_choice(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Show ``{a,b}`` for a choice whose default is none, where tyro would show ``{None,a,b}``."""
+    """Show ``{a,b}`` for a choice whose default is None; tyro would show ``{None,a,b}``."""
     options = [kind for kind in get_args(info.type) if kind is not type(None)]
     if len(options) == len(get_args(info.type)) or [get_origin(kind) for kind in options] != [Literal]:
         return None
@@ -86,14 +91,14 @@ def _read_optional_choice(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[A
         metavar=f"{{{','.join(choices)}}}",
         instance_from_str=lambda texts: texts[0],
         is_instance=lambda value: True,
-        str_from_instance=lambda value: [str(value)],
+        str_from_instance=_show_preset,
         choices=choices,
     )
 
 
 @REGISTRY.primitive_rule
 def _read_schedule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Read a name such as ``step`` or a curve, for fields that take either."""
+    """Parse a name such as ``step`` or a curve, for fields that take either."""
     if info.type != _HINTS["weight_decay_schedule"]:
         return None
     return PrimitiveConstructorSpec(
@@ -101,5 +106,5 @@ def _read_schedule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | N
         metavar="NAME|CURVE",
         instance_from_str=lambda texts: parse_curve(texts[0]) if ":" in texts[0] else texts[0],
         is_instance=lambda value: True,
-        str_from_instance=lambda value: [str(value)],
+        str_from_instance=_show_preset,
     )

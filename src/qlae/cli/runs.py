@@ -1,4 +1,4 @@
-"""The verbs over runs: train, evaluate, report."""
+"""The commands for runs: ``qlae train``, ``qlae evaluate`` and ``qlae report``."""
 
 import dataclasses
 import time
@@ -15,7 +15,9 @@ from .arguments import (
     Aggregate,
     DataOptions,
     Directory,
+    Flag,
     Imports,
+    Names,
     OptionalInt,
     OptionalName,
     OptionalPath,
@@ -29,56 +31,79 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Execution(ExecutionOptions):
+    """Where and how a training is carried out.
+
+    Attributes:
+        compile: Run plain PyTorch operations one by one, which are easiest to read and debug, instead of the fast
+            path (fused operations, and on a GPU Triton kernels and CUDA graphs).
+        evaluate: Neither score the trained model nor draw its pictures.
+        threads: Number of CPU threads; by default one per core. Fewer are faster if other programs use the cores.
+    """
+
+    # Flags turn these two off, so their help says what the flag does.
+    compile: Flag = True
+    evaluate: Flag = True
+    threads: OptionalInt = None
+
+
+@dataclass(frozen=True)
 class Train:
     """Train a model, score it and draw its pictures.
 
-    `qlae train qlae --data shapes3d` is the paper's configuration;
-    `qlae train qlae --size small --resolution 32 --out runs/quick` is one for a CPU.
-    The same command on the same --out continues a run that was stopped (Ctrl-C saves) or killed, and so does
-    `qlae train --resume RUN` without any other options.
+    Ctrl-C saves the run. To resume a run that was interrupted or killed, repeat the command, or use --resume RUN
+    without other options. For example:
+      qlae train qlae                                 # the paper's
+      qlae train qlae --size small --resolution 32    # on a CPU
+      qlae train --resume runs/quick
+
+    Attributes:
+        model: One of the paper's models (ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook,
+            qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay),
+            fsq-ae, or a model of your own (--import).
+        data: A data set by name (`qlae data list` shows them), or the path of a folder or file with your own images.
+        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED.
+        resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
+            apply.
+        imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
+            or data sets.
+        quiet: Do not show progress bars.
     """
 
-    model: Positional[Annotated[str | None, arg(metavar="[MODEL]")]] = None
-    """ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook, qlae-no-weight-decay, vq-vae-weight-decay,
-    infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay (the paper's), fsq-ae, or one of your own (--import)."""
+    model: Positional[Annotated[str | None, arg(metavar="[MODEL]", help_behavior_hint="")]] = None
     data: str = "shapes3d"
-    """A data set by name (`qlae data list` shows them), or the path of a folder or file with images of your own."""
     images: DataOptions = field(default_factory=DataOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
-    execution: ExecutionOptions = field(default_factory=ExecutionOptions)
+    execution: Execution = field(default_factory=Execution)
     out: OptionalPath = None
-    """The run directory; runs/DATA-MODEL-SIZE-sSEED by default."""
     resume: OptionalPath = None
-    """Continue the run in this directory with its own configuration; only --steps and options of execution apply."""
     imports: Imports = ()
-    """Modules of your own to import first, which register models, latent spaces, objectives, networks or data sets."""
-    quiet: bool = False
-    """Draw no progress bars."""
+    quiet: Flag = False
 
     def __call__(self) -> None:
-        begun = time.monotonic()
+        start = time.monotonic()
         import_modules(self.imports)
-        run = self._start() if self.resume is None else self._continue()
-        done = "trained"
+        run = self._start() if self.resume is None else self._resume()
+        what = "trained"
         if self.execution.evaluate:
             from ..report import print_results
 
             print_results([run], weights=("averaged", "raw"), warn=False)
-            done = "trained, scored and pictured"
-        print(f"{run.path}: {done} in {time.monotonic() - begun:.0f} s")
+            what = "trained, scored and pictured"
+        print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s")
         print(_next_steps(run, self.imports, evaluated=self.execution.evaluate))
 
     def _start(self) -> "Run":
         from ..pipeline import train
 
         if self.model is None:
-            raise ValueError("name a model, such as `qlae train qlae`, or a run to continue: `qlae train --resume RUN`")
+            raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         data = load(self.data, self.images, show=not self.quiet)
         out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.training.size}-s{self.training.seed}"
         options = _shallow(self.training) | _shallow(self.execution)
         return train(self.model, data, out=out, show=not self.quiet, **options)
 
-    def _continue(self) -> "Run":
+    def _resume(self) -> "Run":
         from ..pipeline import resume
 
         assert self.resume is not None
@@ -90,8 +115,8 @@ class Train:
         names = ["MODEL"] * (self.model is not None) + [f"--{name.replace('_', '-')}" for name in surplus]
         if names:
             raise ValueError(
-                f"--resume continues a run with its own configuration, so leave out {', '.join(names)}; only --steps "
-                "and options of execution such as --device apply"
+                f"--resume resumes a run with its own configuration, so leave out {', '.join(names)}; only --steps "
+                "and execution options such as --device apply"
             )
         execution = _shallow(self.execution)
         return resume(self.resume, steps=self.training.steps, show=not self.quiet, **execution)
@@ -107,50 +132,54 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
         return f"Next: {with_imports(f'qlae evaluate {run.path}', imports)}"
     names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
-    listed = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{listed}Next: {with_imports(f'qlae explore {run.path}', imports)}"
+    place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
+    return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Score a trained run: sample.npz, results.json and the pictures.
+    """Score a trained run: write sample.npz, results.json and the pictures.
 
-    For example: qlae evaluate runs/quick; then qlae evaluate runs/quick --from-sample --metrics dci
+    For example:
+      qlae evaluate runs/quick
+      qlae evaluate runs/quick --from-sample --metrics dci
+
+    Attributes:
+        run: The run directory.
+        from_sample: Score the saved sample of the last evaluation again. This needs neither the model nor the images.
+        num_samples: Number of images to score on; by default as in the last evaluation, or 10,000 the first time.
+        protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as in the last
+            evaluation, or paper the first time.
+        prune: InfoMEC leaves out latents that vary little, by the rule of the protocol. This is the default the first
+            time; after that, the default is as in the last evaluation.
+        no_prune: InfoMEC counts every latent that varies, however little.
+        metrics: Metrics to compute: infomec, dci, mig, sap, modularity, explicitness, irs, mcc, one of your
+            own (--import), or all; by default infomec and those of the last evaluation.
+        max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
+            a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
+        dci_split: The rows on which DCI's I is computed: those that chose the depths (paper), or others (honest).
+        bootstrap: Number of half-samples for 95% intervals and for a curve of scores against the sample size; 200 are
+            enough. Applies to infomec, or to the metrics that --metrics names.
+        jobs: Number of processes for the half-samples, and of threads for DCI; -1 for all cores.
+        device: Where the model runs: auto, cpu, cuda, cuda:1, …
+        imports: A module or file of yours to import first, which registers the run's parts or metrics.
+        quiet: Do not show progress bars.
     """
 
     run: Positional[Directory]
-    """The run directory."""
-    from_sample: bool = False
-    """Score the sample of the last evaluation again, which needs neither the model nor the images."""
+    from_sample: Flag = False
     num_samples: OptionalInt = None
-    """Number of images to score on; by default as many as before, or 10,000 the first time."""
     protocol: OptionalName = None
-    """InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as before, or paper the first
-    time."""
-    prune: FlagCreatePairsOff[bool] = False
-    """Let InfoMEC leave out latents that vary little, by the rule of the protocol; the default the first time, and then
-    as before."""
-    no_prune: FlagCreatePairsOff[bool] = False
-    """Let InfoMEC count every latent that varies, however little."""
-    metrics: tuple[str, ...] = ()
-    """infomec, dci, mig, sap, modularity, explicitness, irs, mcc, a metric of your own (--import), or all; by default
-    infomec, and whatever was computed before."""
+    prune: FlagCreatePairsOff[Flag] = False
+    no_prune: FlagCreatePairsOff[Flag] = False
+    metrics: Names = ()
     max_features: str = "sqrt"
-    """Latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or a share such as 0.5. With
-    sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1."""
     dci_split: Literal["paper", "honest"] = "paper"
-    """Rows that give DCI's I: those that chose the depths (paper), or others (honest)."""
     bootstrap: int = 0
-    """Number of random half samples for 95% intervals of infomec, or of the --metrics that are named, and a curve of
-    scores against the sample size; 200 suffice."""
     jobs: int = 1
-    """Number of processes for the half samples, and of threads for DCI; -1 for all cores."""
     device: str = "auto"
-    """auto, cpu, cuda, cuda:1, …"""
     imports: Imports = ()
-    """Modules of your own to import first, which register the run's parts or metrics."""
-    quiet: bool = False
-    """Draw no progress bars."""
+    quiet: Flag = False
 
     def __call__(self) -> None:
         from ..metrics.metric_options import dci_options
@@ -193,23 +222,28 @@ class Evaluate:
 
 @dataclass(frozen=True)
 class Report:
-    """Draw the pictures of scored runs again and print their scores side by side; or write the report of a study.
+    """Redraw the pictures of scored runs and print their scores side by side, or write the report of a study.
 
-    For example: qlae report runs/demo/qlae runs/demo/ae.
-    For a study it writes tables, figures and a page: qlae report runs/paper-quick.
+    For example:
+      qlae report runs/demo/qlae runs/demo/ae
+      qlae report runs/paper-quick    # a study
+
+    Attributes:
+        runs: Run directories, or folders of studies.
+        with_vq_vae: Studies: include VQ-VAE among the prior methods that figures may show beside QLAE; the paper's
+            figures leave it out.
+        imports: A module or file of yours to import first, which registers models or metrics of a study.
+        scored_weights: Studies: whether the tables show the scores of the averaged or the raw weights; by default as in
+            the plan.
+        aggregate: Studies: which seeds count in the tables: those of the reruns, all, or all with the intervals of the
+            authors' tables; by default as in the plan.
     """
 
-    runs: Positional[tuple[Directory, ...]]
-    """Run directories, or the folders of studies."""
-    with_vq_vae: bool = False
-    """In the figures of a study, let VQ-VAE be the prior method beside QLAE if its InfoM is the highest; the paper's
-    figures leave it out."""
+    runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN|STUDY …", help_behavior_hint="")]]
+    with_vq_vae: Flag = False
     imports: Imports = ()
-    """Modules of your own to import first, which register models or metrics of a study."""
     scored_weights: ScoredWeights = None
-    """Of a study: fill the tables with scores of the averaged or the raw weights; by default as the plan says."""
     aggregate: Aggregate = None
-    """Of a study: count the reruns, all seeds, or all seeds with the authors' interval; by default as the plan says."""
 
     def __call__(self) -> None:
         from ..report import draw_pictures, print_results

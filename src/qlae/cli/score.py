@@ -8,57 +8,62 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Imports
+from .arguments import Flag, Imports
 
 BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
+METRICS_HELP = f"Metrics to compute: {BUILT_IN_METRICS}, one of your own (--import), or all."
 
 
 @dataclass(frozen=True)
 class Score:
-    """Score any representation: a file with arrays `sources` (n, n_s) and `latents` (n, n_z), which any tool can write.
+    """Score any representation: an .npz file with arrays `sources` (n, n_s) and `latents` (n, n_z).
 
-    Integer latents are codes, floats are continuous; an array `codes` beside them says that floats stand for codes.
-    For example: qlae score codes.npz --metrics infomec dci --plot nmi.png
+    Integer latents are codes, and floats are continuous; if the file also has an array `codes`, the floats are the
+    values of these codes. For example:
+      qlae score codes.npz --metrics infomec dci --plot nmi.png
+
+    Attributes:
+        file: The file, as np.savez(path, sources=…, latents=…) writes it.
+        protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod.
+        latent_kind: Override the type of the latents, for codes that are stored as floats or continuous values stored
+            as integers.
+        source_kinds: Override the types of the sources, with one word for all or one per source. With auto, floats are
+            continuous unless their values repeat.
+        prune: InfoMEC counts every latent that varies, however little, instead of leaving out those that vary little by
+            the rule of the protocol.
+        code_input: How codes enter the linear model of InfoE: as the protocol says (auto), one-hot, or as numbers.
+        continuous_nmi: The NMI of continuous sources, 1 − exp(−2 I), from the denoised mutual information I or from
+            the raw one (r-squared).
+        null_encoder: Number of null encoders (the same latents with shuffled rows) whose mean scores are shown beside
+            each score; 5 are enough.
+        max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
+            a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
+        dci_split: The rows on which DCI's I is computed: those that chose the depths (paper), or others (honest).
+        bootstrap: Number of half-samples for 95% intervals; 200 are enough.
+        jobs: Number of processes for the half-samples, and of threads for DCI; -1 for all cores.
+        seed: Seed of everything random.
+        json: Print only JSON to standard output.
+        imports: A module or file of yours to import first, which registers metrics.
+        plot: Draw the NMI heatmap to this .png, .svg or .pdf file; without a path, to FILE-nmi.png next to FILE.
     """
 
     file: Positional[Annotated[Path, arg(metavar="FILE.npz")]]
-    """Written with np.savez(path, sources=…, latents=…)."""
-    metrics: Annotated[tuple[str, ...], arg(help=f"{BUILT_IN_METRICS}, one of your own (--import), or all.")] = (
-        "infomec",
-    )
+    metrics: Annotated[tuple[str, ...], arg(help=METRICS_HELP)] = ("infomec",)
     protocol: str = "paper"
-    """InfoMEC protocol: paper, official-train, official-standalone or tripod."""
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
-    """Overrules the type of the latents: codes that are stored as floats, or continuous values stored as integers."""
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
-    """Overrules the types of the sources: one word for all, or one per source. With auto, floats are continuous unless
-    their values repeat."""
-    prune: bool = True
-    """Whether InfoMEC leaves out latents that vary little, by the rule of the protocol."""
+    prune: Flag = True
     code_input: Literal["auto", "one-hot", "scalar"] = "auto"
-    """How codes enter the linear model of InfoE: by the protocol (auto), one-hot, or as numbers."""
     continuous_nmi: Literal["denoised", "r-squared"] = "denoised"
-    """NMI of continuous sources: 1 − exp(−2 I) of the mutual information, denoised or as it is."""
     null_encoder: int = 0
-    """Show beside each score what this many null encoders give on average: the same latents with their rows shuffled;
-    5 suffice."""
     max_features: str = "sqrt"
-    """Latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or a share such as 0.5. With
-    sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1."""
     dci_split: Literal["paper", "honest"] = "paper"
-    """Rows that give DCI's I: those that chose the depths (paper), or others (honest)."""
     bootstrap: int = 0
-    """Compute 95% intervals from this many half-samples; 200 are plenty."""
     jobs: int = 1
-    """Processes for the half-samples, and threads for DCI; -1 for all cores."""
     seed: int = 0
-    """Seed of everything random."""
-    json: bool = False
-    """Print JSON, and nothing else, to standard output."""
+    json: Flag = False
     imports: Imports = ()
-    """Modules of your own to import first, which register metrics."""
-    plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]")] = None
-    """Draw the NMI heatmap: to this .png, .svg or .pdf, or without a path beside FILE, as FILE-nmi.png."""
+    plot: Annotated[tuple[Path, ...] | None, arg(metavar="[PATH]", help_behavior_hint="")] = None
 
     def __call__(self) -> None:
         from .._progress import progress_bar
@@ -78,7 +83,7 @@ class Score:
             "seed": self.seed,
             "n_jobs": self.jobs,
             "metric_options": dci_options(self.max_features, self.dci_split),
-            **self._overruled(),
+            **self._overrides(),
         }
         steps = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
@@ -100,7 +105,7 @@ class Score:
                 print(picture)
 
     def _picture(self, names: list[str]) -> Path | None:
-        """Return the path of the heatmap, None without --plot; raise if it could not be drawn or written."""
+        """Return the path of the heatmap, or None without --plot; raise an error if it cannot be drawn or written."""
         if self.plot is None:
             return None
         if len(self.plot) > 1:
@@ -112,8 +117,8 @@ class Score:
             raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
         return picture
 
-    def _overruled(self) -> dict[str, Any]:
-        """Return only the options that overrule what the arrays of the file say."""
+    def _overrides(self) -> dict[str, Any]:
+        """Return only the options that override what the arrays of the file say."""
         options: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
         if self.code_input != "auto":
             options["code_input"] = self.code_input

@@ -1,4 +1,4 @@
-"""The verb for studies: run one, resume one, or show the state of one."""
+"""``qlae study``: run a study, resume it, or show its state."""
 
 import sys
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.console import Console
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, arg
 
-from .arguments import Aggregate, OptionalInt, OptionalPath, ScoredWeights
+from .arguments import Aggregate, Flag, Imports, OptionalInt, OptionalPath, ScoredWeights
 
 if TYPE_CHECKING:
     from ..study import Plan
@@ -27,48 +27,55 @@ FLAGS = {
 class Study:
     """Run a study: tune each model, select, rerun with new seeds, and write tables, figures and a page.
 
-    `qlae study paper-quick` takes minutes on two cores; `qlae study paper --dry-run` shows what the paper's takes.
-    If a study was stopped (Ctrl-C saves it) or killed, the same command resumes it; so does `qlae study FOLDER`.
-    `qlae study status FOLDER` shows its state from another shell.
+    Ctrl-C saves the study. To resume a study that was interrupted or killed, repeat the command, or name its folder.
+    For example:
+      qlae study paper-quick                # minutes on two cores
+      qlae study paper --dry-run            # list the runs
+      qlae study status runs/paper-quick    # from another shell
+      qlae study runs/paper-quick           # resume
+
+    Attributes:
+        plan: A plan of the package (paper, paper-quick, ablations, negative, negative-quick), a plan in a .toml
+            or .json file, or the folder of a study to resume.
+        folder: The folder of the study, after `status`.
+        out: The study's folder; by default runs/PLAN.
+        dry_run: List the runs in order and estimate the time, without running anything.
+        retry_failed: Repeat runs that failed before.
+        imports: A module or file of yours to import first, here and in each worker, such as my_models or
+            path/to/my_models.py, which registers models, metrics or data sets.
+        engine: Run in worker processes on this machine, or as tasks on a Ray cluster (pip install 'qlae[ray]').
+        workers: Local: number of worker processes; by default one per GPU, or one per core if there is no GPU.
+        threads: Number of CPU threads per run.
+        device: Where models are trained: auto, cpu or cuda.
+        address: Ray: the address of the cluster, such as auto or ray://head:10001; by default RAY_ADDRESS, or a new
+            local cluster.
+        gpus_per_run: Ray: number of GPUs per run; with a fraction, runs share a GPU.
+        cpus_per_run: Ray: number of CPUs per run.
+        scored_weights: Whether selection and tables use the scores of the averaged or the raw weights; by default as in
+            the plan.
+        aggregate: Which seeds of the selected value count in the tables: those of the reruns, all, or all with the
+            intervals of the authors' tables; by default as in the plan.
+        no_report: Do not write the report after the last run; `qlae report FOLDER` writes it later.
+        quiet: Do not show progress.
     """
 
     plan: Positional[Annotated[str, arg(metavar="PLAN|FOLDER|status")]]
-    """paper, paper-quick, ablations, negative, negative-quick, a plan in a .toml or .json file, or the folder of a
-    study to resume."""
-    folder: Positional[Annotated[Path | None, arg(metavar="[FOLDER]")]] = None
-    """After `status`: the folder of the study."""
+    folder: Positional[Annotated[Path | None, arg(metavar="[FOLDER]", help_behavior_hint="")]] = None
     out: OptionalPath = None
-    """The study's folder; runs/PLAN by default."""
-    dry_run: bool = False
-    """Print each run, the order and an estimate of the time, without running anything."""
-    retry_failed: bool = False
-    """Repeat runs that failed before."""
-    imports: Annotated[UseAppendAction[tuple[str, ...]], arg(name="import", metavar="MODULE")] = ()
-    """A Python module to import first, here and in each worker, such as my_models or path/to/my_models.py: it registers
-    models of your own. Can be repeated."""
+    dry_run: Flag = False
+    retry_failed: Flag = False
+    imports: Imports = ()
     engine: Literal["local", "ray"] = "local"
-    """Worker processes on this machine, or tasks on a Ray cluster (pip install 'qlae[ray]')."""
     workers: OptionalInt = None
-    """Local: number of worker processes; by default one per GPU, or one per core if there is no GPU."""
     threads: int = 1
-    """CPU threads of torch per run."""
     device: str = "auto"
-    """auto, cpu or cuda."""
-    address: Annotated[str | None, arg(metavar="ADDRESS")] = None
-    """Ray: the cluster, such as auto or ray://head:10001; by default RAY_ADDRESS, or a cluster started here."""
+    address: Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")] = None
     gpus_per_run: float = 0.0
-    """Ray: GPUs per run; with a fraction, runs share a GPU."""
     cpus_per_run: float = 1.0
-    """Ray: CPUs per run."""
     scored_weights: ScoredWeights = None
-    """Select values and fill the tables by scores of the averaged or the raw weights, whatever the plan says."""
     aggregate: Aggregate = None
-    """Which runs of the selected value count in the tables, whatever the plan says: the reruns, all seeds, or all seeds
-    with the intervals of the authors' tables."""
-    no_report: bool = False
-    """Do not write the report when all runs are over; `qlae report FOLDER` writes it later."""
-    quiet: bool = False
-    """Show no progress."""
+    no_report: Flag = False
+    quiet: Flag = False
 
     def __call__(self) -> None:
         from .._imports import import_modules

@@ -271,15 +271,15 @@ def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]
     if labels.ndim != 2 or labels.shape[1] != len(names) or len(labels) == 0:
         raise ValueError(f"labels of {name} must have shape (n, {len(names)}), got {labels.shape}")
     levels = np.empty(labels.shape, np.int64)
-    for column, (source, known) in enumerate(zip(names, values, strict=True)):
+    for column, (source, source_values) in enumerate(zip(names, values, strict=True)):
         numbers = labels[:, column].astype(np.float64)
         occurring = np.unique(numbers)
-        if not np.isfinite(occurring).all() or len(occurring) > len(known):
+        if not np.isfinite(occurring).all() or len(occurring) > len(source_values):
             raise ValueError(
-                f"{name} has {len(known)} values of {source!r}, but its labels hold {len(occurring)}, or some that are "
-                "not finite"
+                f"{name} has {len(source_values)} values of {source!r}, but its labels hold {len(occurring)}, or some "
+                "that are not finite"
             )
-        for table in (known, np.arange(len(known)), occurring):
+        for table in (source_values, np.arange(len(source_values)), occurring):
             place = np.abs(occurring[:, None] - table[None]).argmin(axis=1)
             error = np.abs(occurring - table[place]).max()
             if error < 1e-3 * max(1.0, np.ptp(table)) and len(set(place)) == len(place):

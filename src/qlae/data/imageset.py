@@ -1,4 +1,4 @@
-"""``ImageSet``: a stream of images from files, with what is known about them, and the way into the cache."""
+"""``ImageSet``: a stream of images from files with their metadata, which can be written to the cache."""
 
 from __future__ import annotations
 

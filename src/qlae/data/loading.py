@@ -1,4 +1,4 @@
-"""Data sets by name: rendered, registered, prepared on disk, or from files; and again from the recipe in a config."""
+"""Load data sets by name (rendered, registered, prepared on disk, or from files) or from the recipe in a config."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def load_from_config(config: DataConfig) -> SourceDataset:
         ValueError: the config has no recipe, or the data has changed since the run was trained.
     """
     if config.recipe is None:
-        raise ValueError(f"{config.name} was given as arrays, which a run does not store: pass them again as data=…")
+        raise ValueError(f"{config.name} was passed as arrays, which a run does not store: pass them again as data=…")
     data = load_again(config.name, config.resolution, config.recipe)
     if len(data) != config.num_images:
         raise ValueError(
@@ -214,7 +214,7 @@ def _check_arguments(resolution: Any, continuous: Any, correlated: Any) -> None:
 
 
 def _refuse_selection(selection: Mapping[str, Any], files: str | Path) -> None:
-    """Raise a ``ValueError`` if images from files are to be selected or drawn like rendered ones."""
+    """Raise a ``ValueError`` if an argument selects or draws images, which is possible only for rendered data."""
     for argument, value in selection.items():
         if value:
             raise ValueError(f"{argument} is for rendered data and does not apply to the files of {files}")

@@ -103,12 +103,12 @@ def shrink(image: Image.Image, resolution: int) -> Image.Image:
     side = min(width, height)
     factor = max(1, side // (LARGE_FACTOR * resolution))
     small_side = side // factor
-    used = small_side * factor
-    left, top = (width - used) // 2, (height - used) // 2
+    crop_side = small_side * factor
+    left, top = (width - crop_side) // 2, (height - crop_side) // 2
     small = Image.new("RGB", (small_side, small_side))
-    num_rows = max(1, STRIP_PIXELS // (used * factor)) * factor
-    for start in range(0, used, num_rows):
-        strip = image.crop((left, top + start, left + used, top + min(start + num_rows, used)))
+    num_rows = max(1, STRIP_PIXELS // (crop_side * factor)) * factor
+    for start in range(0, crop_side, num_rows):
+        strip = image.crop((left, top + start, left + crop_side, top + min(start + num_rows, crop_side)))
         small.paste(to_rgb(strip).reduce(factor), (0, start // factor))
     return small
 
@@ -143,19 +143,19 @@ def map_in_threads(
         weigh: returns the bytes that an item takes.
     """
     num_threads = min(4, os.cpu_count() or 1)
-    waiting: deque[tuple[Future[Result], int]] = deque()
+    futures: deque[tuple[Future[Result], int]] = deque()
     weight = 0
     with ThreadPoolExecutor(num_threads) as pool:
         for item in items:
             size = weigh(item)
-            waiting.append((pool.submit(work, item), size))
+            futures.append((pool.submit(work, item), size))
             weight += size
-            while len(waiting) > 2 * num_threads or (waiting and weight > MAX_WAITING_BYTES):
-                future, size = waiting.popleft()
+            while len(futures) > 2 * num_threads or (futures and weight > MAX_WAITING_BYTES):
+                future, size = futures.popleft()
                 weight -= size
                 yield future.result()
-        while waiting:
-            yield waiting.popleft()[0].result()
+        while futures:
+            yield futures.popleft()[0].result()
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
@@ -201,20 +201,20 @@ def resize_all(chunks: Iterable[NDArray[Any]], resolution: int, batch_size: int)
 
     Chunks may have any length, so that those of large images can be short.
     """
-    waiting: list[NDArray[np.uint8]] = []
+    buffer: list[NDArray[np.uint8]] = []
     num_waiting = 0
     for chunk in chunks:
         small = resize(chunk, resolution)
         while len(small):
             part = small[: batch_size - num_waiting]
             small = small[len(part) :]
-            waiting.append(part)
+            buffer.append(part)
             num_waiting += len(part)
             if num_waiting == batch_size:
-                yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
-                waiting, num_waiting = [], 0
-    if waiting:
-        yield np.concatenate(waiting)
+                yield buffer[0] if len(buffer) == 1 else np.concatenate(buffer)
+                buffer, num_waiting = [], 0
+    if buffer:
+        yield np.concatenate(buffer)
 
 
 def require_image_shape(shape: tuple[int, ...], name: object) -> None:

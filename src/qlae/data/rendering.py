@@ -214,8 +214,8 @@ def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu")
     if isinstance(images, RenderedImages) and device.startswith("cuda"):
         return images.rows_on(device, rows)
     if isinstance(images, RenderedImages):
-        cached = cache.find(data.describe())  # they may have been cached after `data` was loaded
-        images = images if cached is None else cached.images
+        entry = cache.find(data.describe())  # they may have been cached after `data` was loaded
+        images = images if entry is None else entry.images
     return np.asarray(images[rows])
 
 

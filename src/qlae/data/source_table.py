@@ -26,14 +26,14 @@ def read_table(path: Path, images: list[str]) -> dict[str, list[str]]:
         ValueError: the CSV cannot be read, or an image has no line, two lines, or an empty cell.
     """
     header, lines = _read_lines(path)
-    known = set(images)
-    _check_header(path, header, known)
+    image_names = set(images)
+    _check_header(path, header, image_names)
     for number, line in lines:
         if len(line) != len(header):
             raise ValueError(f"line {number} of {path} has {len(line)} columns, its first line has {len(header)}")
     by_name: dict[str, tuple[int, list[str]]] = {}
     for number, line in lines:
-        name = _match_image(line[0], known)
+        name = _match_image(line[0], image_names)
         if name in by_name:
             raise ValueError(f"{path} has two lines for {name}, {by_name[name][0]} and {number}: remove one of them")
         if name is not None:

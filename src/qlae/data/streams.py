@@ -121,8 +121,8 @@ def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype
     head = io.BytesIO(file.read(MAX_HEADER))
     try:
         version = np.lib.format.read_magic(head)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(head, max_header_size=MAX_HEADER)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(head, max_header_size=MAX_HEADER)
     except (ValueError, SyntaxError, TypeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
         raise ValueError(f"{path} is not a NumPy array that can be read ({error})") from error
     if dtype.hasobject:

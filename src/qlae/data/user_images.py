@@ -129,14 +129,16 @@ def _read_pictures(name: str, files: Files, sources: Sources | None, progress: P
         if progress is not None and (len(checks) % BATCH == 0 or len(checks) == len(candidates)):
             progress(len(checks), len(candidates))
     readable = [n for n, reason, _ in checks if reason is None]
-    skipped = [f"{_printable(n)} ({reason})" for n, reason, _ in checks if reason is not None]
+    failures = [f"{_printable(n)} ({reason})" for n, reason, _ in checks if reason is not None]
     if not readable:
         raise ValueError(
-            f"none of the {len(candidates)} images in {files.path} can be read, the first of them {skipped[0]}"
+            f"none of the {len(candidates)} images in {files.path} can be read, the first of them {failures[0]}"
         )
-    if skipped:
-        shown = ", ".join(skipped[:NAMES_SHOWN]) + (", …" if len(skipped) > NAMES_SHOWN else "")
-        warnings.warn(f"{len(skipped)} of {len(candidates)} images in {files.path} are left out: {shown}", stacklevel=4)
+    if failures:
+        examples = ", ".join(failures[:NAMES_SHOWN]) + (", …" if len(failures) > NAMES_SHOWN else "")
+        warnings.warn(
+            f"{len(failures)} of {len(candidates)} images in {files.path} are left out: {examples}", stacklevel=4
+        )
     columns: dict[str, list[Any]] = {}
     if isinstance(sources, str | Path) and _is_csv(sources):
         columns = dict(read_table(Path(sources), readable))
@@ -146,7 +148,7 @@ def _read_pictures(name: str, files: Files, sources: Sources | None, progress: P
         columns = _named_columns(table[rows], None)
     digest = hashlib.sha256("".join(f"{_printable(n)}:{d}\n" for n, _, d in checks).encode()).hexdigest()
     fingerprint = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
-    details = {"num_skipped": len(skipped), "skipped": skipped[:NAMES_SHOWN]} if skipped else {}
+    details = {"num_skipped": len(failures), "skipped": failures[:NAMES_SHOWN]} if failures else {}
     batches = image_batches(files, readable)
     return _image_set(name, len(readable), columns, batches, fingerprint, details, file_names=readable)
 

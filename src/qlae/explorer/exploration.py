@@ -205,12 +205,12 @@ def open_run(
         raise ValueError(
             f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported from"
         )
-    saved = checkpoint.load(run.path)
-    if saved is None:
+    snapshot = checkpoint.load(run.path)
+    if snapshot is None:
         raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
-    if not _is_scored(run, saved.state["step"]):
+    if not _is_scored(run, snapshot.state["step"]):
         evaluate_run(run, data=data, networks=networks, device=device, num_samples=NUM_SAMPLES, show=show)
-    model = model_from(run, saved, weights="averaged", device=device, networks=networks)
+    model = model_from(run, snapshot, weights="averaged", device=device, networks=networks)
     sample = run.arrays(run.sample_path)
     images = _load_images(run, data)
     if images is not None and sample["indices"].max() >= len(images):

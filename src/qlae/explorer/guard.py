@@ -58,8 +58,8 @@ def refusal_reason(headers: Headers, path: str) -> str | None:
     if origin is not None and origin != f"http://{host}":
         return f"this server accepts requests from its own page only, got the origin {origin[:60]!r}"
     # Any website may link to the page; only the page itself may request anything else.
-    allowed = ("same-origin", "none", "same-site", "cross-site") if path == "/" else ("same-origin", "none")
-    if headers.get("sec-fetch-site", "none") not in allowed:
+    allowed_sites = ("same-origin", "none", "same-site", "cross-site") if path == "/" else ("same-origin", "none")
+    if headers.get("sec-fetch-site", "none") not in allowed_sites:
         return "this server accepts requests from its own page only"
     return None
 

@@ -66,9 +66,9 @@ def saved_sample(exploration: Exploration, row: int) -> dict[str, Any]:
     codes = [code]
     for control in exploration.controls:
         for step in control.steps:
-            changed = code.copy()
-            changed[control.index] = step
-            codes.append(changed)
+            variant = code.copy()
+            variant[control.index] = step
+            codes.append(variant)
     tiles = np.concatenate([exploration.decode(np.stack(codes)), exploration.pictures([row])])
     return exploration.sample(row) | {"num_tiles": len(tiles), "sheet": _data_url(encode_sheet(tiles))}
 

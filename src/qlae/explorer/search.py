@@ -54,8 +54,8 @@ def find_nearest(codes: NDArray[Any], code: NDArray[Any], controls: list[Control
     compared = [control.index for control in controls if control.active] or list(range(codes.shape[1]))
     if not np.issubdtype(codes.dtype, np.integer):
         deviations = codes[:, compared].std(0)
-        scaled = (codes[:, compared] - code[compared]) / np.where(deviations > 0, deviations, 1)
-        distances = np.sqrt((scaled**2).sum(1))
+        offsets = (codes[:, compared] - code[compared]) / np.where(deviations > 0, deviations, 1)
+        distances = np.sqrt((offsets**2).sum(1))
         rows = np.argsort(distances, kind="stable")[:limit]
         return Matches(rows.tolist(), _round_all(distances[rows]), len(codes))
     num_different = (codes[:, compared] != code[compared]).sum(1)

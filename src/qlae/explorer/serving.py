@@ -42,13 +42,13 @@ def explore(
     exploration = open_run(path, data=data, networks=networks, device=device, show=show)
     from .server import build_app
 
-    with bind(port) as bound:
-        address = f"http://{ADDRESS}:{bound.getsockname()[1]}"
-        bound.listen()  # connections made before the server is up wait instead of being refused
+    with bind(port) as server_socket:
+        address = f"http://{ADDRESS}:{server_socket.getsockname()[1]}"
+        server_socket.listen()  # connections made before the server is up wait instead of being refused
         print(f"exploring {path} at {address} (press Ctrl-C to stop)", flush=True)
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        _serve(build_app(exploration), bound)
+        _serve(build_app(exploration), server_socket)
 
 
 def require_server() -> None:
@@ -65,24 +65,24 @@ def bind(port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise ValueError(f"port must lie between 0 and 65535, got {port}")
     for candidate in (port, 0):
-        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        server_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if os.name == "posix":  # on Windows this option would share a port that is in use
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            bound.bind((ADDRESS, candidate))
+            server_socket.bind((ADDRESS, candidate))
         except OSError:
-            bound.close()
+            server_socket.close()
             if candidate == 0:
                 raise
         else:
-            return bound
+            return server_socket
     raise AssertionError("unreachable")
 
 
-def _serve(app: "Starlette", bound: socket.socket) -> None:
+def _serve(app: "Starlette", server_socket: socket.socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
     )
-    uvicorn.Server(config).run(sockets=[bound])
+    uvicorn.Server(config).run(sockets=[server_socket])

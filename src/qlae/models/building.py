@@ -1,4 +1,4 @@
-"""From a config to a freshly initialised model, with the caller's own encoder or decoder where there is one.
+"""Build a freshly initialised model from a config, with the caller's own encoder or decoder if there is one.
 
 A caller's module is checked before anything is trained or written: it must map the shapes that the latent space needs,
 return a tensor, and leave its input as it is.
@@ -64,7 +64,7 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
 
     Args:
         config: of the run.
-        own: the caller's encoder and decoder, if the config says so. The model takes copies of them.
+        own: the caller's encoder and decoder, if the config says so. The model uses copies of them.
     """
     _require_matching(config.networks.own, own)
     latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)
@@ -121,17 +121,17 @@ def _require_latent(latent: LatentSpace, config: Any) -> None:
 def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, resolution: int) -> None:
     """Raise an error unless encoder and decoder have the sizes that the latent space needs."""
     side = resolution
-    encoded = output_shape(encoder, encoder, 3, side, side)
-    if encoded != (latent.num_inputs,):
+    encoder_shape = output_shape(encoder, encoder, 3, side, side)
+    if encoder_shape != (latent.num_inputs,):
         raise ValueError(
             f"the encoder must map images (b, 3, {side}, {side}) to (b, {latent.num_inputs}) for "
-            f"{latent.num_latents} latents; it returns (b, {', '.join(map(str, encoded))})"
+            f"{latent.num_latents} latents; it returns (b, {', '.join(map(str, encoder_shape))})"
         )
-    decoded = output_shape(decoder, decoder, latent.num_outputs)
-    if decoded != (3, side, side):
+    decoder_shape = output_shape(decoder, decoder, latent.num_outputs)
+    if decoder_shape != (3, side, side):
         raise ValueError(
             f"the decoder must map (b, {latent.num_outputs}) to logits (b, 3, {side}, {side}); "
-            f"it returns (b, {', '.join(map(str, decoded))})"
+            f"it returns (b, {', '.join(map(str, decoder_shape))})"
         )
 
 

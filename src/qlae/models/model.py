@@ -36,7 +36,7 @@ class Origin(Protocol):
     def config(self) -> Any: ...
 
     def write(self, folder: Path, tensors: dict[str, Tensor]) -> None:
-        """Write the model to a folder that can be handed on."""
+        """Write the model to a folder that can be shared."""
 
 
 class Model(nn.Module):
@@ -124,8 +124,8 @@ class Model(nn.Module):
             return self._decode(self.latent.sample(num_samples, generator))
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
-        """Write ``config.json``, ``model.safetensors`` and a model card, from which ``qlae.load(folder)`` makes this
-        model again.
+        """Write ``config.json``, ``model.safetensors`` and a model card, which ``qlae.load(folder)`` loads as this
+        model.
 
         The folder must be new, empty, or written by this method before; then it is replaced.
         """

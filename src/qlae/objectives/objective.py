@@ -1,4 +1,4 @@
-"""What every objective is: the modules that it adds to a model, and the players that train it.
+"""The interface of objectives: the modules that they add to a model, and the players that train it.
 
 To add one, subclass ``Objective`` and register it with a config (``registry.OBJECTIVES``); see ``docs/extending.md``.
 """
@@ -66,7 +66,7 @@ class Objective(ABC):
 
     @abstractmethod
     def players(self, model: Model) -> list[Player]:
-        """Return who moves, by which loss, how often and with which optimizer."""
+        """Return the players: which modules are updated, with which loss, how often, and with which optimizer."""
 
     def weighting(self, *, without: Collection[str] = ()) -> Weighting:
         """Return the weighted sum of the config's terms, possibly without some of them."""

@@ -1,4 +1,4 @@
-"""A player: one party to an objective, with parameters of its own to move. Autoencoders have one, GANs two."""
+"""A player: one party of an objective, which updates parameters of its own. Autoencoders have one, GANs two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .weighting import LossFunction
 
 @dataclass(frozen=True)
 class Player:
-    """Who moves, by which loss, how often, and with which optimizer.
+    """Which modules are updated, with which loss, how often, and with which optimizer.
 
     Attributes:
         name: of the player, in checkpoints and, for players after the first, before its terms in the log.

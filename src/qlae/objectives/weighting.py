@@ -40,15 +40,16 @@ class Weighting:
             number: of the update, from 1, a scalar tensor.
         """
         self._require_terms(terms)
-        chosen = torch.stack([terms[name] for name in self.weights])  # few operations on all instead of few on each
-        weights = self._weights(chosen)
+        # A few operations on all terms at once instead of a few on each.
+        term_values = torch.stack([terms[name] for name in self.weights])
+        weights = self._weights(term_values)
         if self.schedules:
             one = torch.ones_like(number)
             factors = [
                 curve_factor(self.schedules[name], number) if name in self.schedules else one for name in self.weights
             ]
             weights = weights * torch.stack(factors).to(weights.dtype)
-        return {"loss": (weights * chosen).sum(), **{name: terms[name] for name in self.weights}}
+        return {"loss": (weights * term_values).sum(), **{name: terms[name] for name in self.weights}}
 
     def loss(self, terms_of: TermsFunction) -> LossFunction:
         """Return the loss function of a player from a function that computes the unweighted terms."""

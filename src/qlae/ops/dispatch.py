@@ -1,4 +1,4 @@
-"""Which implementation of an operation runs: the one place that decides.
+"""Choose the implementation of operations, in one place.
 
 Every operation of this package has a **plain** form, ordinary PyTorch with automatic differentiation, which is its
 definition. Beside it stand a **fused** form, the same in PyTorch with a backward pass written out, and often Triton
@@ -38,7 +38,7 @@ KERNEL_TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 @contextlib.contextmanager
 def implementation(choice: Implementation) -> Iterator[None]:
-    """Carry out the operations inside the block in one way."""
+    """Use this implementation of all operations inside the block."""
     token = _current.set(choice)
     try:
         yield
@@ -47,12 +47,12 @@ def implementation(choice: Implementation) -> Iterator[None]:
 
 
 def is_plain() -> bool:
-    """Return whether operations are to be carried out by their plain forms."""
+    """Return whether operations use their plain forms."""
     return _current.get() is Implementation.PLAIN
 
 
 def uses_kernels(x: Tensor) -> bool:
-    """Return whether a kernel is to work on a tensor. Triton launches on the current GPU only."""
+    """Return whether operations on a tensor use kernels. Triton launches on the current GPU only."""
     return (
         _current.get() is Implementation.KERNELS
         and x.is_cuda

@@ -65,7 +65,7 @@ def plain_leaky_norm(
     *,
     epsilon: float = EPSILON,
 ) -> Tensor:
-    """Return the same operation by operation: the definition."""
+    """Return the same result with one PyTorch operation after the other; this is the definition."""
     y = F.leaky_relu(_exact(x if bias is None else x + bias[:, None, None]), slope)
     centred = y - y.mean((2, 3), keepdim=True)
     out = centred * (centred.square().mean((2, 3), keepdim=True) + epsilon).rsqrt()

@@ -33,11 +33,11 @@ class Overlap:
         self.is_safe = True
         self._stream = stream
         self._noted: list[Tensor] = []  # weights and biases whose gradients would come from the second stream
-        self._used: list[Tensor] = []  # tensors that work on the second stream still reads
+        self._tensors_in_use: list[Tensor] = []  # tensors that work on the second stream still reads
         self._sums: list[tuple[Tensor, Tensor]] = []  # rows, and where their sum goes
 
     def note(self, *weights: Tensor | None) -> None:
-        """Remember weights whose gradients will come from the second stream; one that comes twice rules that out."""
+        """Record weights whose gradients the second stream will compute; a weight that is used twice rules that out."""
         for weight in weights:
             if weight is not None and weight.requires_grad:
                 self.is_safe = self.is_safe and all(weight is not other for other in self._noted)
@@ -48,17 +48,17 @@ class Overlap:
         self.is_safe = self.is_safe and uses_once(loss, self._noted)
         return self.is_safe
 
-    def run(self, work: Callable[[], T], *used: Tensor) -> T:
+    def run(self, work: Callable[[], T], *tensors: Tensor) -> T:
         """Start work on tensors that are ready on the current stream; they are kept until it is done."""
         if not self.is_safe:
             return work()
         self._stream.wait_stream(torch.cuda.current_stream())
-        self._used += used
+        self._tensors_in_use += tensors
         with torch.cuda.stream(self._stream):
             return work()
 
     def sum_rows(self, rows: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return the sum (m,) of rows (n, m), which is not there before ``join``.
+        """Return the sum (m,) of rows (n, m), which is valid only after ``join``.
 
         The sums of all layers are taken together, since launching one takes about as long as computing it.
         """
@@ -69,7 +69,7 @@ class Overlap:
         return out
 
     def join(self) -> None:
-        """Take the sums, and let the current stream wait for the second one."""
+        """Compute the sums, and let the current stream wait for the second one."""
         from .kernels.sums import sum_rows
 
         sums, self._sums = self._sums, []
@@ -78,7 +78,7 @@ class Overlap:
             totals = sum_rows(torch.cat(rows, 1), torch.float32)
             torch._foreach_copy_(outs, totals.split([len(out) for out in outs]))
         torch.cuda.current_stream().wait_stream(self._stream)
-        self._used.clear()
+        self._tensors_in_use.clear()
         self._noted.clear()
 
 
@@ -114,7 +114,7 @@ def overlapped(device: torch.device, *, safe: bool = True) -> Iterator[Overlap]:
 def uses_once(loss: Tensor, weights: Sequence[Tensor]) -> bool:
     """Return whether each weight enters the graph of a loss once, as a leaf or as a part of a concatenation of leaves.
 
-    The gradient of such a weight is handed on untouched; any other is added to or computed with on its way.
+    The gradient of such a weight is passed on unchanged; any other is read or modified on its way.
     """
     edges = _count_edges(loss.grad_fn)
     nodes = [node for weight in weights for node in _path(torch.autograd.graph.get_gradient_edge(weight).node)]
@@ -124,14 +124,14 @@ def uses_once(loss: Tensor, weights: Sequence[Tensor]) -> bool:
 def _count_edges(root: Any) -> Counter[Any]:
     """Return how many edges lead to each node of an autograd graph."""
     counts: Counter[Any] = Counter()
-    waiting, seen = [root], {root}
-    while waiting:
-        for node, _ in waiting.pop().next_functions:
+    stack, nodes = [root], {root}
+    while stack:
+        for node, _ in stack.pop().next_functions:
             if node is not None:
                 counts[node] += 1
-                if node not in seen:
-                    seen.add(node)
-                    waiting.append(node)
+                if node not in nodes:
+                    nodes.add(node)
+                    stack.append(node)
     return counts
 
 

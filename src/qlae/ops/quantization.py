@@ -120,8 +120,8 @@ class _LookUp(torch.autograd.Function):
         if gradient is None:
             return None, None
         (codes,) = ctx.saved_tensors
-        used = codes.unsqueeze(-1) == torch.arange(ctx.num_values, device=codes.device)
-        return (used * gradient.unsqueeze(-1)).reshape(-1, *used.shape[-2:]).sum(0), None
+        matches = codes.unsqueeze(-1) == torch.arange(ctx.num_values, device=codes.device)
+        return (matches * gradient.unsqueeze(-1)).reshape(-1, *matches.shape[-2:]).sum(0), None
 
 
 class _QuantizeByKernels(torch.autograd.Function):

@@ -100,9 +100,9 @@ def page(title: str, intro: str, sections: Sequence[Section]) -> str:
 
 def picture(png: bytes, caption: str) -> str:
     """Return the HTML of a figure, with the image embedded."""
-    encoded = base64.b64encode(png).decode()
+    content = base64.b64encode(png).decode()
     text = html.escape(caption)
-    return f'<figure><img alt="{text}" src="data:image/png;base64,{encoded}"><figcaption>{text}</figcaption></figure>'
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{content}"><figcaption>{text}</figcaption></figure>'
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_text: int = 1) -> str:

@@ -41,12 +41,12 @@ def plot_strips(
     Returns:
         The picture; None if no latent has two codes.
     """
-    shown = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
-    if not shown:
+    latents = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
+    if not latents:
         return None
-    is_faded = [informative is not None and not informative[j] for j in shown]
-    rows = [fade(strips[j]) if faded else strips[j] for j, faded in zip(shown, is_faded, strict=True)]
-    labels = [f"$z_{{{j}}}$ {escape_math(meanings[j])}".rstrip() for j in shown]
+    is_faded = [informative is not None and not informative[j] for j in latents]
+    rows = [fade(strips[j]) if faded else strips[j] for j, faded in zip(latents, is_faded, strict=True)]
+    labels = [f"$z_{{{j}}}$ {escape_math(meanings[j])}".rstrip() for j in latents]
     sheet, centres = arrange_strips(np.stack(rows))
     side = strips.shape[2]
     height, width = (PITCH / (side + GAP) * pixels for pixels in sheet.shape[:2])

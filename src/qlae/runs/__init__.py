@@ -1,1 +1,1 @@
-"""The run directory: its files, its model, the folder that hands a model on, and names that people give."""
+"""The run directory: its files, its model, the folder in which a model is shared, and the names that users choose."""

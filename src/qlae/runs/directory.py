@@ -1,4 +1,4 @@
-"""A run directory: the only contract between training, evaluation, reports and the explorer.
+"""A run directory: the only interface between training, evaluation, reports and the explorer.
 
 It holds ``config.json``, ``log.jsonl``, the checkpoint pair, ``sample.npz``, ``pictures.npz``, ``results.json`` and the
 pictures. Reading one needs no torch.

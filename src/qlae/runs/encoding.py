@@ -33,7 +33,7 @@ def encode_to_csv(
     """Write the codes of all images, or their latents if these are continuous, as a CSV.
 
     Args:
-        run: the run directory, or the folder of a model that was handed on.
+        run: the run directory, or the folder of an exported model.
         out: the file to write, which must not exist.
         data: the images, or their name or path; by default those that the run was trained on.
         numbers: write the values that codes stand for instead of the codes.

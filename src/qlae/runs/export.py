@@ -1,4 +1,4 @@
-"""A trained model for other programs: a folder to hand on, and encoder and decoder as ONNX.
+"""Export a trained model for other programs: as a folder to share, and as ONNX files of encoder and decoder.
 
 The ONNX files take and give the same arrays as ``Model.encode`` and ``Model.decode``: images (n, r, r, 3) uint8, codes
 (n, num_latents) int64, latents float32. Before they are written, onnxruntime must give the same results as torch.
@@ -96,8 +96,8 @@ def export_run(
         write_json(folder / NAMES_FILE, names)
     if onnx:
         export_onnx(model, folder)
-    written = (*FILES, NAMES_FILE) if has_names else FILES
-    return sorted(path for path in folder.iterdir() if path.name in written)
+    files = (*FILES, NAMES_FILE) if has_names else FILES
+    return sorted(path for path in folder.iterdir() if path.name in files)
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:
@@ -122,17 +122,17 @@ def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[np.
     """Compare both with torch on images; raise an error if they differ by more than rounding."""
     discrete = isinstance(model.latent, DiscreteLatent)
     *codes, latents = _run(encoder, images=images)
-    expected = model.latents(images)
+    reference = model.latents(images)
     agree = (codes[0] == model.encode(images)).mean() if discrete else 1.0
     # Where a code fell to the other side of a tie its latent follows; those entries are counted once, as codes.
-    kept = latents == latents
+    same_codes = latents == latents
     if discrete:
         width = model.latent.num_outputs // model.latent.num_latents
-        kept = np.repeat(codes[0] == model.encode(images), width, axis=1)
-    error = float((np.abs(latents - expected) * kept).max() / max(np.abs(expected).max(), 1e-12))
-    code = model.encode(images) if discrete else expected
-    (decoded,) = _run(decoder, **{"codes" if discrete else "latents": code})
-    away = int(np.abs(decoded.astype(int) - model.decode(code).astype(int)).max())
+        same_codes = np.repeat(codes[0] == model.encode(images), width, axis=1)
+    error = float((np.abs(latents - reference) * same_codes).max() / max(np.abs(reference).max(), 1e-12))
+    code = model.encode(images) if discrete else reference
+    (onnx_images,) = _run(decoder, **{"codes" if discrete else "latents": code})
+    away = int(np.abs(onnx_images.astype(int) - model.decode(code).astype(int)).max())
     check = OnnxCheck(error, float(agree), away)
     if error > MAX_LATENT_ERROR or agree < MIN_SAME_CODES or away > 1:
         raise RuntimeError(f"onnxruntime and torch disagree: {check}; nothing was written")

@@ -38,24 +38,25 @@ def load(
     if is_pretrained(Path(path)):
         return _load_pretrained(Path(path), weights=weights, networks=networks, device=device)
     run = Run.open(path)
-    saved = checkpoint.load(run.path)
-    if saved is None:
+    snapshot = checkpoint.load(run.path)
+    if snapshot is None:
         raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
-    return model_from(run, saved, weights=weights, networks=networks, device=device)
+    return model_from(run, snapshot, weights=weights, networks=networks, device=device)
 
 
 def model_from(
-    run: Run, saved: checkpoint.Checkpoint, *, weights: str, device: str, networks: Networks | None = None
+    run: Run, snapshot: checkpoint.Checkpoint, *, weights: str, device: str, networks: Networks | None = None
 ) -> Model:
     """Return the model of a run with one of the two sets of weights of a checkpoint."""
     _require_weights(weights)
     config = run.config
     model = _build(config, networks)
     # Buffers, such as the running statistics of batch norm, have no average: they come from the raw weights.
-    _fill(model, _named(saved, WEIGHTS["raw"]) | _named(saved, WEIGHTS[weights]), run.path, networks)
+    tensors = _tensors_with_prefix(snapshot, WEIGHTS["raw"]) | _tensors_with_prefix(snapshot, WEIGHTS[weights])
+    _fill(model, tensors, run.path, networks)
     results = run.results_so_far or {}
-    scored = results.get("steps") == saved.state["step"]  # otherwise it was trained for longer since it was scored
-    return _ready(model, Origin(config, weights, results if scored else {}), device)
+    is_current = results.get("steps") == snapshot.state["step"]  # otherwise the run was trained further since
+    return _prepare(model, Origin(config, weights, results if is_current else {}), device)
 
 
 def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Networks | None) -> Model:
@@ -65,7 +66,7 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
         raise ValueError(f"{folder} holds the {origin.weights} weights; load it with weights={origin.weights!r}")
     model = _build(origin.config, networks)
     _fill(model, tensors, folder, networks)
-    return _ready(model, origin, device)
+    return _prepare(model, origin, device)
 
 
 def _build(config: RunConfig, networks: Networks | None) -> Model:
@@ -83,7 +84,7 @@ def _fill(model: Model, tensors: dict[str, Tensor], folder: Path, networks: Netw
         raise ValueError(f"{folder}: the weights do not fit {what}: {' '.join(str(error).split())}") from None
 
 
-def _ready(model: Model, origin: Origin, device: str) -> Model:
+def _prepare(model: Model, origin: Origin, device: str) -> Model:
     model.origin = origin
     return place(model, pick_device(device)).eval().requires_grad_(False)
 
@@ -93,5 +94,5 @@ def _require_weights(weights: str) -> None:
         raise ValueError(f"weights must be 'averaged' or 'raw', got {weights!r}")
 
 
-def _named(saved: checkpoint.Checkpoint, prefix: str) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(prefix): value for name, value in saved.tensors.items() if name.startswith(prefix)}
+def _tensors_with_prefix(snapshot: checkpoint.Checkpoint, prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): value for name, value in snapshot.tensors.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""How much memory a run needs at the least, so that absurd requests are refused instead of exhausting a machine."""
+"""Estimate the least memory that a run needs, so that absurd requests are refused before they exhaust a machine."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""A folder to hand on: ``config.json``, ``model.safetensors`` and a model card, as users of model hubs know it.
+"""A folder to share: ``config.json``, ``model.safetensors`` and a model card, as on model hubs.
 
 Unlike a run directory it holds one set of weights and nothing that only training needs. It contains no pickle and no
 code: loading it executes nothing.
@@ -73,8 +73,8 @@ def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor]) -
         write_json(folder / RESULTS, origin.results)
     write_bytes(folder / CARD, model_card(origin).encode())
     metadata = {"format": "pt", "weights": origin.weights, "qlae": __version__}
-    stored = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(stored, metadata))
+    cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(cpu_tensors, metadata))
 
 
 def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
@@ -231,14 +231,14 @@ def _use_lines(origin: Origin) -> list[str]:
     roles = ", ".join(role if role in config.networks.own else "None" for role in ("encoder", "decoder"))
     own = f", networks=({roles})" if config.networks.own else ""
     raw = ', weights="raw"' if origin.weights == "raw" else ""
-    loaded = f'model = qlae.load("path/to/this/folder"{raw}{own})'
+    load_line = f'model = qlae.load("path/to/this/folder"{raw}{own})'
     side, size = config.data.resolution, config.latent.num_latents
     shape = f"images (n, {side}, {side}, 3) uint8"
     if config.latent.has_codes:
-        encoded = f"codes = model.encode(images)  # {shape} → (n, {size}) integers"
-        return [loaded, encoded, "images = model.decode(codes)"]
+        encode_line = f"codes = model.encode(images)  # {shape} → (n, {size}) integers"
+        return [load_line, encode_line, "images = model.decode(codes)"]
     return [
-        loaded,
+        load_line,
         f"latents = model.latents(images)  # {shape} → (n, {size}) floats",
         "images = model.decode(latents)",
     ]

@@ -1,4 +1,4 @@
-"""The shape of ``results.json``: what every reader of it may rely on.
+"""Check the content of ``results.json``, so that its readers can rely on it.
 
 The file may have been edited, damaged or written by another version, so it is checked once, where it is read. A library
 for schemas (pydantic, msgspec) would bring a dependency for this one file, and messages that speak of its own types;

@@ -66,7 +66,7 @@ def evaluate_run(
 
     Args:
         run: the run, or its directory.
-        data: what it was trained on; by default it is made again from the run's config.
+        data: the data that it was trained on; by default they are loaded as the run's config describes.
         networks: the encoder and the decoder, if it was trained with networks of your own.
         device: where the model runs.
         num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.
@@ -88,17 +88,17 @@ def evaluate_run(
     check_scoring(request.protocol, request.metrics, bootstrap, jobs)
     how: dict[str, Any] = {"protocol": request.protocol, "prune": request.prune, "jobs": jobs}
     config = run.config
-    saved = checkpoint.load(run.path)
-    if saved is None:
+    snapshot = checkpoint.load(run.path)
+    if snapshot is None:
         what = "is an exported model; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = load_from_config(config.data) if data is None else _require_fitting(data, config.data)
     sample, images = _draw(data, request.num_samples, device)
 
-    arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(saved.state["step"])}
+    arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
     for weights, prefix in PREFIXES.items():
         with evaluation_process():
-            model = model_from(run, saved, weights=weights, networks=networks, device=device)
+            model = model_from(run, snapshot, weights=weights, networks=networks, device=device)
             encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
             if weights == "averaged":
                 pictures = make_pictures(model, images, encoded)
@@ -116,11 +116,11 @@ def evaluate_run(
         "protocol": request.protocol,
         "prune": request.prune,
         "seed": config.training.seed,
-        "steps": saved.state["step"],
-        "seconds": round(saved.state["seconds"], 1),
+        "steps": snapshot.state["step"],
+        "seconds": round(snapshot.state["seconds"], 1),
         "device": describe_device(pick_device(device)),
         "num_samples": len(sample),
-        **({"settings": saved.state["settings"]} if "settings" in saved.state else {}),
+        **({"settings": snapshot.state["settings"]} if "settings" in snapshot.state else {}),
         **scores,
         "warnings": warned,
         "versions": versions() | {"torch": torch.__version__},
@@ -150,15 +150,15 @@ def _request(
     bootstrap: int,
 ) -> _Request:
     """Return what is asked for, by default as before; the first time InfoMEC by the paper's protocol."""
-    known = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "averaged": {}}
+    defaults = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "averaged": {}}
     also: Sequence[str] = ()
     if metrics is None:
-        others = [metric for metric in metrics_of(known) if metric != "infomec"]
+        others = [metric for metric in metrics_of(defaults) if metric != "infomec"]
         # Intervals for what nobody named might take hours.
         metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
-    num_samples = max(2, known["num_samples"]) if num_samples is None else num_samples
-    prune = was_pruned(known) if prune is None else prune
-    return _Request(num_samples, protocol or known["protocol"], prune, metrics, also)
+    num_samples = max(2, defaults["num_samples"]) if num_samples is None else num_samples
+    prune = was_pruned(defaults) if prune is None else prune
+    return _Request(num_samples, protocol or defaults["protocol"], prune, metrics, also)
 
 
 def scorer(
@@ -168,9 +168,9 @@ def scorer(
     sample, images = _draw(data, NUM_SAMPLES, device)
     sources, kinds = data.sources[sample], known_kinds(data.describe())
 
-    def score_saved(saved: checkpoint.Checkpoint) -> dict[str, float]:
+    def score_saved(snapshot: checkpoint.Checkpoint) -> dict[str, float]:
         with torch.random.fork_rng(devices=[]), evaluation_process():  # parts from outside may draw random numbers
-            model = model_from(run, saved, weights="averaged", networks=networks, device=device)
+            model = model_from(run, snapshot, weights="averaged", networks=networks, device=device)
             encoded = encode_sample(model, images, task="scoring", show=False)
         scores = score_weights(sources, encoded, source_kinds=kinds, show=False)
         return {name: scores[name] for name in watched_scores() if name in scores}

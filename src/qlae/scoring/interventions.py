@@ -42,8 +42,8 @@ def make_pictures(model: Model, images: NDArray[np.uint8], encoded: Arrays) -> d
         (num_latents, steps, r, r, 3) between the codes ``strip_codes`` (num_latents, 2). ``generated`` images if the
         model has a prior.
     """
-    chosen = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
-    originals, samples = images[chosen], chosen[:NUM_INTERVENED]
+    rows = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
+    originals, samples = images[rows], rows[:NUM_INTERVENED]
     latents = encoded["codes"] if "codes" in encoded else encoded["latents"]
     steps = intervention_steps(model, latents)
     pictures = {
@@ -93,11 +93,11 @@ def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> N
         (samples, steps, num_latents, r, r, 3).
     """
     num_steps, num_latents = steps.shape
-    changed = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
+    variants = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
     for j in range(num_latents):
-        changed[:, :, j, j] = steps[:, j]
-    decoded = model.decode(changed.reshape(-1, num_latents))
-    return decoded.reshape(*changed.shape[:3], *decoded.shape[1:])
+        variants[:, :, j, j] = steps[:, j]
+    pictures = model.decode(variants.reshape(-1, num_latents))
+    return pictures.reshape(*variants.shape[:3], *pictures.shape[1:])
 
 
 def decode_strips(
@@ -118,22 +118,22 @@ def decode_strips(
     """
     strips, ends = [], []
     for j in range(codes.shape[1]):
-        used, rows = np.unique(codes[:, j], return_index=True)
+        unique_codes, rows = np.unique(codes[:, j], return_index=True)
         order = np.argsort(values[rows, j], kind="stable")
-        used, levels = used[order], values[rows[order], j]
+        unique_codes, levels = unique_codes[order], values[rows[order], j]
         images = _decode_column(model, values[sample], j, levels)
-        first = int(_changes(images).argmax()) if len(used) > 1 else 0
-        last = min(first + 1, len(used) - 1)
+        first = int(_changes(images).argmax()) if len(unique_codes) > 1 else 0
+        last = min(first + 1, len(unique_codes) - 1)
         strips.append(_decode_column(model, values[sample], j, np.linspace(levels[first], levels[last], NUM_STRIP)))
-        ends.append((used[first], used[last]))
+        ends.append((unique_codes[first], unique_codes[last]))
     return np.stack(strips), np.asarray(ends, np.int64)
 
 
 def _decode_column(model: Model, start: NDArray[Any], latent: int, levels: NDArray[Any]) -> NDArray[np.uint8]:
     """Return the images (n, r, r, 3) of one sample's latents with one latent set to each of n values."""
-    changed = np.tile(start.astype(np.float32), (len(levels), 1))
-    changed[:, latent] = levels
-    return model.decode(changed)
+    variants = np.tile(start.astype(np.float32), (len(levels), 1))
+    variants[:, latent] = levels
+    return model.decode(variants)
 
 
 def _changes(images: NDArray[np.uint8]) -> NDArray[np.float64]:

@@ -51,10 +51,10 @@ def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infom
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kinds = known_kinds(data.describe())
-            checked = check_sources(sources, kinds=kinds)
-            leave_out_constant(checked)
+            table = check_sources(sources, kinds=kinds)
+            leave_out_constant(table)
             nmi(sources, np.random.default_rng(0).normal(size=(len(sources), 1)), source_kinds=kinds)
-            allowed_names(_with_infomec(metrics), checked)
+            allowed_names(_with_infomec(metrics), table)
     except ValueError as error:
         raise ValueError(
             f"no model of {data.name} could be scored by its sources ({', '.join(data.source_names)}): {error}"
@@ -158,14 +158,14 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
     messages: list[str] = []
     for weights, prefix in PREFIXES.items():
         own = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             scores[weights] = score_weights(
                 arrays["sources"], own, bootstrap=bootstrap if weights == "averaged" else 0, **options
             )
-        for warning in caught:
+        for warning in records:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        messages += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in caught)
+        messages += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in records)
     return scores, messages
 
 
@@ -231,12 +231,12 @@ def _score_by_sources(
     total = len(options["metrics"]) + bootstrap
     steps = iter(range(total + 1))
     with progress_bar("scoring", total, show=show and total > 1) as report:
-        computed = score(
+        result = score(
             sources, latents, bootstrap=bootstrap, progress=lambda part: report(next(steps), note=part), **options
         )
-    infomec = computed.results["infomec"]
+    infomec = result.results["infomec"]
     scores = {
-        **computed.values,
+        **result.values,
         "infoe_input": infomec.infoe_input,
         "active": infomec.num_active,
         "informative": int(infomec.informative.sum()),
@@ -244,13 +244,13 @@ def _score_by_sources(
         "informative_latents": infomec.informative.tolist(),
         "nmi": np.round(infomec.nmi, 6).tolist(),
     }
-    if "dci" in computed.results:  # how D, C and I were computed
-        plain = computed.results["dci"].to_dict()
+    if "dci" in result.results:  # how D, C and I were computed
+        plain = result.results["dci"].to_dict()
         scores["dci"] = {key: plain[key] for key in DCI_DETAILS if key in plain}
     if bootstrap:
         with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
-            scores["by_sample_size"] = by_sample_size(sources, latents, computed.values, progress=report, **options)
-    return scores, {key: list(ends) for key, ends in computed.intervals.items()}
+            scores["by_sample_size"] = by_sample_size(sources, latents, result.values, progress=report, **options)
+    return scores, {key: list(ends) for key, ends in result.intervals.items()}
 
 
 def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) -> None:

@@ -127,8 +127,8 @@ def _add_entries(
 
 def _warn_about_unplanned_runs(index: Index, last_index: Index, folder: StudyFolder) -> None:
     """Warn about finished runs of an earlier plan whose model or data set is not in this one."""
-    planned = {(entry.data, entry.model) for entry in index.runs.values()}
-    unplanned = {(e.data, e.model) for e in last_index.runs.values() if e.state == "done"} - planned
+    pairs = {(entry.data, entry.model) for entry in index.runs.values()}
+    unplanned = {(e.data, e.model) for e in last_index.runs.values() if e.state == "done"} - pairs
     if unplanned:
         names = ", ".join(f"{data}/{model}" for data, model in sorted(unplanned))
         warnings.warn(
@@ -140,12 +140,12 @@ def _warn_about_unplanned_runs(index: Index, last_index: Index, folder: StudyFol
 def _run_jobs(jobs: Sequence[Job], index: Index, folder: StudyFolder, engine: Engine, show: Show | None) -> None:
     """Run those jobs that are waiting, and keep the index up to date in memory and on disk."""
     folder.write_index(index)
-    waiting = [job for job in jobs if index.runs[job.name].state == "waiting"]
+    queue = [job for job in jobs if index.runs[job.name].state == "waiting"]
     if show is not None:
         show(index)
-    if not waiting:
+    if not queue:
         return
-    with contextlib.closing(engine.run(waiting, folder)) as events:
+    with contextlib.closing(engine.run(queue, folder)) as events:
         for event in events:
             if event is not None:
                 _record_event(event, index)
@@ -180,8 +180,8 @@ def collect_candidates(
             tuning = [job for job in jobs if (job.data, job.model) == (data.label, model.label)]
             if not model.grid or any(index.runs[job.name].state not in ("done", "failed") for job in tuning):
                 continue
-            done = [job for job in tuning if index.runs[job.name].state == "done"]
-            scores = [(job.value or 0.0, _selection_scores(folder.run(job.name), plan)) for job in done]
+            finished_jobs = [job for job in tuning if index.runs[job.name].state == "done"]
+            scores = [(job.value or 0.0, _selection_scores(folder.run(job.name), plan)) for job in finished_jobs]
             near_db = plan.near_db if model.reconstructs else None
             candidates[f"{data.label}/{model.label}"] = [c.to_dict() for c in select(scores, near_db)]
     return candidates

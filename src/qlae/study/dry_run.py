@@ -52,9 +52,9 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
         "",
         f"{_count_runs(len(tuning) + len(reruns))}, {num_finished} known to be finished",
     ]
-    left = seconds([*tuning, *reruns])
-    if left:
-        estimate = f"roughly {format_seconds(left)} with {engine.describe()}"
+    total_seconds = seconds([*tuning, *reruns])
+    if total_seconds:
+        estimate = f"roughly {format_seconds(total_seconds)} with {engine.describe()}"
         lines.append(f"The others take {estimate}; trust the order of magnitude only")
     return "\n".join(lines)
 

@@ -232,16 +232,16 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differences = config.difference(planned_config)
     actual = {"resolution": config.data.resolution, **(config.data.recipe or {})}
-    planned = {"resolution": job.resolution, **job.recipe}
+    recipe = {"resolution": job.resolution, **job.recipe}
     if not job.recipe.get("path"):  # images from files are named after their file
-        actual["data"], planned["data"] = config.data.name, job.data_name
-    seed = ("seed",) if any(planned.get(key) for key in RANDOM_KEYS) else ()
+        actual["data"], recipe["data"] = config.data.name, job.data_name
+    seed = ("seed",) if any(recipe.get(key) for key in RANDOM_KEYS) else ()
     for key in ("data", "resolution", *RENDERING_KEYS, *seed):
-        if (actual.get(key) or None) != (planned.get(key) or None):
-            differences[key] = actual.get(key), planned.get(key)
+        if (actual.get(key) or None) != (recipe.get(key) or None):
+            differences[key] = actual.get(key), recipe.get(key)
     for key in FILE_KEYS:  # files may have moved together with their folder, so only their names count
-        if Path(actual.get(key) or "").name != Path(planned.get(key) or "").name:
-            differences[key] = actual.get(key), planned.get(key)
+        if Path(actual.get(key) or "").name != Path(recipe.get(key) or "").name:
+            differences[key] = actual.get(key), recipe.get(key)
     if config.training.steps > num_updates(job):
         differences["training.steps"] = config.training.steps, num_updates(job)
     if differences:

@@ -71,12 +71,12 @@ class LocalEngine:
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
         """Yield events until each job is done or failed, and None if nothing happens for a while."""
-        waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        job_queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
         for job in jobs:
-            waiting.put(job)
+            job_queue.put(job)
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         num_dispatchers = min(self.num_workers, len(jobs))
-        dispatchers = [_Dispatcher(self._starter(n, folder), waiting, events) for n in range(num_dispatchers)]
+        dispatchers = [_Dispatcher(self._starter(n, folder), job_queue, events) for n in range(num_dispatchers)]
         try:
             num_left = len(jobs)
             while num_left:
@@ -125,8 +125,8 @@ class _Starter:
 class _Dispatcher:
     """A thread that hands jobs to one worker, and starts a new worker when that one dies."""
 
-    def __init__(self, start: _Starter, waiting: "queue.SimpleQueue[Job]", events: "queue.SimpleQueue[Event]"):
-        self.start, self.waiting, self.events = start, waiting, events
+    def __init__(self, start: _Starter, job_queue: "queue.SimpleQueue[Job]", events: "queue.SimpleQueue[Event]"):
+        self.start, self.job_queue, self.events = start, job_queue, events
         self.worker: subprocess.Popen[str] | None = None
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._dispatch, daemon=True)
@@ -148,7 +148,7 @@ class _Dispatcher:
     def _dispatch(self) -> None:
         while not self.stopping.is_set():
             try:
-                job = self.waiting.get_nowait()
+                job = self.job_queue.get_nowait()
             except queue.Empty:
                 break
             outcome = self._run_job(job)

@@ -116,10 +116,10 @@ class Plan:
             raise ValueError(f"a plan must be a table, got {type(content).__name__}")
         content = _with_absolute_paths(content)
         _check(content, PLAN_OPTIONS | MODEL_OPTIONS, "the plan")
-        shared = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
+        common_options = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
         tune = content.get("tune", True)
         data = tuple(_data_plan(label, entry) for label, entry in _entries(content, "data"))
-        models = tuple(_model_plan(label, entry, shared, tune) for label, entry in _entries(content, "models"))
+        models = tuple(_model_plan(label, entry, common_options, tune) for label, entry in _entries(content, "models"))
         plan = Plan(
             name=content.get("name", name),
             data=data,
@@ -254,11 +254,11 @@ def _data_plan(label: str, table: dict[str, Any]) -> DataPlan:
     return DataPlan(label, table.get("name", label), options)
 
 
-def _model_plan(label: str, table: dict[str, Any], shared: dict[str, Any], tune: bool) -> ModelPlan:
+def _model_plan(label: str, table: dict[str, Any], common_options: dict[str, Any], tune: bool) -> ModelPlan:
     """Return a model of a plan from its table and the options that all models share."""
     _check(table, MODEL_OPTIONS | {"model": str, "grid": list}, f"models.{label}")
     name = _known_model(table.get("model", label))
-    options = shared | {key: value for key, value in table.items() if key in MODEL_OPTIONS}
+    options = common_options | {key: value for key, value in table.items() if key in MODEL_OPTIONS}
     preset = MODELS[name]
     size = require_known(options.get("size", "full"), SIZES, "size")
     grid = table.get("grid", preset.grid if tune else ())

@@ -83,8 +83,8 @@ class RayEngine:
             num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=MAX_RETRIES, retry_exceptions=False
         )(run_job_on_node)
         token = _token(folder) if self.in_place else secrets.token_hex(8)
-        shared = (str(folder.path.resolve()), token, self.device, self.threads, self.imports, os.getcwd())
-        pending = {task.remote(job.to_dict(), *shared): job for job in jobs}
+        arguments = (str(folder.path.resolve()), token, self.device, self.threads, self.imports, os.getcwd())
+        pending = {task.remote(job.to_dict(), *arguments): job for job in jobs}
         started: set[str] = set()
         try:
             while pending:

@@ -112,8 +112,8 @@ def status(folder: StudyFolder) -> RenderableType:
     """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
     plan, last_index = folder.plan, folder.index
     index = current_index(plan, folder, last_index, strict=False)
-    driven = folder.is_driven()
-    running = [name for name, entry in index.runs.items() if driven and _is_running(name, entry, last_index)]
+    is_running = folder.is_driven()
+    running = [name for name, entry in index.runs.items() if is_running and _is_running(name, entry, last_index)]
     for name in running:
         index.runs[name].state = "running"
     steps = {job.name: num_updates(job) for job in tune_jobs(plan) + rerun_jobs(plan, index.rerun_values(plan))}
@@ -121,12 +121,12 @@ def status(folder: StudyFolder) -> RenderableType:
     parts += [Text(f"running {name}: {_progress(folder, name, steps.get(name))}") for name in running]
     parts += _error_lines("failed", index)
     parts += _error_lines("waiting", index, "will run again")
-    parts.append(summary_line(index, max(1, len(running)) if driven else None, plan))
+    parts.append(summary_line(index, max(1, len(running)) if is_running else None, plan))
     states = {entry.state for entry in index.runs.values()}
     command = resume_command(folder)
-    if not driven and "waiting" in states:
+    if not is_running and "waiting" in states:
         parts.append(Text(f"The study is not running. To resume it: {command}"))
-    if not driven and "failed" in states:
+    if not is_running and "failed" in states:
         parts.append(Text(f"To repeat failed runs: {command} --retry-failed"))
     return Group(*parts)
 
@@ -158,5 +158,5 @@ def _progress(folder: StudyFolder, name: str, steps: int | None) -> str:
     log = folder.run(name).log()
     if not log:
         return "no update logged yet"
-    done = f"update {log[-1]['step']:,}" + (f" of {steps:,}" if steps else "")
-    return f"{done}, loss {log[-1]['loss']:.4f}"
+    progress = f"update {log[-1]['step']:,}" + (f" of {steps:,}" if steps else "")
+    return f"{progress}, loss {log[-1]['loss']:.4f}"

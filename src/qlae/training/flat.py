@@ -48,13 +48,13 @@ class FlatParameters:
         self.values = torch.zeros(end, dtype=first.dtype, device=first.device)
         for parameter, view in zip(self.parameters, self.views(self.values), strict=True):
             view.copy_(parameter.detach())
-        chosen = set(reduced)
-        self.copies = self.values.to(precision) if chosen else None
-        self.are_copies = [parameter in chosen for parameter in self.parameters]
+        reduced_set = set(reduced)
+        self.copies = self.values.to(precision) if reduced_set else None
+        self.are_copies = [parameter in reduced_set for parameter in self.parameters]
         exact = self.views(self.values)
-        copied = exact if self.copies is None else self.views(self.copies)
+        copy_views = exact if self.copies is None else self.views(self.copies)
         for i, parameter in enumerate(self.parameters):
-            parameter.data = (copied if self.are_copies[i] else exact)[i]
+            parameter.data = (copy_views if self.are_copies[i] else exact)[i]
 
     @torch.no_grad()
     def refresh(self) -> None:

@@ -54,7 +54,7 @@ class GraphUpdates:
         self._num_eager = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._terms: list[Tensor] = []  # the loss terms of a block, by player
-        self._drawn: Tensor | None = None  # the batches of a block, if they come from the host
+        self._host_batches: Tensor | None = None  # the batches of a block, if they come from the host
 
     @property
     def is_recorded(self) -> bool:
@@ -75,8 +75,8 @@ class GraphUpdates:
     def _replay(self, done: int) -> None:
         assert self._graph is not None
         self.step.number.fill_(done)
-        if self._drawn is not None:
-            for place in self._drawn:
+        if self._host_batches is not None:
+            for place in self._host_batches:
                 place.copy_(self.step.batches.draw(), non_blocking=True)
         self._graph.replay()
         for turn, rows in zip(self.step.turns, self._terms, strict=True):
@@ -104,7 +104,7 @@ class GraphUpdates:
             generators.append(step.batches.generator)
         else:
             shape = (self.block, *step.batches.shape)
-            self._drawn = torch.empty(shape, dtype=torch.uint8, device=step.batches.device)
+            self._host_batches = torch.empty(shape, dtype=torch.uint8, device=step.batches.device)
         before = [generator.clone_state() for generator in generators]
         for generator in generators:
             graph.register_generator_state(generator)
@@ -138,4 +138,4 @@ class GraphUpdates:
         step = self.step
         for i in range(self.block):
             step.number += 1
-            step.update(step.batches.draw() if self._drawn is None else self._drawn[i], i + 1)
+            step.update(step.batches.draw() if self._host_batches is None else self._host_batches[i], i + 1)

@@ -47,7 +47,7 @@ def train_run(
 ) -> None:
     """Train a config in the directory of a run, from its last checkpoint if it has one.
 
-    The process is left as it was found: cuDNN flags, threads, default type, generators and signal handlers.
+    The settings of the process are restored: cuDNN flags, threads, default type, generators and signal handlers.
 
     Args:
         run: the run directory.
@@ -55,7 +55,7 @@ def train_run(
         data: the images.
         networks: the caller's encoder and decoder, if the config says so.
         device, compile, threads, checkpoint_seconds: as in ``options.ExecutionOptions``.
-        watch: scores on the way.
+        watch: computes scores during training.
         callbacks: a function of the number of updates made so far that returns the callbacks.
         estimate: called once with the seconds per update and the number of updates left.
         show: whether to draw progress bars.
@@ -68,20 +68,20 @@ def train_run(
             _warn_of_idle_networks(networks)
         run.require_free(config)
         with run.locked():
-            saved = checkpoint.load(run.path)
+            snapshot = checkpoint.load(run.path)
             steps = config.training.steps
-            if saved is not None and saved.state["step"] > steps:
+            if snapshot is not None and snapshot.state["step"] > steps:
                 raise ValueError(
-                    f"{run.path} has made {saved.state['step']:,} updates already, which is more than steps={steps:,}; "
+                    f"{run.path} has made {snapshot.state['step']:,} updates already, more than steps={steps:,}; "
                     "ask for as many or more, or choose another folder"
                 )
             run.write_config(config)
-            if saved is not None and saved.state["step"] == steps:
+            if snapshot is not None and snapshot.state["step"] == steps:
                 return
             state = build_state(config, data, place_on, networks=networks, compile=compile, show=show)
             torch.manual_seed(config.training.seed + 2)  # for parts that draw from torch's global generators
-            if saved is not None:
-                state.from_checkpoint(saved)
+            if snapshot is not None:
+                state.from_checkpoint(snapshot)
             run.trim_log(state.step)
             run_updates(
                 run,
@@ -128,7 +128,7 @@ def _require_trainable(config: RunConfig, networks: Networks | None) -> None:
 
 
 def _warn_of_idle_networks(networks: Networks) -> None:
-    """Warn of settings that keep networks from learning, such as those of networks that `qlae.load` returned."""
+    """Warn about settings that keep networks from learning, as networks from `qlae.load` have."""
     for role, module in zip(ROLES, networks, strict=True):
         parameters = [] if module is None else list(module.parameters())
         if parameters and not any(p.requires_grad for p in parameters):
@@ -146,8 +146,8 @@ def _warn_of_idle_networks(networks: Networks) -> None:
 def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.device, *, show: bool) -> Batches:
     """Return batches of the images, which are rendered first if necessary, on the device or on the way to it."""
     images = data.images
-    ready = isinstance(images, RenderedImages) and images.is_kept_on(str(device))
-    fit = ready or fits(math.prod(images.shape), device)
+    is_rendered = isinstance(images, RenderedImages) and images.is_kept_on(str(device))
+    fit = is_rendered or fits(math.prod(images.shape), device)
     with progress_bar("rendering", len(data), show=show and isinstance(images, RenderedImages)) as report:
         if isinstance(images, RenderedImages) and device.type == "cuda" and fit:
             return DeviceBatches(

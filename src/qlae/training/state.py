@@ -103,16 +103,16 @@ class TrainingState:
         """Return the tensors that are saved and restored as they stand, by name; they are those in use."""
         tensors = {f"weights.{name}": tensor for name, tensor in self.model.state_dict().items()}
         for turn in self.update.turns:  # the weights that the optimizer moves, of which the model may hold a copy
-            tensors |= self._named(turn, turn.flat.values, "weights.{}")
+            tensors |= self._views_by_name(turn, turn.flat.values, "weights.{}")
         for turn, average in zip(self.update.turns, self.update.averages, strict=True):
             player, optimizer = turn.player.name, turn.optimizer
-            tensors |= self._named(turn, average, "average.{}")
-            tensors |= self._named(turn, optimizer.first, f"optimizer.{player}.{{}}.first")
-            tensors |= self._named(turn, optimizer.second, f"optimizer.{player}.{{}}.second")
+            tensors |= self._views_by_name(turn, average, "average.{}")
+            tensors |= self._views_by_name(turn, optimizer.first, f"optimizer.{player}.{{}}.first")
+            tensors |= self._views_by_name(turn, optimizer.second, f"optimizer.{player}.{{}}.second")
             tensors |= {f"optimizer.{player}.moves": optimizer.moves, f"window.{player}": turn.window.values}
         return tensors
 
-    def _named(self, turn: Turn, buffer: Tensor, pattern: str) -> dict[str, Tensor]:
+    def _views_by_name(self, turn: Turn, buffer: Tensor, pattern: str) -> dict[str, Tensor]:
         """Return the views of a player's buffer, by the names of its parameters."""
         views = zip(turn.flat.parameters, turn.flat.views(buffer), strict=True)
         return {pattern.format(self._names[parameter]): view for parameter, view in views}
@@ -128,8 +128,8 @@ def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
 
 def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:
     if name not in tensors or tensors[name].shape != target.shape:
-        found = tuple(tensors[name].shape) if name in tensors else "nothing"
+        shape = tuple(tensors[name].shape) if name in tensors else "nothing"
         raise ValueError(
-            f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, the checkpoint has {found}"
+            f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, the checkpoint has {shape}"
         )
     target.copy_(tensors[name])

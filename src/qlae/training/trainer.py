@@ -66,13 +66,13 @@ def run_updates(
         config: of the run.
         state: the model and the number of updates made so far.
         checkpoint_seconds: between checkpoints; how often they are made does not change the result.
-        watch: scores on the way.
+        watch: computes scores during training.
         callbacks: called with rows of the log and with checkpoints.
         estimate: called once, after the first updates, with the seconds per update and the updates left.
         show: whether to draw a progress bar.
     """
     steps, log_every = config.training.steps, config.training.log_every
-    started = saved = shown = time.monotonic()
+    start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
     pace = _Pace(estimate)
     with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
@@ -84,11 +84,11 @@ def run_updates(
             state.step += state.updates.advance(state.step, min(to_log, steps - state.step))
             pace.measure(state.step - first, steps - state.step)
 
-            done = state.step == steps
+            is_last = state.step == steps
             to_score = watch is not None and state.step % watch.every == 0
             to_stop = bool(stop)
-            to_save = time.monotonic() - saved >= checkpoint_seconds or done or to_stop
-            if state.step % log_every == 0 or done:
+            to_save = time.monotonic() - save_time >= checkpoint_seconds or is_last or to_stop
+            if state.step % log_every == 0 or is_last:
                 unread.append(_Terms(state))
                 for turn in state.update.turns:
                     turn.window.filled = 0
@@ -96,30 +96,30 @@ def run_updates(
             at_once = to_score or to_save or not state.updates.runs_ahead
             while unread and (at_once or unread[0].step < state.step):
                 row = unread.popleft().row(run)
-                state.seconds = seconds_before + time.monotonic() - started
+                state.seconds = seconds_before + time.monotonic() - start_time
                 row["seconds"] = round(state.seconds, 3)
                 if watch is not None and row["step"] % watch.every == 0:
                     report(state.step, note="scoring")
-                    begun = time.monotonic()
+                    scoring_start = time.monotonic()
                     row |= watch.score(state.to_checkpoint())
-                    started += time.monotonic() - begun  # which is no time spent training
+                    start_time += time.monotonic() - scoring_start  # which is no time spent training
                 run.append_log(row)
                 for callback in callbacks:
                     callback.on_log(int(row["step"]), dict(row))
                 note = f"loss {row['loss']:.4f}" + _score_note(row)
             now = time.monotonic()
-            if now - shown >= SHOW_SECONDS or done:
-                rate = (state.step - first) / max(now - started, 1e-9)
+            if now - show_time >= SHOW_SECONDS or is_last:
+                rate = (state.step - first) / max(now - start_time, 1e-9)
                 report(state.step, note=f"{note}  {rate:.1f} updates/s")
-                shown = now
+                show_time = now
             if to_save:
                 _Terms(state).require_finite(run)
-                state.seconds = seconds_before + time.monotonic() - started
+                state.seconds = seconds_before + time.monotonic() - start_time
                 checkpoint.save(run.path, state.to_checkpoint())
-                saved = time.monotonic()
+                save_time = time.monotonic()
                 for callback in callbacks:
                     callback.on_checkpoint(state.step, run.path)
-            if to_stop and not done:
+            if to_stop and not is_last:
                 raise TrainingInterrupted(
                     f"stopped after update {state.step:,} of {steps:,}; saved in {run.path}", stop[0]
                 )
@@ -137,7 +137,7 @@ class _Pace:
         self._start: tuple[int, float] | None = None
 
     def measure(self, done: int, left: int) -> None:
-        """Take in the number of updates made; call ``estimate`` once there are enough of them."""
+        """Record the number of updates made, and call ``estimate`` once there are enough of them."""
         if self._estimate is None:
             return
         now = time.monotonic()
@@ -157,7 +157,7 @@ class _Terms:
     def __init__(self, state: TrainingState):
         self.step = state.step
         self._turns = state.update.turns
-        self._sent = [turn.window.send() for turn in self._turns]
+        self._copies = [turn.window.send() for turn in self._turns]
         device = state.update.batches.device
         self._arrived = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
 
@@ -175,7 +175,7 @@ class _Terms:
         """Wait for the terms and return them; raise an error unless all are finite."""
         if self._arrived is not None:
             self._arrived.synchronize()
-        for turn, values in zip(self._turns, self._sent, strict=True):
+        for turn, values in zip(self._turns, self._copies, strict=True):
             bad = (~torch.isfinite(values)).any(1).nonzero()
             if len(bad):
                 period = turn.player.period
@@ -184,7 +184,7 @@ class _Terms:
                     f"the loss is not finite at update {step:,}; {_last_checkpoint(run)} in {run.path}. "
                     "A lower learning rate is the usual remedy"
                 )
-        return self._sent
+        return self._copies
 
 
 def _score_note(row: dict[str, float]) -> str:
@@ -208,22 +208,22 @@ def _signals() -> Iterator[list[int]]:
 
     Under ``nohup``, which ignores the closing of the terminal, it stays ignored.
     """
-    received: list[int] = []
+    signals: list[int] = []
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
-        yield received
+        yield signals
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if received:
+        if signals:
             raise KeyboardInterrupt
-        received.append(number)
+        signals.append(number)
 
     numbers = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)
     before = {number: signal.signal(number, handle) for number in numbers}
     try:
-        yield received
+        yield signals
     finally:
         for number, handler in before.items():
             if handler is not None:  # None: a handler that was not set from Python, which Python cannot set again

@@ -68,8 +68,8 @@ class Falcor3D(Scene):
         places = [low + (high - low) * levels[f"lighting {axis}"] / 5 for axis, (low, high) in ends]
         lamp = Vec(*(place.float()[:, None].to(self.device) for place in places))
         cosine, squared = lamp_light(surface, lamp, [self._furniture])
-        received = cosine * (2.6 / (squared + 0.6)) + (surface.normal.z * 0.05 + 0.16)
-        return box_average(torch.stack([plane * received for plane in surface.paint], dim=1))
+        light = cosine * (2.6 / (squared + 0.6)) + (surface.normal.z * 0.05 + 0.16)
+        return box_average(torch.stack([plane * light for plane in surface.paint], dim=1))
 
     def _trace_view(self, x: float, y: float, z: float) -> Surface:
         """Return what the camera sees at levels from 0 to 5 of its three sources."""

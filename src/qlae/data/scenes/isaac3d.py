@@ -80,11 +80,11 @@ class Isaac3D(Scene):
         surface = first_surface(parts, camera.eye, many, num_planes=5, behind=kitchen.expand(num))
         moving = surface.owner < 0
         cosine, squared = lamp_light(surface, lamp, [parts], among=moving | self._kitchen_lamp(height, lamp_level))
-        received = cosine * (3.4 / (squared + 1.2)) + (surface.normal.z * 0.06 + 0.26)
+        light = cosine * (3.4 / (squared + 1.2)) + (surface.normal.z * 0.06 + 0.26)
         gloss = torch.where(surface.owner == FRIDGE, 0.9, 0.04) * highlight(surface, lamp, rays, doublings=5)
         gloss = torch.where(cosine > 0, gloss, 0.0)
-        base = [plane * received + gloss for plane in surface.paint[:3]]
-        return box_average(torch.stack(base + [plane * received for plane in surface.paint[3:]], dim=1))
+        base = [plane * light + gloss for plane in surface.paint[:3]]
+        return box_average(torch.stack(base + [plane * light for plane in surface.paint[3:]], dim=1))
 
     def _trace_kitchen(self, height: float) -> tuple[Vec, Surface]:
         camera = camera_at(height)

@@ -77,12 +77,12 @@ class MPI3D(Scene):
         many = rays.map(lambda part: part.expand(num, -1))
         surface = first_surface(parts, camera.eye, many, num_planes=5, behind=table.expand(num))
         cosine, _ = lamp_light(surface, LAMP, [self._post, parts])
-        received = cosine * 0.75 + 0.30
+        light = cosine * 0.75 + 0.30
         gloss = torch.where(
             (cosine > 0) & (surface.owner != 0), 0.18 * highlight(surface, LAMP, rays, doublings=4), 0.0
         )
-        base = [plane * received + gloss for plane in surface.paint[:3]]
-        return box_average(torch.stack(base + [plane * received for plane in surface.paint[3:]], dim=1))
+        base = [plane * light + gloss for plane in surface.paint[:3]]
+        return box_average(torch.stack(base + [plane * light for plane in surface.paint[3:]], dim=1))
 
     def _trace_table(self, level: float) -> tuple[Vec, Surface]:
         camera = camera_at(level)

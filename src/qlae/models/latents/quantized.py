@@ -119,8 +119,8 @@ class QuantizedLatent(DiscreteLatent):
         values = self.codebook()[latent, : self.num_values[latent]].detach().cpu().numpy()
         order = np.argsort(values, kind="stable")
         in_range = (values[order] >= values[codes].min()) & (values[order] <= values[codes].max())
-        ordered: NDArray[np.int64] = order[in_range]
-        return ordered
+        in_order: NDArray[np.int64] = order[in_range]
+        return in_order
 
     def extra_repr(self) -> str:
         sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)

@@ -1,4 +1,4 @@
-"""What every latent space is: the seam between encoder and decoder.
+"""The interface of latent spaces, which connect the encoder to the decoder.
 
 A latent space maps the encoder's output ``x`` to the decoder's input ``z`` and brings its own losses, so that one
 objective serves every model. To add one, subclass ``LatentSpace`` (or ``DiscreteLatent``) and register it with a config
@@ -76,7 +76,7 @@ class CodeUsage(NamedTuple):
 
 
 class LatentSpace(nn.Module, ABC):
-    """The seam between encoder and decoder.
+    """The base class of latent spaces, between encoder and decoder.
 
     Attributes:
         num_latents: number of dimensions that a person would inspect and a metric scores.

@@ -88,8 +88,8 @@ class VectorQuantizedLatent(DiscreteLatent):
 
     def ordered_codes(self, latent: int, codes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """Return the most frequent codes of a sample; vectors have no order of their own."""
-        used, counts = np.unique(codes, return_counts=True)
-        return np.sort(used[np.argsort(-counts, kind="stable")[:most]])
+        unique_codes, counts = np.unique(codes, return_counts=True)
+        return np.sort(unique_codes[np.argsort(-counts, kind="stable")[:most]])
 
     def extra_repr(self) -> str:
         sizes = f"num_values={self.num_values[0]}, vector_size={self.vector_size}"

@@ -1,4 +1,4 @@
-"""The weight average of ``training/average.py`` in one pass, which also computes the decay of this update."""
+"""The weight average of ``ops/average.py`` in one pass, which also computes the decay of this update."""
 
 import triton
 import triton.language as tl

@@ -38,10 +38,10 @@ def mark_bold(cells: Sequence[Cell | None], *, aggregate: str = "reruns", digits
     best = max(present, key=lambda cell: cell.mean, default=None)
     if best is None or best.half is None:
         return [False] * len(cells)
-    tested = [number for number, cell in enumerate(cells) if cell and cell.half is not None]
-    values = [_p_value(best, cells[number], digits) for number in tested]
-    worse = {number for number, is_worse in zip(tested, _holm(values), strict=True) if is_worse}
-    return [bool(worse) and number in tested and number not in worse for number in range(len(cells))]
+    numbers = [number for number, cell in enumerate(cells) if cell and cell.half is not None]
+    values = [_p_value(best, cells[number], digits) for number in numbers]
+    worse = {number for number, is_worse in zip(numbers, _holm(values), strict=True) if is_worse}
+    return [bool(worse) and number in numbers and number not in worse for number in range(len(cells))]
 
 
 def _p_value(best: Cell, other: Cell | None, digits: int) -> float:

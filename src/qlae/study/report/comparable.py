@@ -29,8 +29,8 @@ def differences_from_paper(plan: Plan, group: "Group") -> list[str] | None:
     """
     if not any(key[:2] == (group.data, group.model) for key in published_results()):
         return None
-    model = next(planned for planned in plan.models if planned.label == group.model)
-    data = next(planned for planned in plan.data if planned.label == group.data)
+    model = next(entry for entry in plan.models if entry.label == group.model)
+    data = next(entry for entry in plan.data if entry.label == group.data)
     reasons = [f"it is the model {model.name}"] if model.name != model.label else []
     reasons += [f"it is the data set {data.name}"] if data.name != data.label else []
     return reasons or [

@@ -115,9 +115,9 @@ class ResultsTable:
 def order_models(summary: Summary) -> list[list[str]]:
     """Return the autoencoders and the GANs of a study, each in the paper's order, then those that the paper lacks."""
     reconstructs = {model.label: model.reconstructs for model in summary.plan.models}
-    known = [model for model in PAPER_ROWS if model in summary.models]
-    ordered = [*known, *(model for model in summary.models if model not in known)]
-    return [[model for model in ordered if reconstructs[model] == kind] for kind in (True, False)]
+    paper_models = [model for model in PAPER_ROWS if model in summary.models]
+    models = [*paper_models, *(model for model in summary.models if model not in paper_models)]
+    return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
 
 
 def study_tables(summary: Summary) -> list[ResultsTable]:

@@ -46,11 +46,13 @@ def _chosen_html(summary: Summary) -> str:
         group = summary.groups.get((data, model))
         if group is None:
             continue
-        planned = next(entry for entry in summary.plan.models if entry.label == model)
+        model_plan = next(entry for entry in summary.plan.models if entry.label == model)
         selected = summary.index.selected_values(data, model)
-        grid = ", ".join(f"{value:g}" for value in planned.grid)
+        grid = ", ".join(f"{value:g}" for value in model_plan.grid)
         source = f"selected out of {grid}" if selected else "preset or plan"
-        rows.append((data, model, planned.tuned.replace("_", " "), f"{_value_of(group, planned.tuned):g}", source))
+        rows.append(
+            (data, model, model_plan.tuned.replace("_", " "), f"{_value_of(group, model_plan.tuned):g}", source)
+        )
     return plain_table(("data", "model", "hyperparameter", "value", "from"), rows, num_text=5)
 
 
@@ -64,15 +66,15 @@ def _curves(summary: Summary, data: str, model: str) -> str:
     """Return the charts of one grid, InfoM and PSNR."""
     groups = summary.tuning[data, model]
     candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
-    planned = next(entry for entry in summary.plan.models if entry.label == model)
+    model_plan = next(entry for entry in summary.plan.models if entry.label == model)
     charts = []
     for score in SCORES:
         points = [_point(group, score, value, candidates.get(value, {})) for value, group in groups.items()]
         values = [dot.value for point in points for dot in point.dots]
-        filters = score == "psnr" and planned.reconstructs
+        filters = score == "psnr" and model_plan.reconstructs
         floor = max(point.mean for point in points) - summary.plan.near_db if filters else None
         bounds = make_bounds([*values, *([floor] if floor is not None else [])], find_score(score).bounds)
-        charts.append(draw_curve(find_score(score).heading, planned.tuned.replace("_", " "), points, bounds, floor))
+        charts.append(draw_curve(find_score(score).heading, model_plan.tuned.replace("_", " "), points, bounds, floor))
     return "".join(charts)
 
 

@@ -93,17 +93,17 @@ def _by_nmi(sources: NDArray[Any], latents: NDArray[Any], matrices: Iterable[NDA
 
 def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
     """Return D, I and C with all trees cut off at one depth; split and seeds are those of `qlae.metrics.dci`."""
-    checked = check_sources(sources)
+    table = check_sources(sources)
     train, test = random_split(len(sources), 0)
     forests, accuracies = [], []
-    for i in np.flatnonzero(checked.varying).tolist():
-        column: NDArray[Any] = checked.labels[:, i] if checked.discrete[i] else checked.values[:, i]
+    for i in np.flatnonzero(table.varying).tolist():
+        column: NDArray[Any] = table.labels[:, i] if table.discrete[i] else table.values[:, i]
         forest = forest_by_depth(
             latents[train],
             column[train],
             latents[test],
             depths=points,
-            classify=checked.discrete[i],
+            classify=table.discrete[i],
             num_trees=NUM_TREES,
             num_drawn=features_per_split("sqrt", latents.shape[1]),
             seed=0,
