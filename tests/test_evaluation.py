@@ -105,7 +105,7 @@ def test_table_names_model_and_data(run):
     from rich.console import Console
 
     console = Console(width=120, file=io.StringIO())
-    console.print(results_table([run], weights=("averaged", "raw")))
+    console.print(results_table([run], weights=("averaged", "raw"), width=console.width))
     text = console.file.getvalue()
     assert "shapes3d (rendered, 16×16)" in text
     assert f"{run.results['averaged']['infom']:.3f}" in text
