@@ -218,8 +218,11 @@ def _load_arrays(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
     try:
         _require_modest(path)
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file) if isinstance(file, np.lib.npyio.NpzFile) else {}
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            return {}
+        with file:
+            return dict(file)
     except Exception as error:  # damaged archives and arrays raise nearly anything
         reason = error if isinstance(error, OSError | _Oversized) else "it is no .npz file of plain arrays"
         raise ValueError(
