@@ -10,6 +10,7 @@ import shutil
 import tarfile
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,11 @@ from qlae.runs import checkpoint
 from qlae.runs.directory import Run
 from qlae.runs.names import Names
 from qlae.runs.pretrained import read_pretrained
+from qlae.study import StudyFolder
 from qlae.study.plan import read_plan
+
+RESULTS = Path(__file__).parents[2] / "results"
+STUDY = RESULTS / "study" / "study.json"
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
@@ -95,7 +100,7 @@ def test_config(damaged):
 
 
 def test_config_of_0_1(damaged):
-    old = json.loads((Run("results/paper-length/seed-5").config_path).read_text())
+    old = json.loads((Run(RESULTS / "paper-length" / "seed-5").config_path).read_text())
     fuzz_json(damaged.config_path, old, lambda: damaged.config)
 
 
@@ -229,6 +234,20 @@ def test_plan(tmp_path):
     path = tmp_path / "plan.toml"
     content = b'data = ["shapes3d"]\nmodels = ["qlae", "ae"]\nsteps = 100\nseeds = [0, 1]\nsize = "small"\n'
     fuzz_bytes(path, content, lambda: read_plan(path))
+    nested = tmp_path / "nested.json"
+    fuzz_json(nested, {"data": ["shapes3d"], "models": ["qlae"], "steps": 100}, lambda: read_plan(nested))
+    nested.write_bytes(b'{"data":' * 100_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_plan(nested)
+
+
+def test_study_folder(tmp_path):
+    folder = StudyFolder(tmp_path)
+    content = json.loads(STUDY.read_text())
+    fuzz_json(folder.plan_path, content, lambda: folder.plan)
+    folder.plan_path.write_text(json.dumps(content))
+    entry = {"data": "shapes3d", "model": "qlae", "seed": 0, "state": "done"}
+    fuzz_json(folder.index_path, {"runs": {"shapes3d/qlae/s0": entry}}, lambda: folder.index)
 
 
 def test_cache_entry(tmp_path, tiny_data, monkeypatch):

@@ -16,6 +16,7 @@ from typing import Any
 
 from .._directory_lock import LOCK_FILE, is_locked, locked_directory
 from .._files import write_json
+from .._opening import read_regular
 from .._version import __version__
 from ..runs.directory import Run
 from .jobs import Job
@@ -196,8 +197,8 @@ class StudyFolder:
 
     def _read(self, path: Path) -> Any:
         try:
-            return json.loads(path.read_text())
-        except ValueError as error:
+            return json.loads(read_regular(path))
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None
 
 

@@ -179,6 +179,8 @@ def read_plan(name: str | Path) -> Plan:
     try:
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         return Plan.from_content(content, name=stem)
+    except RecursionError:
+        raise ValueError(f"{name}: its values are nested too deeply; a plan has tables and lists only") from None
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
