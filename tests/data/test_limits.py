@@ -162,8 +162,14 @@ def test_an_hdf5_file_reads_only_itself(tmp_path):
             read_files("shapes3d", tmp_path / name)
 
 
-MEASURE = "import resource, sys; from qlae.cli import main; code = main(sys.argv[1:]) or 0; "
-MEASURE += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+MEASURE = """
+import resource, sys
+from qlae.cli import main
+try:
+    main(sys.argv[1:])
+finally:  # which ends with SystemExit
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
 
 
 @pytest.mark.slow
