@@ -253,8 +253,8 @@ def _grow_trees(
                                 predictions[test_rows[t], d, c] += share[c]
             if feature >= 0:
                 gains[depth + 1, feature] += max(best - own_part, 0.0)
-                middle = _divide_train(ranks, feature, rows, start, end, last, spare)
-                test_middle = _divide_test(test, feature, test_rows, test_start, test_end, threshold, spare)
+                middle = _divide(ranks, feature, rows, start, end, last, spare)
+                test_middle = _divide(test, feature, test_rows, test_start, test_end, threshold, spare)
                 stack[size, 0], stack[size, 1], stack[size, 4] = middle, end, depth + 1
                 stack[size, 2], stack[size, 3] = test_middle, test_end
                 stack[size + 1, 0], stack[size + 1, 1], stack[size + 1, 4] = start, middle, depth + 1
@@ -479,28 +479,13 @@ def _scan_values(keys: Any, m: int, levels: Any, offset: int, values: Any, weigh
 
 
 @compiled()
-def _divide_train(ranks: Any, feature: int, rows: Any, start: int, end: int, last: int, spare: Any) -> int:
-    """Move rows with ranks up to `last` before the others, keep their order, and return where the others start."""
+def _divide(values: Any, feature: int, rows: Any, start: int, end: int, limit: Any, spare: Any) -> int:
+    """Move rows with values or ranks up to `limit` to the front, in order, and return where the others start."""
     middle, moved = start, 0
     for i in range(start, end):  # without a branch, which processors could not predict
         row = rows[i]
         rows[middle], spare[moved] = row, row
-        goes_left = np.int64(ranks[feature, row] <= last)
-        middle += goes_left
-        moved += 1 - goes_left
-    for i in range(moved):
-        rows[middle + i] = spare[i]
-    return middle
-
-
-@compiled()
-def _divide_test(test: Any, feature: int, rows: Any, start: int, end: int, threshold: float, spare: Any) -> int:
-    """Move test rows up to the threshold before the others, and return where the others start."""
-    middle, moved = start, 0
-    for i in range(start, end):
-        row = rows[i]
-        rows[middle], spare[moved] = row, row
-        goes_left = np.int64(test[feature, row] <= threshold)
+        goes_left = np.int64(values[feature, row] <= limit)
         middle += goes_left
         moved += 1 - goes_left
     for i in range(moved):

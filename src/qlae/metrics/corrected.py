@@ -5,11 +5,11 @@ of a standard normal: the *evidence* e. With H the entropy of the source,
 
     A = (I − μ) / (H − μ) · max(0, 1 − (3 / e)²),    0 for e ≤ 3
 
-takes the place of NMI: 0 by chance and 1 at most, as in adjusted mutual information, and entries that cannot be told
-from noise are 0, so that the noise of many sources does not add up. (For a continuous source, 1 − exp(−2 I) of what is
-left of I.) InfoM and InfoC are then computed as published,
-with two differences. A latent (source) that counts but has no information has 0 instead of being left out of the mean.
-And each latent (source) is weighted by its evidence, the largest of its entries,
+takes the place of NMI: 0 by chance and 1 at most, as in adjusted mutual information. Entries that cannot be
+distinguished from noise are 0, so that the noise of many sources does not add up. (For a continuous source, A is
+1 − exp(−2 I) of what is left of I.) InfoM and InfoC are then computed as published, with two differences. A latent
+(source) that counts but has no information has 0 instead of being left out of the mean. And each latent (source) is
+weighted by its evidence, the largest of its entries,
 
     w = clip(e / e₀ − 1, 0, 1),
 
