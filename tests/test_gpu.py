@@ -220,6 +220,33 @@ def test_schedules_are_the_same_when_recorded(tiny_data, model, options):
     assert not same(tensors(whole), tensors(constant))
 
 
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("qlae", {"form": "official"}),
+        ("vq-vae", {"form": "official"}),
+        ("bioae", {"form": "official"}),
+        ("qlinfowgan-gp", {"form": "official"}),
+        ("qlae", {"weights": {"l1": 1e-4}}),
+        ("qlinfowgan-gp", {"weights": {"l1": 1e-4}}),
+        ("qlinfowgan-gp", {"codebook_player": "encoder"}),
+        ("qlae", {"weight_schedules": {"quantize": "0:0, 100:1"}}),
+    ],
+    ids=str,
+)
+def test_variants_are_the_same_when_recorded(tiny_data, model, options):
+    config = config_of(tiny_data, model, **options)
+    whole, eager = (build_state(config, tiny_data, GPU) for _ in range(2))
+    advance(whole, 150)
+    eager.updates.block = 1
+    advance(eager, 150)
+    assert whole.updates.is_recorded
+    assert same(tensors(whole), tensors(eager))
+    usual = build_state(config_of(tiny_data, model), tiny_data, GPU)
+    advance(usual, 150)
+    assert not same(tensors(whole), tensors(usual))
+
+
 def test_the_process_is_left_as_it_was(tmp_path, tiny_data):
     torch.backends.cudnn.benchmark = torch.backends.cudnn.deterministic = False
     torch.cuda.manual_seed(5)
