@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .runs.loading import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
+    from .selection import select
     from .training.callbacks import Callback
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "register_model",
     "rescore",
     "resume",
+    "select",
     "train",
 ]
 
@@ -65,6 +67,7 @@ _HOMES = {
     "register_model": (".presets", "register_model"),
     "rescore": (".scoring.sample", "rescore_run"),
     "resume": (".pipeline", "resume"),
+    "select": (".selection", "select"),
     "train": (".pipeline", "train"),
 }
 
