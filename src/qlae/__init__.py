@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
     from .selection import select
+    from .selection.seeds import train_seeds
     from .training.callbacks import Callback
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "resume",
     "select",
     "train",
+    "train_seeds",
 ]
 
 _HOMES = {
@@ -69,6 +71,7 @@ _HOMES = {
     "resume": (".pipeline", "resume"),
     "select": (".selection", "select"),
     "train": (".pipeline", "train"),
+    "train_seeds": (".selection.seeds", "train_seeds"),
 }
 
 _moved.install()
