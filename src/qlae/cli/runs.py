@@ -63,8 +63,8 @@ class Train:
             qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay),
             fsq-ae, or a model of your own (--import).
         data: A data set by name (`qlae data list` shows them), or the path of a folder or file with your own images.
-        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED. With --seeds, the folder of the runs; by default
-            runs/DATA-MODEL-SIZE-seeds.
+        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
+            the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds.
         seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels, as
             `qlae select` does.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
@@ -106,7 +106,7 @@ class Train:
 
         model = self._require_model()
         data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / f"{data.name}-{model}-{self.training.size}-s{self.training.seed}"
+        out = self.out or Path("runs") / self._folder_name(data.name, f"s{self.training.seed}")
         options = _shallow(self.training) | _shallow(self.execution)
         return train(model, data, out=out, show=not self.quiet, **options)
 
@@ -120,7 +120,7 @@ class Train:
         from ..selection.table import print_selection
 
         data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / f"{data.name}-{model}-{self.training.size}-seeds"
+        out = self.out or Path("runs") / self._folder_name(data.name, "seeds")
         options = _shallow(self.training) | _shallow(self.execution)
         assert self.seeds is not None
         selection = train_seeds(model, data, out=out, seeds=self.seeds, show=not self.quiet, **options)
@@ -134,6 +134,10 @@ class Train:
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         return self.model
+
+    def _folder_name(self, data_name: str, last: str) -> str:
+        recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
+        return f"{data_name}-{self.model}{recipe}-{self.training.size}-{last}"
 
     def _resume(self) -> "Run":
         from ..pipeline import resume
