@@ -10,82 +10,65 @@ what it is by chance, E I (see `metrics.permutation`), as a share of the largest
 
     R_ij = (I_ij − E I_ij) / (√(H_i H_j) − E I_ij),  0 if below 0.
 
+A latent agrees with the other run as far as it resembles one latent there, and no other:
+
+    A_i = r_i² / Σ_j R_ij,  r_i = max_j R_ij.
+
+The agreement of two runs is the mean of A over the latents of each, and the mean of the two.
+
 In UDR, R is a rank correlation or a regression weight. Mutual information takes its place here because codes of a
 VQ-VAE have no order, and because a latent may encode a hue in any order.
 """
 
-from typing import Literal, get_args
-
 import numpy as np
 
-from .._checks import require_known
 from ..metrics.discrete import discrete_mutual_information
 from ..metrics.inputs import Floats, Ints
 from ..metrics.permutation import shuffled_moments
 from .representation import Representation
 
-Form = Literal["udr", "coherence"]
-FORMS: tuple[str, ...] = get_args(Form)
 EXACT_CELLS = 2_000  # of a table of counts, up to which its mean by chance is computed exactly
+
+
+def agreement(first: Representation, second: Representation) -> float:
+    """Return how far two representations of the same images agree, from 0 to 1: the mean over the latents of both.
+
+    >>> codes = np.stack(np.meshgrid(range(4), range(4), range(9)), -1).reshape(-1, 3)[:, :2]
+    >>> from .representation import represent
+    >>> round(agreement(represent(codes=codes), represent(codes=3 - codes[:, ::-1])), 3)
+    1.0
+    """
+    return mean_agreement(similarity(first, second))
 
 
 def similarity(first: Representation, second: Representation) -> Floats:
     """Return R, (n_1, n_2) from 0 to 1, for the used latents of two representations of the same images."""
+    nats, chance = information(first, second)
+    largest = np.sqrt(np.outer(first.entropies[first.used], second.entropies[second.used]))
+    return np.asarray(np.clip((nats - chance) / np.maximum(largest - chance, 1e-9), 0.0, 1.0))
+
+
+def mean_agreement(between: Floats) -> float:
+    """Return the agreement of two runs from their similarities (n_1, n_2)."""
+    if not between.size:
+        return 0.0
+    return float((latent_agreement(between).mean() + latent_agreement(between.T).mean()) / 2)
+
+
+def latent_agreement(between: Floats) -> Floats:
+    """Return for each latent of a run (n_1,) how clearly it corresponds to one latent of the other run (n_2)."""
+    nearest = between.max(axis=1)
+    return np.asarray(nearest**2 / np.maximum(between.sum(axis=1), 1e-12))
+
+
+def information(first: Representation, second: Representation) -> tuple[Floats, Floats]:
+    """Return the mutual information (n_1, n_2) of the used latents, in nats, and what it is by chance."""
     if first.num_samples != second.num_samples:
         raise ValueError(
             f"the representations have {first.num_samples} and {second.num_samples} rows: encode the same images with "
             "both models, in the same order."
         )
-    a, b = first.used_labels, second.used_labels
-    nats, chance = _information(a, b), _chance(a, b)
-    largest = np.sqrt(np.outer(first.entropies[first.used], second.entropies[second.used]))
-    above = np.maximum(largest - chance, 1e-9)
-    return np.asarray(np.clip((nats - chance) / above, 0.0, 1.0))
-
-
-def agreement(first: Representation, second: Representation, *, form: Form = "udr") -> float:
-    """Return how far two representations of the same images agree, from 0 to 1.
-
-    Args:
-        first, second: the representations.
-        form: how the similarities of a latent become one number, see `latent_agreement`.
-    """
-    between = similarity(first, second)
-    within = (similarity(first, first), similarity(second, second)) if form == "coherence" else (None, None)
-    return mean_agreement(between, *within, form=form)
-
-
-def mean_agreement(between: Floats, first: Floats | None, second: Floats | None, *, form: Form = "udr") -> float:
-    """Return the agreement from similarities: between two runs (n_1, n_2), and within each of them."""
-    if not between.size:
-        return 0.0
-    one, other = latent_agreement(between, second, form=form), latent_agreement(between.T, first, form=form)
-    return float((one.mean() + other.mean()) / 2)
-
-
-def latent_agreement(between: Floats, within: Floats | None, *, form: Form = "udr") -> Floats:
-    """Return for each latent of a run (n_1,) how clearly it corresponds to something in the other run.
-
-    With r_i = max_j R_ij and the shares w_ij = R_ij / Σ_j R_ij,
-
-    - ``"udr"`` is r_i · max_j w_ij, as in UDR: a latent should resemble one latent of the other run and no other;
-    - ``"coherence"`` is r_i · Σ_jk w_ij S_jk w_ik, where S are the similarities within the other run, and 1 for j = k:
-      the latents that it resembles should be about the same thing, which several latents may share.
-
-    Args:
-        between: (n_1, n_2).
-        within: (n_2, n_2), needed for ``"coherence"``.
-        form: one of the two.
-    """
-    require_known(form, FORMS, "form")
-    nearest = between.max(axis=1)
-    shares = between / np.maximum(between.sum(axis=1, keepdims=True), 1e-12)
-    if form == "udr":
-        return np.asarray(nearest * shares.max(axis=1))
-    assert within is not None
-    related = within.copy()
-    np.fill_diagonal(related, 1.0)
-    return np.asarray(nearest * np.einsum("ij,jk,ik->i", shares, related, shares))
+    return _information(first.used_labels, second.used_labels), _chance(first.used_labels, second.used_labels)
 
 
 def _information(first: Ints, second: Ints) -> Floats:

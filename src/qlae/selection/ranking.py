@@ -1,6 +1,7 @@
 """Rank runs by their agreement with each other, say how sure the ranking is, and name the run to take.
 
-The score of a run is the median of its agreements with the other runs. Runs whose reconstructions are much worse than
+The score of a run is the mean of its agreements with the other runs. UDR takes the median, which ignores the agreement
+between disentangled runs if these are fewer than half, as they are among several models. Runs whose reconstructions are much worse than
 the best are not taken, whatever they agree on. Sources, where there are any, are shown beside the choice and never
 enter it.
 """
@@ -20,11 +21,10 @@ from ..data import SourceDataset
 from ..metrics.inputs import Bools, Floats
 from ..runs.directory import Run
 from ..scoring.sample import PREFIXES
-from .agreement import Form, mean_agreement, similarity
+from .agreement import agreement
 from .reading import Candidate, Skipped, common_representations, find_runs, read_candidates
 from .representation import Representation
 
-FORM: Form = "udr"
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
 MIN_RUNS = 4  # with fewer, a warning says that agreement means little
 NUM_DRAWS = 2_000
@@ -37,7 +37,7 @@ class RankedRun:
     Attributes:
         run: the run directory.
         model, seed: as in its results.
-        agreement: median agreement with the other runs, from 0 to 1.
+        agreement: mean agreement with the other runs, from 0 to 1.
         spread: the middle half of these agreements, as (lower quartile, upper quartile).
         first: share of the bootstrap draws in which the run comes first.
         gap: straight-through gap in nats per image; None if it is unknown or the latents are continuous.
@@ -164,31 +164,27 @@ def select(
     )
 
 
-def agreement_matrix(representations: Sequence[Representation], *, form: Form = FORM, show: bool = False) -> Floats:
+def agreement_matrix(representations: Sequence[Representation], *, show: bool = False) -> Floats:
     """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
     count = len(representations)
     matrix = np.full((count, count), np.nan)
-    within: list[Floats | None] = [None] * count
-    if form == "coherence":
-        within = [similarity(each, each) for each in representations]
     done = 0
     with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
         for i in range(count):
             for j in range(i):
-                between = similarity(representations[i], representations[j])
-                matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j], form=form)
+                matrix[i, j] = matrix[j, i] = agreement(representations[i], representations[j])
                 done += 1
                 report(done)
     return matrix
 
 
 def scores_of(matrix: Floats) -> Floats:
-    """Return the score of each run (n,): the median of its agreements with the others.
+    """Return the score of each run (n,): the mean of its agreements with the others.
 
     >>> scores_of(np.array([[np.nan, 0.2, 0.4], [0.2, np.nan, 0.9], [0.4, 0.9, np.nan]])).round(2).tolist()
     [0.3, 0.55, 0.65]
     """
-    return np.asarray(np.nanmedian(matrix, axis=1))
+    return np.asarray(np.nanmean(matrix, axis=1))
 
 
 def shares_first(matrix: Floats, eligible: Bools, *, num_draws: int = NUM_DRAWS, seed: int = 0) -> Floats:

@@ -18,7 +18,7 @@ def has_sources(results: Mapping[str, Any]) -> bool:
 
 
 def run_agreements(runs: Sequence[Run], weights: str) -> dict[Path, float]:
-    """Return the median agreement of each run with the others, by path.
+    """Return the mean agreement of each run with the others, by path.
 
     Runs whose sample is missing or damaged are absent. A run without others to agree with has 0.
     """

@@ -72,7 +72,7 @@ def _agreement_notes(summary: Summary) -> list[str]:
         few = f" With {len(runs)} runs, agreement says little." if len(runs) < MIN_RUNS else ""
         lines.append(
             f"{data} has no sources, so there is no InfoMEC. Its runs are compared by agreement: how far the codes of "
-            f"a run correspond to those of the other {len(runs) - 1} runs on the same images (median). The run to take "
+            f"a run correspond to those of the other {len(runs) - 1} runs on the same images (mean). The run to take "
             f"is {group.model} with seed {seed} (agreement {agreement:.3f}).{few}"
         )
     return lines
