@@ -37,7 +37,12 @@ def write_run(path, make, seed, *, data=None, rows=None, infom=0.5, psnr=30.0, s
     run.write_config(resolve(model, config, len(config.source_names), steps=STEPS, seed=seed, size="small"))
     shown = values if sources else values[:, :0]
     write_npz(
-        run.sample_path, indices=rows, sources=shown, codes=codes, latents=codes.astype(np.float32), step=np.array(steps)
+        run.sample_path,
+        indices=rows,
+        sources=shown,
+        codes=codes,
+        latents=codes.astype(np.float32),
+        step=np.array(steps),
     )
     scores = {"psnr": psnr} | ({"infom": infom} if sources else {})
     description = rendered.describe() | ({} if sources else {"source_names": [], "source_sizes": []})

@@ -75,7 +75,7 @@ def test_a_seed_that_diverges_is_left_out(tmp_path, tiny_data, monkeypatch):
     assert {run.path.name for run in selection.runs} == {"s0", "s2"}
     with (
         pytest.warns(UserWarning, match="left out"),
-        pytest.raises(ValueError, match="1 of 2 runs in .* finished; agreement needs at least two"),
+        pytest.raises(ValueError, match=r"1 of 2 runs in .* finished; agreement needs at least two"),
     ):
         qlae.train_seeds("ae", tiny_data, out=tmp_path / "two", seeds=2, **OPTIONS)
 

@@ -18,7 +18,7 @@ def choose(paths, **options):
 
 
 def test_disentangled_runs_come_first_whatever_their_infom(tmp_path):
-    good, bad = write_mixed(tmp_path)
+    good, _bad = write_mixed(tmp_path)
     selection = choose(tmp_path)
     assert {run.path for run in selection.runs[:3]} == {run.path for run in good}
     assert selection.best.path in {run.path for run in good}
@@ -42,19 +42,17 @@ def test_the_choice_is_the_same_without_sources(tmp_path):
 
 
 def test_models_with_continuous_latents_are_compared_with_codes(tmp_path):
-    good, bad = write_mixed(tmp_path, num_good=2, num_bad=3)
+    _good, _bad = write_mixed(tmp_path, num_good=2, num_bad=3)
     smooth = write_run(tmp_path / "ae", lambda s, seed: disentangled(s, seed), 5, model="ae")
     arrays = smooth.arrays(smooth.sample_path)
     noise = np.random.default_rng(0).normal(size=arrays["codes"].shape) * 0.05
-    np.savez(
-        smooth.sample_path, indices=arrays["indices"], sources=arrays["sources"], latents=arrays["codes"] + noise
-    )
+    np.savez(smooth.sample_path, indices=arrays["indices"], sources=arrays["sources"], latents=arrays["codes"] + noise)
     selection = choose(tmp_path)
     assert {run.path.name for run in selection.runs[:3]} == {"good0", "good1", "ae"}
 
 
 def test_runs_that_reconstruct_badly_are_not_taken(tmp_path):
-    good, _ = write_mixed(tmp_path)
+    _good, _ = write_mixed(tmp_path)
     blurred = write_run(tmp_path / "blurred", lambda s, seed: disentangled(s, 0), 7, psnr=20.0)
     selection = choose(tmp_path)
     run = next(run for run in selection.runs if run.path == blurred.path)
@@ -132,7 +130,7 @@ def test_samples_that_share_images_are_compared_on_those(tmp_path, monkeypatch):
 def test_samples_of_other_images_need_checkpoints(tmp_path):
     write_run(tmp_path / "a", disentangled, 0, rows=np.arange(100))
     write_run(tmp_path / "b", disentangled, 1, rows=np.arange(100, 180))
-    with pytest.raises(ValueError, match="only 0 images in common, and .*b has no checkpoint"):
+    with pytest.raises(ValueError, match=r"only 0 images in common, and .*b has no checkpoint"):
         choose(tmp_path)
 
 

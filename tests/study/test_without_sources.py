@@ -28,7 +28,7 @@ def study(tmp_path_factory):
 
 
 def test_every_run_is_done_and_a_value_is_selected(study):
-    plan, folder, index, engine = study
+    plan, folder, index, _engine = study
     assert {entry.state for entry in index.runs.values()} == {"done"}
     candidates = index.selected["mine/qlae"]
     assert [candidate["selected"] for candidate in candidates].count(True) == 1

@@ -1,9 +1,9 @@
 """Rank runs by their agreement with each other, say how sure the ranking is, and name the run to take.
 
 The score of a run is the mean of its agreements with the other runs. UDR takes the median, which ignores the agreement
-between disentangled runs if these are fewer than half, as they are among several models. Runs whose reconstructions are much worse than
-the best are not taken, whatever they agree on. Sources, where there are any, are shown beside the choice and never
-enter it.
+between disentangled runs if these are fewer than half, as they may be among several models. Runs whose reconstructions
+are much worse than the best are not taken, whatever they agree on. Scores by sources, where there are any, are shown
+beside the choice and never enter it.
 """
 
 import os
@@ -245,7 +245,7 @@ def _rank(
 
 
 def _order(ranked: Sequence[RankedRun]) -> list[int]:
-    """Return the places of the runs, best first; equal agreements, as those of two runs, are ordered by gap and PSNR."""
+    """Return the places of the runs, best first; equal agreements, as of two runs, are ordered by gap and PSNR."""
 
     def key(i: int) -> tuple[float, float, float]:
         run = ranked[i]

@@ -120,7 +120,9 @@ def _read_candidate(run: Run, weights: str) -> Candidate:
     own = {name: arrays[PREFIXES[weights] + name] for name in PARTS if PREFIXES[weights] + name in arrays}
     remedy = f"run `qlae evaluate {run.path}` to write it again"
     if not {"indices", "sources"} <= arrays.keys() or not {"latents", "codes"} & own.keys():
-        raise ValueError(f"{run.sample_path} has no indices or sources, or no latents of the {weights} weights; {remedy}")
+        raise ValueError(
+            f"{run.sample_path} has no indices or sources, or no latents of the {weights} weights; {remedy}"
+        )
     indices = arrays["indices"]
     fits = indices.ndim == 1 and all(array.shape[:1] == indices.shape for array in own.values())
     fits = fits and all(own[name].ndim == 2 and own[name].shape[1] for name in ("latents", "codes") if name in own)
@@ -186,9 +188,7 @@ def common_representations(
     from .encoding import encode_images  # the only case that needs the models
 
     rows = max((candidate.indices for candidate in candidates), key=len)
-    return encode_images(
-        candidates, rows, num_shared=len(shared), weights=weights, data=data, device=device, show=show
-    )
+    return encode_images(candidates, rows, num_shared=len(shared), weights=weights, data=data, device=device, show=show)
 
 
 def _rows_of(shared: Ints, indices: Ints) -> NDArray[np.intp]:

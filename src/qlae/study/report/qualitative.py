@@ -167,7 +167,7 @@ class _ShownRun:
 
 
 def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
-    """Return the run that represents a group (`Group.median_index`), with interpolations or, by code, with interventions.
+    """Return the run that represents a group (`Group.median_index`), with interpolations or, by code, interventions.
 
     Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown.
     """

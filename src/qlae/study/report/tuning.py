@@ -15,7 +15,6 @@ from .run_links import run_link
 from .tables import order_models
 
 
-
 def tuning_html(summary: Summary) -> str:
     """Return the chosen values and the tuning curves; only the values if nothing was tuned."""
     parts = [_chosen_html(summary)]
