@@ -1,15 +1,16 @@
 """Measure how well agreement between runs finds disentangled ones: its rank correlation with InfoM, and what is chosen.
 
     python benchmarks/selection.py train runs/selection                  # small runs, about a minute each on one core
-    python benchmarks/selection.py measure runs/selection --out results/selection
+    qlae study negative-quick                                             # minutes on two cores
+    python benchmarks/selection.py measure runs/selection --study runs/negative-quick --out results/selection
     python benchmarks/selection.py measure runs/selection --data shapes3d       # while choosing a variant
 
 `train` trains four models with five seeds on Shapes3D and Isaac3D and skips runs that are finished. `measure` compares
-the runs of each set with each other, and the committed full-length runs on Shapes3D, which have samples. It writes
-``selection.json`` and ``selection.png``.
+the runs of each set with each other, the committed full-length runs on Shapes3D, which have samples, and the runs of a
+study. It writes ``selection.json`` and ``selection.png``.
 
-Variants of the score are compared on Shapes3D, where the one that `qlae select` uses was chosen. Isaac3D was kept back
-for the report: nothing was chosen on it.
+Variants of the score are compared on the full-length and small runs on Shapes3D, where the one that `qlae select` uses
+was chosen. Isaac3D and the study were kept back for the report: nothing was chosen on them.
 """
 
 import argparse
@@ -226,13 +227,15 @@ def draw(groups: dict, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def measure(folder: Path, names: list[str], out: Path) -> None:
+def measure(folder: Path, names: list[str], study: Path | None, out: Path) -> None:
     """Measure all groups, and write the numbers and the picture."""
     small = {data: [path.parent for path in sorted(folder.glob(f"{data}-*/results.json"))] for data in names}
     groups = {
         "shapes3d, full length": measure_group([REPOSITORY / path for path in FULL_LENGTH], gaps=False),
         **{f"{data}, small": measure_group(paths, gaps=True) for data, paths in small.items() if paths},
     }
+    if study is not None:
+        groups[study.name] = measure_group([study / "runs"], gaps=True)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "selection.json", {"variant": OURS, "steps": STEPS, "groups": groups})
     draw(groups, out / "selection.png")
@@ -261,13 +264,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["train", "measure"])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--study", type=Path, help="folder of a study, such as runs/negative-quick")
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--out", type=Path, default=REPOSITORY / "results" / "selection")
     arguments = parser.parse_args()
     if arguments.what == "train":
         train_all(arguments.folder)
     else:
-        measure(arguments.folder, arguments.data, arguments.out)
+        measure(arguments.folder, arguments.data, arguments.study, arguments.out)
 
 
 if __name__ == "__main__":
