@@ -159,3 +159,6 @@ def test_runs_without_checkpoints_have_no_gap(seeds, tmp_path):
         for name in ("config.json", "results.json", "sample.npz"):
             (tmp_path / f"s{seed}" / name).write_bytes((folder / f"s{seed}" / name).read_bytes())
     assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}
+    (tmp_path / "s3" / "checkpoint.json").write_text("{")
+    with pytest.warns(UserWarning, match="no checkpoint is intact"):
+        assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}

@@ -9,6 +9,7 @@ where L is the cross entropy of an image in nats, summed over pixels and channel
 The gap is small if the encoder puts images where the codes are.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -65,7 +66,7 @@ def encode_images(
         if model is None:
             raise ValueError(
                 f"the samples have only {num_shared:,} images in common, and {candidate.run.path} has no checkpoint to "
-                f"encode others with. Evaluate all runs on equally many images: `qlae evaluate RUN --num-samples N`"
+                "encode others with. Evaluate all runs on equally many images: `qlae evaluate RUN --num-samples N`"
             )
         images = load_images(candidate, rows, data, device) if images is None else images
         with evaluation_process():
@@ -123,8 +124,12 @@ def straight_through_gap(model: Model, images: NDArray[np.uint8]) -> float | Non
 
 
 def load_model(candidate: Candidate, *, weights: str, device: str) -> Model | None:
-    """Return the model of a run; None if it has no checkpoint that belongs to its results."""
-    snapshot = checkpoint.load(candidate.run.path)
+    """Return the model of a run; None if it has no checkpoint that belongs to its results, or a damaged one."""
+    try:
+        snapshot = checkpoint.load(candidate.run.path)
+    except ValueError as error:
+        warnings.warn(str(error), stacklevel=2)
+        return None
     if snapshot is None or snapshot.state["step"] != candidate.results["steps"]:
         return None
     return model_from(candidate.run, snapshot, weights=weights, device=device)

@@ -95,7 +95,7 @@ def read_candidates(runs: Sequence[Run], *, weights: str) -> tuple[list[Candidat
     for run in runs:
         try:
             candidates.append(_read_candidate(run, weights))
-        except (ValueError, OSError) as error:
+        except (ValueError, TypeError, OSError) as error:  # arrays of a damaged sample may have any type and shape
             skipped.append(Skipped(run.path, str(error)))
     for other in candidates[1:]:
         first = candidates[0]
