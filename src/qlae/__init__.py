@@ -77,7 +77,19 @@ _HOMES = {
 _moved.install()
 
 
-_MODULES = ("config", "data", "explorer", "metrics", "models", "objectives", "options", "presets", "registry", "report")
+_MODULES = (
+    "config",
+    "data",
+    "explorer",
+    "metrics",
+    "models",
+    "objectives",
+    "options",
+    "presets",
+    "registry",
+    "report",
+    "selection",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from .._files import write_whole
 from ..metrics.heatmap import escape_math
 from .ranking import Selection
-from .table import label, short_names
+from .table import short_names
 
 SUFFIXES = (".png", ".svg", ".pdf")
 FEW = 16  # runs up to which each cell of the matrix shows its number
@@ -35,12 +35,16 @@ def selection_figure(selection: Selection) -> Figure:
     runs = selection.runs
     count = len(runs)
     names = short_names([run.path for run in runs])
-    labels = [escape_math(label(run, name)) for run, name in zip(runs, names, strict=True)]
+    if len({run.model for run in runs}) > 1:
+        names = [name if run.model in name else f"{name} ({run.model})" for run, name in zip(runs, names, strict=True)]
+    labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
     has_infom = any(run.infom is not None for run in runs)
-    size = 2.2 + min(0.42, 12 / count) * count
-    figure = Figure(figsize=(size + 1.5 + 4.2 * has_infom, size), layout="constrained")
+    size = 1.2 + max(2.4, min(0.42, 12 / count) * count)
+    width = size + 0.6 + 0.07 * max(map(len, labels))
+    figure = Figure(figsize=(width + 4.2 * has_infom, size), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(1, 1 + has_infom, squeeze=False)[0]
+    ratios = [width, 4.2] if has_infom else [1.0]
+    panels = figure.subplots(1, 1 + has_infom, squeeze=False, width_ratios=ratios)[0]
     _draw_matrix(figure, panels[0], selection, labels)
     if has_infom:
         _draw_infom(panels[1], selection)
@@ -51,7 +55,7 @@ def selection_figure(selection: Selection) -> Figure:
 def _draw_matrix(figure: Figure, axes, selection: Selection, labels: list[str]) -> None:  # type: ignore[no-untyped-def]
     matrix, count = selection.matrix, len(labels)
     image = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0.0, vmax=max(float(np.nanmax(matrix)), 1e-6))
-    axes.set_xticks(range(count), labels, rotation=60, ha="right", rotation_mode="anchor", fontsize=7)
+    axes.set_xticks(range(count), range(1, count + 1), fontsize=7)
     axes.set_yticks(range(count), labels, fontsize=7)
     place = selection.runs.index(selection.best)
     axes.get_yticklabels()[place].set_fontweight("bold")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .ranking import RankedRun, Selection
+from .ranking import Selection
 
 CSV_COLUMNS = (
     *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "gap", "num_used"),
@@ -107,8 +107,3 @@ def _number(value: float | None, digits: int) -> str:
 
 def _say(console: Console, text: str, style: str | None = None) -> None:
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
-
-def label(run: RankedRun, name: str) -> str:
-    """Return the name of a run in a picture; the model is added unless the name contains it."""
-    return name if run.model in name else f"{name} ({run.model})"
