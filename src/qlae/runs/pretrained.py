@@ -242,7 +242,7 @@ def _published_sentence(origin: Origin) -> str:
     config = origin.config
     table = published_results()
     cells = {key: table.get((config.data.name, config.model, key)) for key in ("infom", "infoc", "psnr")}
-    texts = [f"{find_score(key).heading} {find_score(key).format(cell.mean)}" for key, cell in cells.items() if cell]
+    texts = [f"{find_score(key).heading} {cell.mean:g}" for key, cell in cells.items() if cell]
     if not texts:
         return ""
     return f" The paper reports {', '.join(texts)} for full-size networks on the published images at 64×64."
