@@ -4,6 +4,8 @@ from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
 from .objective import Objective, ObjectiveConfig
 from .player import Player, require_players, require_terms
+from .total_correlation import TotalCorrelation
+from .tripod import Tripod
 from .weighting import Terms, Weighting
 
 __all__ = [
@@ -13,6 +15,8 @@ __all__ = [
     "ObjectiveConfig",
     "Player",
     "Terms",
+    "TotalCorrelation",
+    "Tripod",
     "Weighting",
     "reconstruction_terms",
     "require_players",

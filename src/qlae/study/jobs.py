@@ -9,7 +9,7 @@ from typing import Any
 from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
 from ..metrics import find_metric
-from ..presets import MODELS, resolve, training_preset
+from ..presets import MODELS, resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
 from .plan import DataPlan, ModelPlan, Plan
@@ -167,7 +167,7 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
 
 def num_updates(job: Job) -> int:
     """Return the number of updates of a job."""
-    preset = training_preset(job.options.get("size", "full"), MODELS[job.model_name].objective)
+    preset = MODELS[job.model_name].training_preset(job.options.get("size", "full"))
     return int(job.options.get("steps", preset.steps))
 
 
