@@ -1,5 +1,6 @@
 """FactorVAE and FactorQVAE: the two players by hand, a total correlation that is known, and the published settings."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -216,3 +217,12 @@ def test_codes_are_stepped_through_in_the_order_of_their_values():
     with torch.no_grad():
         latent.values.copy_(torch.tensor([0.5, -1.0, 2.0, 0.0]))
     assert latent.ordered_codes(0, np.array([2, 0, 0, 1]), 10).tolist() == [1, 0, 2]
+
+
+def test_without_a_weight_there_is_no_discriminator(tiny_data):
+    config = small(tiny_data, "factor-vae")
+    weights = {"reconstruct": 1.0, "kl": 1.0}
+    config = dataclasses.replace(config, objective=dataclasses.replace(config.objective, weights=weights))
+    built = build_model(config)
+    (player,) = OBJECTIVES.build(config.objective).players(built)
+    assert set(player.loss(torch.rand(4, 3, 16, 16), noise(), ONE)) == {"loss", "reconstruct", "kl"}

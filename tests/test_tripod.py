@@ -42,7 +42,7 @@ def tripod(data, **options):
 
 
 def test_multi_information_by_scipy():
-    """log q(z) − Σ log q_k(z_k) with densities of SciPy: Silverman's bandwidth for the joint, deviations for marginals."""
+    """log q(z) − Σ log q_k(z_k) with SciPy's densities: Silverman's bandwidth for the joint, deviations elsewhere."""
     z, deviation = normal(40, 3).numpy(), np.array([0.5, 1.0, 2.0])
     factor = (4 / 5) ** (1 / 7) * 40 ** (-1 / 7)
     assert silverman_factor(3, 40) == pytest.approx(factor)
@@ -187,7 +187,9 @@ def test_gradient_of_the_hessian_penalty_by_finite_differences():
 # --- networks ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("resolution", "size"), [(8, "small"), (16, "small"), (32, "small"), (128, "small"), (64, "full")])
+@pytest.mark.parametrize(
+    ("resolution", "size"), [(8, "small"), (16, "small"), (32, "small"), (128, "small"), (64, "full")]
+)
 def test_shapes_of_the_networks(resolution, size):
     encoder = ResidualEncoder(resolution, 7, size=networks.SIZES[size])
     decoder = ResidualDecoder(resolution, 5, size=networks.SIZES[size])
@@ -248,9 +250,11 @@ def test_one_batch_gives_what_single_passes_give(tiny_data):
 def test_penalties_reach_encoder_and_decoder(tiny_data):
     config = tripod(tiny_data)
     model = build_model(config)
-    with torch.no_grad():
-        model.encoder.head.weight.mul_(20)  # so that images have different codes
     images = torch.from_numpy(np.asarray(tiny_data.images[::5])).permute(0, 3, 1, 2) / 255
+    with torch.no_grad():  # so that images have different codes
+        head, (std, mean) = model.encoder.head, torch.std_mean(model.encoder(images), 0)
+        head.weight.div_(std[:, None])
+        head.bias.sub_(mean).div_(std)
     terms = tripod_terms(model, images, noise(), config.objective)
     for name, modules in {"multi_information": [model.encoder], "hessian": [model.encoder, model.decoder]}.items():
         for module in modules:

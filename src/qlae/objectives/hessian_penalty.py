@@ -1,8 +1,8 @@
 """The normalized Hessian penalty on a decoder, as Tripod has it (Hsu et al. 2024, Section 3.3).
 
 For a function f of latents z with Hessian H, scaled by the deviations of the latents, the variance of vᵀHv is
-2 Σ_{i≠j} H_ij² over random signs v (Rademacher; Peebles et al. 2020) and 2 Σ_ij H_ij² over Gaussian v. Their ratio is the
-share of interactions between latents in the curvature, whatever the scale of f:
+2 Σ_{i≠j} H_ij² over random signs v (Rademacher; Peebles et al. 2020) and 2 Σ_ij H_ij² over Gaussian v. Their ratio is
+the share of interactions between latents in the curvature, whatever the scale of f:
 
     hessian = Σ over layers of  mean over images of  mean_f Var_signs(vᵀHv) / (mean_f Var_Gaussian(vᵀHv) + 1e-10),
 
@@ -63,4 +63,5 @@ def _layer_penalty(rows: Tensor, num_draws: int, epsilon: float) -> Tensor:
     above, below = exact.unflatten(0, (4 * num_draws, -1)).flatten(2).chunk(2)  # (2 · num_draws, b, entries) each
     sums = (above + below).unflatten(0, (2, num_draws))  # vᵀHv · ε² + 2 f(z)
     signs, gaussian = (sums - sums.mean(1, keepdim=True)).square().mean((1, 3))  # (b,) each
-    return (signs / (gaussian + TINY * epsilon**4)).mean()
+    penalty: Tensor = (signs / (gaussian + TINY * epsilon**4)).mean()
+    return penalty

@@ -5,10 +5,10 @@ With the Gaussian kernel density estimates q of the joint and q_k of each margin
     multi_information = mean over z of  log q(z) − Σ_k log q_k(z_k).
 
 Both estimates include the point at which they are evaluated. The bandwidth in dimension k is a factor times the
-deviation of the latent: Silverman's factor (4 / (n + 2))^(1 / (n + 4)) · b^(−1 / (n + 4)) for the joint of n latents over b
-images, and 1 for the marginals, as in the authors' code. Marginals are therefore smoother than the joint, and the value
-for independent latents is not 0 but a constant that depends on n and b. With equal factors it is exactly 0 on any grid
-that holds all combinations of values.
+deviation of the latent: Silverman's factor (4 / (n + 2))^(1 / (n + 4)) · b^(−1 / (n + 4)) for the joint of n latents
+over b images, and 1 for the marginals, as in the authors' code. Marginals are therefore smoother than the joint, and
+independent latents do not have the value 0. With equal factors the value is exactly 0 on any grid that holds all
+combinations of values.
 """
 
 import math

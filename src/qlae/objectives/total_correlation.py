@@ -1,8 +1,8 @@
 """Total correlation by a discriminator: the objective of FactorVAE and FactorQVAE.
 
 Papers: Kim and Mnih, "Disentangling by Factorising" (2018, arXiv:1802.05983); Baykal, Kandemir and Unal,
-"Disentanglement with Factor Quantized Variational Autoencoders" (2024; code: ituvisionlab/FactorQVAE). A discriminator D
-learns to tell latents of images from latents whose dimensions are permuted independently across a batch. Its logits
+"Disentanglement with Factor Quantized Variational Autoencoders" (2024; code: ituvisionlab/FactorQVAE). A discriminator
+D learns to tell latents of images from latents whose dimensions are permuted independently across a batch. Its logits
 estimate the density ratio of q(z) and Π_k q(z_k), so the total correlation is
 
     total_correlation = mean over z of  D_0(z) − D_1(z),
@@ -13,19 +13,19 @@ An update draws one batch of twice the published size. Its first half trains the
 discriminator its latents; the second half is permuted (the two batches of Algorithm 2 of Kim and Mnih). The autoencoder
 moves first, the discriminator second.
 
-- ``factor-vae``: a Gaussian latent space, β = 1, γ = 7 (that of the paper's figures for 3D Shapes; the paper has none of
-  our other sets), 64 + 64 images, Adam 1e-4 (0.9, 0.999), 500,000 updates; the discriminator has six layers of 1,000
+- ``factor-vae``: a Gaussian latent space, β = 1, γ = 7 (that of the paper's figures for 3D Shapes; the paper has none
+  of our other sets), 64 + 64 images, Adam 1e-4 (0.9, 0.999), 500,000 updates; the discriminator has six layers of 1,000
   units, leaky ReLU 0.2, and Adam 1e-4 (0.5, 0.9).
-- ``factor-qvae``: one codebook of 64 scalars, relaxed (``models/latents/relaxed.py``). The discriminator sees the weights
-  of the values instead of the latents, has five layers, and shares the autoencoder's optimizer settings, Adam 1e-3 with a
-  cosine decay to 1.25e-6. The reconstruction is a squared error, and nothing is divided by the number of pixels. The
-  authors' 100,000 steps count those of two optimizers: 50,000 updates of 256 + 256 images. γ and β are those of the
-  authors' configurations; of Falcor3D there is none, so it takes those of Shapes3D.
+- ``factor-qvae``: one codebook of 64 scalars, relaxed (``models/latents/relaxed.py``). The discriminator sees the
+  weights of the values instead of the latents, has five layers, and shares the autoencoder's optimizer settings, Adam
+  1e-3 with a cosine decay to 1.25e-6. The reconstruction is a squared error, and nothing is divided by the number of
+  pixels. The authors' 100,000 steps count those of two optimizers: 50,000 updates of 256 + 256 images. γ and β are
+  those of the authors' configurations; there is none for Falcor3D, which takes those of Shapes3D.
 
 Deviations:
 
-- Networks are the paper's of this package, for FactorQVAE too, whose own are larger (those of DALL·E's dVAE) and have no
-  sigmoid.
+- Networks are those of the paper of this package, also for FactorQVAE, whose own are larger (those of DALL·E's dVAE)
+  and have no sigmoid.
 - The discriminator sees latents of the encoder after its update, with noise of their own, instead of those that the
   autoencoder was trained on. Its layers are initialised as PyTorch does by default.
 - The posterior's deviation is a softplus instead of the exponential of a half.
@@ -90,13 +90,19 @@ class TotalCorrelation(Objective):
 
     def build_parts(self, model: Model) -> dict[str, nn.Module]:
         """Return the discriminator: dense layers with leaky ReLUs, and two logits."""
+        if not self._has_discriminator:
+            return {}
         in_width = model.latent.num_latents * model.latent.num_features
         widths = [in_width, *[self.config.width] * self.config.num_layers]
         hidden = [m for a, b in itertools.pairwise(widths) for m in (nn.Linear(a, b), nn.LeakyReLU(SLOPE))]
         return {"discriminator": nn.Sequential(*hidden, nn.Linear(widths[-1], 2))}
 
+    @property
+    def _has_discriminator(self) -> bool:
+        return "total_correlation" in self.config.weights
+
     def players(self, model: Model) -> list[Player]:
-        """Return the autoencoder, and against it the discriminator."""
+        """Return the autoencoder, and against it the discriminator, unless the total correlation has no weight."""
         game = Factorisation(model, self.config)
         weighting, networks = self.weighting(), (model.encoder, model.decoder)
         has_l1 = L1 in weighting.names
@@ -106,24 +112,25 @@ class TotalCorrelation(Objective):
             terms = game.autoencoder_terms(images, generator, number)
             return weighting(terms | {L1: l1_norm(regularized)} if has_l1 else terms, number)
 
-        return [
-            Player(
-                name="autoencoder",
-                decayed=networks,
-                undecayed=(model.latent,),
-                loss=autoencoder_loss,
-                terms=weighting.names,
-                uses_weights_once=not has_l1,
-            ),
-            Player(
-                name="discriminator",
-                decayed=(),
-                undecayed=(model.parts["discriminator"],),
-                loss=game.discriminator_terms,
-                terms=("loss",),
-                optimizer=self.config.discriminator,
-            ),
-        ]
+        autoencoder = Player(
+            name="autoencoder",
+            decayed=networks,
+            undecayed=(model.latent,),
+            loss=autoencoder_loss,
+            terms=weighting.names,
+            uses_weights_once=not has_l1,
+        )
+        if not self._has_discriminator:
+            return [autoencoder]
+        discriminator = Player(
+            name="discriminator",
+            decayed=(),
+            undecayed=(model.parts["discriminator"],),
+            loss=game.discriminator_terms,
+            terms=("loss",),
+            optimizer=self.config.discriminator,
+        )
+        return [autoencoder, discriminator]
 
 
 class Factorisation:
@@ -131,7 +138,7 @@ class Factorisation:
 
     def __init__(self, model: Model, config: TotalCorrelationConfig):
         self.model, self.config = model, config
-        self.discriminator: Any = model.parts["discriminator"]
+        self.discriminator: Any = dict(model.parts.items()).get("discriminator")
 
     def autoencoder_terms(self, images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
         """Return the unweighted terms of the autoencoder on the first half of a batch (b, 3, r, r)."""
@@ -139,13 +146,13 @@ class Factorisation:
         x = run_in_own_precision(self.model.encoder, images)
         latent, features = self.model.latent.with_features(x, generator, number)
         logits = run_in_own_precision(self.model.decoder, latent.z)
-        guesses = self.discriminator(features.flatten(1))
         num_entries = images[0].numel()
-        return {
-            "reconstruct": self._reconstruction(logits, images),
-            "total_correlation": (guesses[:, 0] - guesses[:, 1]).mean() / (num_entries if self.config.divided else 1),
-            **latent_losses(self.model, latent.losses, num_entries),
-        }
+        terms = latent_losses(self.model, latent.losses, num_entries)
+        if self.discriminator is not None:
+            guesses = self.discriminator(features.flatten(1))
+            difference = (guesses[:, 0] - guesses[:, 1]).mean()
+            terms["total_correlation"] = difference / num_entries if self.config.divided else difference
+        return {"reconstruct": self._reconstruction(logits, images), **terms}
 
     def discriminator_terms(self, images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
         """Return the cross entropy of the guesses on both halves of a batch (b, 3, r, r)."""

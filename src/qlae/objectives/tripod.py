@@ -12,7 +12,7 @@ pass straight through the rounding. The networks are residual (``models/networks
 
 The objective works with any latent space in which a latent is one number, and with any decoder that has
 ``activations(z)`` and ``finish(activations)``, of which ``forward`` is composed; the paper's decoder has them too. So
-``hessian`` and ``multi_information`` can be added to QLAE: a ``ModelSpec`` with this objective and another latent space.
+``hessian`` and ``multi_information`` can be added to QLAE by a ``ModelSpec`` with this objective and its latent space.
 
 Deviations from the authors' code:
 

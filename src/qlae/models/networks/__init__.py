@@ -1,4 +1,4 @@
-"""Pairs of networks: the paper's encoder and decoder, and Tripod's. Each pair registers itself (``registry.NETWORKS``)."""
+"""Pairs of networks: the paper's encoder and decoder, and Tripod's. Each registers itself (``registry.NETWORKS``)."""
 
 from .paper import (
     FIRST_OFFICIAL,

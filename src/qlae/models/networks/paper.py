@@ -210,7 +210,8 @@ class StyleDecoder(nn.Module):
         ``finish`` makes logits of them. Together they compute ``forward``, for penalties on the activations.
         """
         w = self._dense(z)
-        x, outputs, start = self.start, [w], 0
+        x: Tensor = self.start
+        outputs, start = [w], 0
         for end in self.block_ends[:-1]:
             x, start = self._styled(x, w, slice(start, end)), end
             outputs.append(x)

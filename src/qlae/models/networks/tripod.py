@@ -19,7 +19,7 @@ Deviations from the authors' code:
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -148,12 +148,12 @@ class DecoderStage(nn.Module):
         self.blocks = nn.ModuleList(ResidualBlock(width, width) for _ in range(num_same))
         self.styles = nn.ModuleList(nn.Linear(condition_width, 2 * width) for _ in range(2 * num_same))
         for style in self.styles:
-            style.bias.data[:width] += 1  # scales start around 1
+            cast(nn.Linear, style).bias.data[:width] += 1  # scales start around 1
         self.up = nn.Conv2d(width, out_width, 3, padding=1)
 
     def forward(self, x: Tensor, condition: Tensor) -> Tensor:
         """x (b or 1, width, h, h), condition (b, condition_width) → (b, out_width, 2h, 2h)."""
-        styles = all_affine(list(self.styles), condition)
+        styles = all_affine([cast(nn.Linear, style) for style in self.styles], condition)
         for i, block in enumerate(self.blocks):
             x = block(x, styles[2 * i], styles[2 * i + 1])
         out: Tensor = self.up(F.interpolate(x, scale_factor=2.0, mode="nearest"))
@@ -201,10 +201,10 @@ class ResidualDecoder(nn.Module):
         return self.finish(self.activations(z))
 
 
-def all_affine(maps: Sequence[nn.Module], x: Tensor) -> Sequence[Tensor]:
+def all_affine(maps: Sequence[nn.Linear], x: Tensor) -> Sequence[Tensor]:
     """Return the outputs of several dense layers on the same input, by one matrix product."""
-    weights, biases = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])  # type: ignore[arg-type]
-    parts: Sequence[Tensor] = linear(x, weights, biases).split([m.out_features for m in maps], dim=1)  # type: ignore[misc]
+    weights, biases = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
+    parts: Sequence[Tensor] = linear(x, weights, biases).split([m.out_features for m in maps], dim=1)
     return parts
 
 
