@@ -19,6 +19,7 @@ from typing import Any
 from ._checks import plain, require_known, values_per_latent
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
+from .recipes import RECIPES, Recipe, find_recipe
 from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry
 from .schedules import Curve, LearningRateSchedule, check_curve, step_curve, warm_up_curve
 
@@ -112,10 +113,16 @@ SIZES: dict[str, dict[str, TrainingPreset]] = {
 }
 
 
-def training_preset(size: str, name: str) -> TrainingPreset:
-    """Return how a model is optimised at a size of the networks, by the name of its preset."""
+def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPreset:
+    """Return how a model is optimised at a size of the networks by a recipe, by the name of its preset."""
     presets = SIZES[require_known(size, SIZES, "size")]
-    return presets.get(name, presets["autoencoding"])
+    preset = presets.get(name, presets["autoencoding"])
+    changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
+    return replace(
+        preset,
+        steps=changes.steps.get(size, preset.steps),
+        num_values=preset.num_values if changes.num_values is None else changes.num_values,
+    )
 
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -175,9 +182,9 @@ class ModelSpec:
             for name in weights:
                 require_known(name, self.weights, f"loss term of {self.name} on {data}")
 
-    def training_preset(self, size: str) -> TrainingPreset:
-        """Return how the model is optimised at a size of the networks."""
-        return training_preset(size, self.preset or self.objective)
+    def training_preset(self, size: str, recipe: str = "paper") -> TrainingPreset:
+        """Return how the model is optimised at a size of the networks by a recipe."""
+        return training_preset(size, self.preset or self.objective, recipe)
 
     def weight_decay_for(self, data: str, form: str = "paper") -> float:
         """Return the weight decay for a data set."""
@@ -261,6 +268,7 @@ _FACTOR_QVAE = ModelSpec(
         "isaac3d": {"kl": 5e-5, "total_correlation": 5e-5},
     },
     objective="total-correlation",
+    latent_options={"num_values": 64},
     objective_options={"discriminator": None, "reconstruction": "squared_error", "divided": False},
     training={"schedule": "cosine", "floor": 0.00125},
     preset="factor-qvae",
@@ -368,7 +376,9 @@ def resolve(
     if spec.training:
         options = _with_defaults(options, spec.training)
     require_known(options.form, FORMS, "form")
-    preset = spec.training_preset(options.size)
+    is_gan = not OBJECTIVES[spec.objective].part.reconstructs
+    recipe = find_recipe(options.recipe, model=spec.name, is_gan=is_gan)
+    preset = spec.training_preset(options.size, options.recipe)
     latent = _resolve_latent(spec, preset, data, num_sources, options)
     objective = _resolve_objective(spec, preset, data, options)
     steps = preset.steps if options.steps is None else plain(options.steps)
@@ -380,7 +390,7 @@ def resolve(
         objective=objective,
         training=TrainingConfig(
             optimizer=_resolve_optimizer(spec, preset, data, options),
-            schedule=_resolve_schedule(options, steps, preset.decay_share),
+            schedule=_resolve_schedule(options, recipe, steps, preset.decay_share),
             weight_decay_schedule=_resolve_decay_schedule(options.weight_decay_schedule, steps),
             batch_size=preset.batch_size if options.batch_size is None else plain(options.batch_size),
             steps=steps,
@@ -433,9 +443,10 @@ def _resolve_objective(spec: ModelSpec, preset: TrainingPreset, data: DataConfig
     for name, weight in _mapping("weights", options.weights).items():
         weights[require_known(name, known, f"loss term of {spec.name}")] = weight
     schedules: dict[str, Curve] = {}
-    require_number("warm_up", options.warm_up)
-    if options.warm_up:
-        curve = check_curve("warm_up", warm_up_curve(plain(options.warm_up)))
+    warm_up = 0 if options.warm_up is None else plain(options.warm_up)
+    require_number("warm_up", warm_up)
+    if warm_up:
+        curve = check_curve("warm_up", warm_up_curve(warm_up))
         schedules = dict.fromkeys(of_latent, curve)
     for name, points in _mapping("weight_schedules", options.weight_schedules).items():
         require_known(name, weights, f"loss term of {spec.name}")
@@ -486,8 +497,8 @@ def _resolve_optimizer(
     )
 
 
-def _resolve_schedule(options: TrainingOptions, steps: int, decay_share: float) -> LearningRateSchedule:
-    kind = options.schedule or "constant"
+def _resolve_schedule(options: TrainingOptions, recipe: Recipe, steps: int, decay_share: float) -> LearningRateSchedule:
+    kind = options.schedule or recipe.schedule
     falls = kind != "constant"
     if not falls and (options.decay_steps is not None or options.floor):
         warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=3)
@@ -495,8 +506,8 @@ def _resolve_schedule(options: TrainingOptions, steps: int, decay_share: float) 
     return LearningRateSchedule(
         kind=kind,
         decay_steps=decay_steps if falls else 0,
-        floor=float(options.floor) if falls else 0.0,
-        warm_up=plain(options.learning_rate_warm_up),
+        floor=float(options.floor or 0.0) if falls else 0.0,
+        warm_up=plain(options.learning_rate_warm_up or 0),
     )
 
 

@@ -167,7 +167,8 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
 
 def num_updates(job: Job) -> int:
     """Return the number of updates of a job."""
-    preset = MODELS[job.model_name].training_preset(job.options.get("size", "full"))
+    size, recipe = job.options.get("size", "full"), job.options.get("recipe", "paper")
+    preset = MODELS[job.model_name].training_preset(size, recipe)
     return int(job.options.get("steps", preset.steps))
 
 

@@ -87,6 +87,7 @@ class LatentSpace(nn.Module, ABC):
         has_codes: whether each latent takes one of finitely many values.
         has_prior: whether ``sample`` can draw latents.
         is_fitted_after_training: whether ``fit`` must be called once the networks are trained.
+        least_range: a latent whose values differ by less carries nothing.
     """
 
     num_latents: int
@@ -96,6 +97,7 @@ class LatentSpace(nn.Module, ABC):
     has_codes: ClassVar[bool] = False
     has_prior: ClassVar[bool] = True
     is_fitted_after_training: ClassVar[bool] = False
+    least_range: ClassVar[float] = 0.0
 
     @classmethod
     def from_config(cls, config: Any, *, num_images: int) -> "LatentSpace":
