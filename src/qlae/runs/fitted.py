@@ -10,6 +10,7 @@ from pathlib import Path
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from .._files import write_bytes
@@ -26,7 +27,7 @@ def fingerprint(snapshot: Checkpoint) -> str:
     for name in sorted(snapshot.tensors):
         if name.startswith(("weights.", "average.")):
             digest.update(name.encode())
-            digest.update(snapshot.tensors[name].contiguous().numpy().tobytes())
+            digest.update(snapshot.tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
