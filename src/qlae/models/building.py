@@ -80,8 +80,8 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
 
 
 def is_ours(config: RunConfig) -> bool:
-    """Return whether both networks of a run are the paper's, which keep no state beside their weights."""
-    return not config.networks.own and NETWORKS.entry_of(config.networks).part is PaperNetworks
+    """Return whether both networks of a run belong to qlae; ours keep no state beside their weights."""
+    return not config.networks.own and NETWORKS.entry_of(config.networks).is_ours
 
 
 def is_all_ours(config: RunConfig) -> bool:

@@ -45,7 +45,7 @@ class Model(nn.Module):
     Args:
         encoder: images (b, 3, r, r) in [0, 1] → (b, latent.num_inputs).
         latent: a latent space of ``qlae.models.latents``.
-        decoder: (b, latent.num_outputs) → logits (b, 3, r, r).
+        decoder: (b, latent.num_outputs), ``latent.decoder_inputs`` of latents → logits (b, 3, r, r).
         resolution: r.
         parts: modules that the objective adds, such as the critic of a GAN, by name.
     """
@@ -78,7 +78,7 @@ class Model(nn.Module):
         Networks run in the precision of their weights, the latent space in that of the images.
         """
         latent = self.latent(run_in_own_precision(self.encoder, images), generator)
-        return ModelOutput(run_in_own_precision(self.decoder, latent.z), latent)
+        return ModelOutput(run_in_own_precision(self.decoder, self.latent.decoder_inputs(latent.z)), latent)
 
     @property
     def device(self) -> torch.device:
@@ -92,7 +92,7 @@ class Model(nn.Module):
         return self._over_images(images, lambda x: self._latent_output(x).codes)
 
     def latents(self, images: ImageArray) -> NDArray[np.float32]:
-        """Return the latents (n, num_outputs) of images (n, r, r, 3) uint8: the values that the decoder sees."""
+        """Return the latents (n, num_outputs) of images (n, r, r, 3) uint8: the values that ``decode`` takes."""
         return self._over_images(images, lambda x: self._latent_output(x).z)
 
     def reconstruct(self, images: ImageArray) -> NDArray[np.uint8]:
@@ -138,8 +138,12 @@ class Model(nn.Module):
 
     def _decode(self, latents: Tensor) -> NDArray[np.uint8]:
         with torch.inference_mode():
-            parts = [to_uint8(self.decoder(z.to(self.device))).cpu().numpy() for z in latents.split(CHUNK)]
+            parts = [self._decode_chunk(z.to(self.device)) for z in latents.split(CHUNK)]
         return np.concatenate(parts) if parts else np.empty((0, self.resolution, self.resolution, 3), np.uint8)
+
+    def _decode_chunk(self, latents: Tensor) -> NDArray[np.uint8]:
+        images: NDArray[np.uint8] = to_uint8(self.decoder(self.latent.decoder_inputs(latents))).cpu().numpy()
+        return images
 
     def _codes_to_z(self, codes: NDArray[np.integer]) -> Tensor:
         if not isinstance(self.latent, DiscreteLatent):

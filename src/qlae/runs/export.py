@@ -63,7 +63,7 @@ class _Decode(nn.Module):
 
     def forward(self, code: Tensor) -> Tensor:
         z = self.latent.to_values(code) if isinstance(self.latent, DiscreteLatent) else code
-        return to_uint8(self.decoder(z))
+        return to_uint8(self.decoder(self.latent.decoder_inputs(z)))
 
 
 def export_run(

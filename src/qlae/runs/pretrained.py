@@ -217,6 +217,8 @@ def _describe_networks(config: Any) -> str:
     entry = NETWORKS.entry_of(config)
     if not entry.is_ours:
         return f"networks `{entry.kind}` of the module `{entry.module}`"
+    if entry.kind != "paper":
+        return f"{config.size} networks `{entry.kind}`"
     return f"{config.size} networks of the {config.form} form"
 
 

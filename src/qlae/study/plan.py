@@ -22,7 +22,7 @@ from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
 from ..options import TrainingOptions
-from ..presets import MODELS, SIZES, training_preset
+from ..presets import MODELS, SIZES
 from ..registry import OBJECTIVES
 from .selection import NEAR_DB
 
@@ -289,7 +289,7 @@ def _model_plan(label: str, table: dict[str, Any], common_options: dict[str, Any
     if len({f"{value:g}" for value in grid}) < len(set(map(float, grid))):
         raise ValueError(f"models.{label}: values of grid must differ in their first six digits, got {grid}")
     if "grid" not in table and preset.tuned == "weight_decay":  # the paper's grid is for full-size networks
-        factor = training_preset(size, preset.objective).weight_decay_factor
+        factor = preset.training_preset(size).weight_decay_factor
         grid = [float(f"{factor * value:.6g}") for value in grid]
     return ModelPlan(label, name, tuple(dict.fromkeys(map(float, grid))), options)
 

@@ -30,7 +30,7 @@ LOCK_SECONDS = 60.0  # time to wait for a run whose last worker is still ending
 PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
 RETURNED_FILES = (
     *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz"),
-    *("checkpoint.safetensors", "checkpoint.json"),
+    *("checkpoint.safetensors", "checkpoint.json", "fitted.safetensors"),
 )
 BACKUP_FILES = ("previous.safetensors", "previous.json")  # useless in a finished run, and half of its size
 
