@@ -227,9 +227,12 @@ def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iter
     try:
         yield
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a damaged index points outside its archive; all else concerns the system
-            raise
-        raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
+        if error.errno is None:  # of a decompressor
+            raise _unreadable(name, f"it is damaged: {error or type(error).__name__}", remedy) from error
+        if error.errno == errno.EINVAL:
+            raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
+        error.filename = error.filename or str(name)  # all else concerns the system
+        raise
     except DAMAGE as error:
         raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
     except (ValueError, TypeError, SyntaxError, MemoryError) as error:

@@ -23,7 +23,7 @@ from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
-from ...scoring.meanings import find_informative, name_meanings
+from ...scoring.meanings import find_informative, listed_active, name_meanings
 from .aggregate import Group, Summary
 from .published import PRIOR
 
@@ -167,7 +167,7 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
     """
     index = group.median_index()
     run, results = group.runs[index], group.results[index]
-    arrays = run.arrays(run.pictures_path)
+    arrays = run.arrays(run.pictures_path, ["interventions"])
     steps = arrays.get("intervention_steps", np.empty(0, int))
     is_even = "interpolations" in arrays or np.issubdtype(steps.dtype, np.floating)
     by_code = by_code or not is_even
@@ -188,7 +188,7 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
     steps = run.blocks.shape[1]
     rows = np.unique(np.linspace(0, steps - 1, min(steps, num_steps)).round().astype(int))
     reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
-    active = np.asarray(run.scores["active_latents"])
+    active = listed_active(run.scores, run.blocks.shape[2])
     title = f"{run.title}, seed {run.results['seed']}: {run.steps}{reduced}"
     return plot_interventions(
         run.blocks[:, rows], active, run.meanings, title, informative=run.informative, pitch=pitch, rise=rise
@@ -199,7 +199,7 @@ def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
     scores = f"InfoM {run.scores['infom']:.2f} ({count_informative(run.scores)} informative)"
     scores += f"  InfoC {run.scores['infoc']:.2f}" if all_scores else ""
     return nmi_figure(
-        np.asarray(run.scores["nmi"]),
+        np.asarray(run.scores["nmi"], dtype=float),
         active=np.asarray(run.scores["active_latents"]),
         informative=np.asarray(run.scores["informative_latents"]),
         source_names=run.results["data"]["source_names"],
