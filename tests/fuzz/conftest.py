@@ -18,6 +18,12 @@ def quiet():
         yield
 
 
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch):
+    """Waiting for the disk would take most of the time, and reading does not depend on it."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
 @pytest.fixture(scope="session")
 def run(tmp_path_factory, tiny_data):
     """A scored run with names, and an export beside it."""

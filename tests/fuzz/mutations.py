@@ -105,7 +105,7 @@ def damage_npz(arrays: dict[str, np.ndarray], source: random.Random) -> bytes:
     for _ in range(source.randint(1, 2)):
         name = source.choice(list(arrays) or [""])
         if name and source.randrange(6):
-            arrays[name] = _damage_array(arrays[name], source)
+            arrays[name] = np.asarray(_damage_array(arrays[name], source))
         elif source.randrange(2):
             arrays.pop(name, None)
         else:

@@ -176,8 +176,7 @@ def test_progress_of_a_build(tmp_path, monkeypatch):
     facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3, "source_names": [], "source_sizes": []}
     partial = tmp_path / (cache.entry_key(facts) + cache.PARTIAL)
     images = np.arange(36, dtype=np.uint8).reshape(3, 2, 2, 3)
-    identity = '[1, {"name": "x", "num_images": 3, "origin": "rendered", "resolution": 2, "source_names": [], '
-    identity += '"source_sizes": []}, {}]'
+    identity = json.dumps([cache.FORMAT, facts, {}], sort_keys=True)
 
     def fill(target, first_job, job_done):
         assert 0 <= first_job <= 3
@@ -193,7 +192,7 @@ def test_progress_of_a_build(tmp_path, monkeypatch):
         partial.mkdir()
 
     partial.mkdir()
-    fuzz_json(partial / "progress.json", {"begun": identity, "jobs_done": 2}, read)
+    fuzz_json(partial / "progress.json", cache._progress(identity, 2), read)
 
 
 def test_version_of_a_download(tmp_path):

@@ -13,6 +13,8 @@ from .._files import read_json
 WEIGHTS = ("averaged", "raw")
 #: Scores that come with the matrix of NMI.
 INFOMEC = ("infom", "infoe", "infoc")
+#: Entries that say how a metric was computed.
+DETAILS = ("dci",)
 #: Larger numbers are damage.
 MAX_MAGNITUDE = 1e15
 #: Entries of the scores that are not plain numbers.
@@ -69,10 +71,19 @@ def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
             _check_intervals(scores, _object(scores, key, where), where)
         elif key == "by_sample_size":
             _check_curve(_object(scores, key, where), where + key)
-        elif isinstance(value, dict | list):
-            continue  # of a metric of the user's
+        elif isinstance(value, dict | list) and not _is_score(key):
+            continue  # details of a metric
         elif not isinstance(value, str) or key not in TEXTS:
             _number(scores, key, where)
+
+
+def _is_score(key: str) -> bool:
+    """Return whether a key is that of a number which tables show. Metrics load slowly, so they are asked last."""
+    if key in DETAILS:
+        return False
+    from ..metrics import known_scores
+
+    return key in known_scores()
 
 
 def _check_nmi(scores: dict[str, Any], where: str, num_sources: int) -> None:
