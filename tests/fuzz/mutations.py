@@ -100,7 +100,7 @@ def damage_json(content: Any, source: random.Random) -> bytes:
 
 
 def damage_npz(arrays: dict[str, np.ndarray], source: random.Random) -> bytes:
-    """Return an ``.npz`` in which arrays are missing, or have another type, shape or values; sometimes damaged bytes."""
+    """Return an ``.npz`` in which arrays are missing, or have another type, shape or values, or damaged bytes."""
     arrays = dict(arrays)
     for _ in range(source.randint(1, 2)):
         name = source.choice(list(arrays) or [""])

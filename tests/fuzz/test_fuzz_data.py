@@ -173,7 +173,8 @@ def test_arrays_of_a_cache_entry(entry, name):
 def test_progress_of_a_build(tmp_path, monkeypatch):
     """A build resumes, or starts over; in each case the images are those of the data."""
     monkeypatch.setenv("QLAE_CACHE", str(tmp_path))
-    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3, "source_names": [], "source_sizes": []}
+    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3}
+    facts |= {"source_names": [], "source_sizes": []}
     partial = tmp_path / (cache.entry_key(facts) + cache.PARTIAL)
     images = np.arange(36, dtype=np.uint8).reshape(3, 2, 2, 3)
     identity = json.dumps([cache.FORMAT, facts, {}], sort_keys=True)

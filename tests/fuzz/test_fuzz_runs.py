@@ -1,6 +1,7 @@
 """Readers of run directories and exported models survive damaged files: a result or one clear error, nothing else.
 
-`make test` tries a few inputs per reader, `make test-fuzz` ten thousand. A failure names the input by its number and seed.
+`make test` tries a few inputs per reader, `make test-fuzz` ten thousand. A failure names the input by
+its number and seed.
 """
 
 import functools

@@ -68,7 +68,7 @@ def test_results_of_another_number_of_latents(damaged):
         for key in ("active_latents", "informative_latents"):
             change(damaged.results_path, weights, key, value=[True] * 3)
         change(damaged.results_path, weights, "nmi", value=[[0.5] * 3] * 2)
-    with pytest.raises(ValueError, match="active_latents in results.json are 3, and the run has 4 latents"):
+    with pytest.raises(ValueError, match=r"active_latents in .* are 3, and the run has 4 latents"):
         draw_pictures(damaged)
 
 
@@ -97,7 +97,10 @@ def test_samples(damaged, changes, message):
     ("changes", "message"),
     [
         ({"interventions": None}, r"pictures.npz cannot be read \(it has no array 'interventions'\)"),
-        ({"originals": np.zeros((10, 16, 8, 3), np.uint8)}, r"'originals' must have the shape \(examples, side, side, 3\)"),
+        (
+            {"originals": np.zeros((10, 16, 8, 3), np.uint8)},
+            r"'originals' must have the shape \(examples, side, side, 3\)",
+        ),
         ({"strip_codes": np.zeros((4, 1), int)}, r"'strip_codes' must have the shape \(4, 2\), got \(4, 1\)"),
         ({"reconstructions": np.zeros((10, 16, 16, 3))}, "'reconstructions' must hold bytes, got float64"),
         ({"strips": np.zeros((4, 1, 16, 16, 3), np.uint8)}, "'strips' must have the shape"),
@@ -110,7 +113,9 @@ def test_pictures(damaged, changes, message):
         draw_pictures(damaged)
 
 
-@pytest.mark.parametrize("row", ['{"step": 2, "loss": "x"}', '{"step": true}', '{"step": 2, "loss": NaN}', '{"step": -1}'])
+@pytest.mark.parametrize(
+    "row", ['{"step": 2, "loss": "x"}', '{"step": true}', '{"step": 2, "loss": NaN}', '{"step": -1}']
+)
 def test_rows_of_a_log(damaged, row):
     damaged.log_path.write_text(f'{{"step": 1, "loss": 0.5}}\n{row}\n{{"step": 3, "loss": 0.5}}\n')
     assert damaged.log() == [{"step": 1, "loss": 0.5}]
@@ -118,7 +123,7 @@ def test_rows_of_a_log(damaged, row):
 
 def test_results_of_an_export(export):
     change(export / "results.json", "protocol")
-    with pytest.raises(ValueError, match=r"results.json cannot be read \(protocol must be text, got nothing\); copy it"):
+    with pytest.raises(ValueError, match=r"results.json cannot be read \(protocol must be text, got nothing\); copy"):
         model_card(read_pretrained(export)[0])
 
 
@@ -158,7 +163,8 @@ def test_index_of_a_study(entry):
 def test_progress_of_a_build(tmp_path, monkeypatch, jobs_done):
     """A count that was changed is not believed, so that no image stays black."""
     monkeypatch.setenv("QLAE_CACHE", str(tmp_path))
-    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3, "source_names": [], "source_sizes": []}
+    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3}
+    facts |= {"source_names": [], "source_sizes": []}
     partial = tmp_path / (cache.entry_key(facts) + cache.PARTIAL)
     partial.mkdir()
     (partial / "images.u8").write_bytes(bytes(36))

@@ -231,7 +231,8 @@ def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
         fits = codes.min() >= 0 and bool((codes < np.asarray(model.latent.num_values)).all())
     if not fits:
         raise ValueError(
-            f"{run.sample_path} does not belong to the model of the run; run `qlae evaluate {run.path}` to write it again"
+            f"{run.sample_path} does not belong to the model of the run; "
+            f"run `qlae evaluate {run.path}` to write it again"
         )
     return sample
 

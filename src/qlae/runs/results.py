@@ -87,7 +87,7 @@ def _is_score(key: str) -> bool:
 
 
 def _check_nmi(scores: dict[str, Any], where: str, num_sources: int) -> None:
-    """Check the scores of InfoMEC, which come together: the matrix of NMI, two lists about the latents, three scores."""
+    """Check the scores of InfoMEC, which come together: the matrix of NMI, two lists of latents, three scores."""
     rows = _list_of(scores, "nmi", list, where)
     num_latents = len(_list_of(scores, "active_latents", bool, where))
     fits = len(rows) == num_sources > 0 and all(len(row) == num_latents > 0 for row in rows)

@@ -98,7 +98,7 @@ def _flags(scores: dict[str, Any], key: str, num_latents: int) -> NDArray[np.boo
     flags = np.asarray(scores.get(key, [True] * num_latents), dtype=bool)
     if len(flags) != num_latents:
         raise ValueError(
-            f"{key} in results.json are {len(flags)}, and the run has {num_latents} latents: its files are of different "
-            "evaluations; run `qlae evaluate` on it"
+            f"{key} in results.json are {len(flags)}, and the run has {num_latents} latents: "
+            "its files are of different evaluations; run `qlae evaluate` on it"
         )
     return flags

@@ -86,7 +86,7 @@ class Index:
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> "Index":
-        """Return the index that `to_dict` described; raise a ``ValueError`` if a field is missing or of another type."""
+        """Return the index that `to_dict` described; raise a ``ValueError`` if a field is wrong."""
         index = parse_dataclass(Index, content, "the index")
         for name, entry in index.runs.items():
             require_known(entry.state, STATES, f"state of {name}")
