@@ -133,6 +133,27 @@ def test_config_of_an_export(export):
         read_pretrained(export)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"source_names": np.array(["a", "b", "a"])}, r"2 sources need 2 distinct names, got \['a', 'b', 'a'\]"),
+        ({"source_names": np.array([["a"], ["b"]])}, "source_names in .* must be a list of texts, got <U1"),
+        ({"source_names": np.array([1, 2])}, "source_names in .* must be a list of texts, got int64"),
+        ({"origin": np.zeros(1)}, "origin in .* must be a list of texts, got float64"),
+    ],
+)
+def test_arrays_beside_images(tmp_path, changes, message):
+    arrays = {"images": np.zeros((4, 8, 8, 3), np.uint8), "sources": np.arange(8).reshape(4, 2)}
+    np.savez(tmp_path / "x.npz", **arrays | changes)
+    with pytest.raises(ValueError, match=message):
+        read_user_images(tmp_path / "x.npz")
+
+
+def test_images_without_an_origin(tmp_path):
+    np.savez(tmp_path / "x.npz", images=np.zeros((4, 8, 8, 3), np.uint8), origin=np.array([], "U8"))
+    assert read_user_images(tmp_path / "x.npz").origin == "real"
+
+
 def test_bzip2_in_a_zip(tmp_path):
     """A decompressor's error has no number, unlike the system's."""
     picture = io.BytesIO()
