@@ -121,7 +121,7 @@ def _damage_array(array: np.ndarray, source: random.Random) -> np.ndarray:
         with np.errstate(all="ignore"):
             try:
                 return array.astype(source.choice(DTYPES))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RuntimeError):
                 return np.zeros(array.shape, "U3")
     if kind == 1:
         return array[None]
