@@ -3,7 +3,6 @@
 import contextlib
 import shutil
 import signal
-import time
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from qlae.cli import main
 
 ODD = ["0", "-1", "nan", "inf", "-inf", "1e400", "1e30", "-0.5", "1e-320"]
 NUMBERS = [*ODD, "1" + "0" * 30, "-1" + "0" * 30, "9" * 5000]
-SECONDS = 60
+SECONDS = 30  # of the processor, since other programs may use it too
 DATA = ["--sources", "floor hue", "shape"]
 TRAIN = ["train", "qlae", "--size", "small", "--resolution", "16", "--steps", "2", "--batch-size", "8", "--quiet"]
 #: Options by command, with a template where the number is a part of a value.
@@ -42,13 +41,13 @@ def time_limit(what):
     def stop(number, frame):
         raise AssertionError(f"{what} took more than {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +58,23 @@ def run(tmp_path_factory):
     return folder
 
 
-def command_line(command, run, folder):
+def command_line(command, run, folder, *, with_dci):
     """Return a command that works, without the option."""
     if command in ("train", "correlated"):
         return [*TRAIN, *([] if command == "correlated" else DATA), "--no-evaluate", "--out", str(folder / "out")]
     if command in ("evaluate", "rescore"):
         copy = shutil.copytree(run, folder / "run")
-        return ["evaluate", str(copy), "--quiet", "--metrics", "dci", *(["--from-sample"] * (command == "rescore"))]
+        return [
+            "evaluate",
+            str(copy),
+            "--quiet",
+            *(["--metrics", "dci"] * with_dci),
+            *(["--from-sample"] * (command == "rescore")),
+        ]
     if command == "score":
         rng = np.random.default_rng(0)
         np.savez(folder / "x.npz", sources=rng.integers(0, 3, (40, 2)), latents=rng.integers(0, 3, (40, 3)))
-        return ["score", str(folder / "x.npz"), "--metrics", "dci", "infomec"]
+        return ["score", str(folder / "x.npz"), "--metrics", "infomec", *(["dci"] * with_dci)]
     if command == "explore":
         return ["explore", str(run), "--export", str(folder / "page"), "--quiet"]
     if command == "study":
@@ -98,8 +103,11 @@ def test_numbers(run, tmp_path, monkeypatch, capsys, command, option):
     for number, text in enumerate(NUMBERS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        arguments = [*command_line(command, run, folder), f"--{name}", (template or "{}").format(text)]
-        begun = time.monotonic()
+        arguments = [
+            *command_line(command, run, folder, with_dci=name == "max-features"),
+            f"--{name}",
+            (template or "{}").format(text),
+        ]
         with time_limit(f"{name} {text[:40]}"):
             code = run_command(arguments)
         printed = capsys.readouterr()
@@ -108,4 +116,3 @@ def test_numbers(run, tmp_path, monkeypatch, capsys, command, option):
         if code:
             assert printed.err.strip() or printed.out.strip(), text[:40]
             assert len(max(printed.err.splitlines(), key=len, default="")) < 2000, text[:40]
-        assert time.monotonic() - begun < SECONDS
