@@ -16,7 +16,7 @@ INFOMEC = ("infom", "infoe", "infoc")
 #: Entries that say how a metric was computed.
 DETAILS = ("dci",)
 #: Larger numbers are damage.
-MAX_MAGNITUDE = 1e15
+MAX_MAGNITUDE, MAX_COUNT = 1e300, 2**53
 #: Entries of the scores that are not plain numbers.
 TEXTS = ("infoe_input", "protocol", "forest", "split", "normalisation")
 
@@ -148,13 +148,13 @@ KINDS = {str: "texts", int: "whole numbers", bool: "true and false", list: "list
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value of a JSON file is a finite number of a size that occurs."""
+    """Return whether a value of a JSON file is a finite number."""
     return type(value) in (int, float) and abs(value) < MAX_MAGNITUDE  # false for NaN too
 
 
 def is_count(value: Any) -> bool:
     """Return whether a value of a JSON file is a whole number that is not negative."""
-    return type(value) is int and 0 <= value < MAX_MAGNITUDE
+    return type(value) is int and 0 <= value < MAX_COUNT
 
 
 def _require(holds: bool, where: str, value: Any, expected: str) -> None:
