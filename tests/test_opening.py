@@ -11,6 +11,7 @@ import qlae
 from qlae._directory_lock import locked_directory
 from qlae._files import read_json, read_npy, read_npz
 from qlae._opening import create_new, open_own, open_regular, read_regular
+from qlae.data import cache
 from qlae.data.files import read_files
 from qlae.data.source_table import read_table
 from qlae.data.user_images import read_user_images
@@ -118,6 +119,21 @@ def test_the_log_of_a_worker_follows_no_link(tmp_path):
     with pytest.raises(ValueError, match=r"worker-0\.log is a symbolic link"):
         start()
     assert outside.read_bytes() == b"precious"
+
+
+def test_an_unfinished_cache_entry_follows_no_link(tmp_path, monkeypatch):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "images.u8").write_bytes(b"precious")
+    monkeypatch.setenv("QLAE_CACHE", str(tmp_path / "cache"))
+    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 1}
+    facts |= {"source_names": [], "source_sizes": []}
+    partial = tmp_path / "cache" / (cache.entry_key(facts) + cache.PARTIAL)
+    partial.parent.mkdir()
+    partial.symlink_to(outside)
+    with pytest.raises(ValueError, match="is a symbolic link, which would lead outside the cache"):
+        cache.build(facts, lambda *_: None, made_with={})
+    assert (outside / "images.u8").read_bytes() == b"precious"
 
 
 def test_a_pipe_called_like_a_plan_or_a_table_does_not_block(tmp_path):

@@ -127,6 +127,15 @@ def test_results_of_an_export(export):
         model_card(read_pretrained(export)[0])
 
 
+def test_half_a_character(damaged):
+    change(damaged.results_path, "model", value="\ud800")
+    with pytest.raises(ValueError, match=r"results.json cannot be read \(it holds text that is not Unicode"):
+        results_table([damaged])
+    change(damaged.results_path, "model", value="\U0001f600")  # written as two halves
+    assert "\\ud83d\\ude00" in damaged.results_path.read_text()
+    assert damaged.results["model"] == "\U0001f600"
+
+
 def test_config_of_an_export(export):
     change(export / "config.json", "latent", "kind", value="unknown")
     with pytest.raises(ValueError, match=r"config.json"):

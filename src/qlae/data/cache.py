@@ -241,6 +241,8 @@ def build(
     with _lock_entry(key):
         if (final / "info.json").is_file():
             return open_entry(final)
+        if partial.is_symlink():
+            raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
         partial.mkdir(parents=True, exist_ok=True)
         _write_images(partial, data, fill, made_with)
         if sources is not None:
