@@ -5,9 +5,9 @@ import io
 import json
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,8 @@ import pytest
 from PIL import Image
 
 MAX_MEGABYTES = 1000
-MAX_SECONDS = 60
+MAX_SECONDS = 300  # for an answer, on a busy machine
+NUM_CALLERS = 3
 SIDE = 8192
 
 
@@ -27,8 +28,15 @@ PICTURES = {
     "16 bits": ("PNG", grey_16_bits),
     "rgba": ("PNG", lambda: Image.new("RGBA", (SIDE, SIDE), (255, 0, 0, 128))),
     "tiff": ("TIFF", grey_16_bits),
-    "webp": ("WEBP", lambda: Image.new("RGB", (5790, 5790), (255, 0, 0))),
+    "webp": ("WEBP", lambda: Image.new("RGB", (5016, 5016), (255, 0, 0))),
 }
+
+
+def encoded(kind) -> bytes:
+    form, make = PICTURES[kind]
+    file = io.BytesIO()
+    make().save(file, form, **({"compression": "tiff_adobe_deflate"} if form == "TIFF" else {}))
+    return file.getvalue()
 
 
 @contextlib.contextmanager
@@ -47,7 +55,7 @@ def served(run):
 def peak_megabytes(process) -> int:
     """Return the most memory that a process has had, with everything it has loaded."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+    return next(int(line.split()[1]) * 1024 // 10**6 for line in lines if line.startswith("VmHWM"))
 
 
 def post(address, content):
@@ -60,21 +68,16 @@ def post(address, content):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
-@pytest.mark.parametrize("kind", PICTURES)
-def test_a_large_picture_takes_little_memory(run_path, kind):
-    form, make = PICTURES[kind]
-    file = io.BytesIO()
-    make().save(file, form, **({"compression": "tiff_adobe_deflate"} if form == "TIFF" else {}))
-    assert len(file.getvalue()) < 2**20
+def test_large_pictures_take_little_memory(run_path):
+    """One kind after the other is posted to the same server, each by several callers at once."""
     with served(run_path) as (process, address):
-        before = peak_megabytes(process)
-        statuses = []
-        callers = [threading.Thread(target=lambda: statuses.append(post(address, file.getvalue()))) for _ in range(3)]
-        for caller in callers:
-            caller.start()
-        for caller in callers:
-            caller.join()
-        after = peak_megabytes(process)
-    print(f"{kind}: {len(file.getvalue()):,} bytes, {before} MB before, {after} MB at the peak")
-    assert [status for status, _ in statuses] == [200] * 3
-    assert after < MAX_MEGABYTES
+        print(f"{peak_megabytes(process)} MB before")
+        for kind in PICTURES:
+            content = encoded(kind)
+            assert len(content) < 2**20
+            with ThreadPoolExecutor(NUM_CALLERS) as pool:
+                answers = list(pool.map(lambda content: post(address, content), [content] * NUM_CALLERS))
+            assert [status for status, _ in answers] == [200] * NUM_CALLERS
+            peak = peak_megabytes(process)
+            print(f"{kind}: {len(content):,} bytes, {peak} MB at the peak")
+            assert peak < MAX_MEGABYTES, kind
