@@ -77,7 +77,8 @@ def test_results_in_the_explorer(damaged):
     sample = read_sample(damaged, opened.model)
 
     def read():
-        json.dumps(Exploration(damaged, opened.model, sample=sample, results=damaged.results, images=None).describe())
+        parts = {"sample": sample, "results": damaged.results, "names": damaged.path / "names.json", "images": None}
+        json.dumps(Exploration(damaged, opened.model, **parts).describe())
 
     fuzz_json(damaged.results_path, content_of(damaged.results_path), read)
 
@@ -93,7 +94,8 @@ def test_sample(damaged):
 
     def read():
         sample = read_sample(damaged, opened.model)
-        exploration = Exploration(damaged, opened.model, sample=sample, results=damaged.results, images=None)
+        parts = {"sample": sample, "results": damaged.results, "names": damaged.path / "names.json", "images": None}
+        exploration = Exploration(damaged, opened.model, **parts)
         json.dumps(exploration.describe())
         json.dumps([exploration.sample(row) for row in range(len(exploration))])
         exploration.find_sharing(0, 1, 5)

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import qlae
 from qlae._files import read_npz, write_npz
 from qlae.data import cache
 from qlae.data.user_images import read_user_images
 from qlae.explorer.exploration import read_sample
 from qlae.report import draw_pictures, intervals_table, results_table
+from qlae.runs import checkpoint
 from qlae.runs.loading import load
 from qlae.runs.pretrained import model_card, read_pretrained
 from qlae.scoring.sample import rescore_run
@@ -125,6 +127,17 @@ def test_results_of_an_export(export):
     change(export / "results.json", "protocol")
     with pytest.raises(ValueError, match=r"results.json cannot be read \(protocol must be text, got nothing\); copy"):
         model_card(read_pretrained(export)[0])
+
+
+@pytest.mark.parametrize("keys", [("window_filled",), ("window_filled", "autoencoder"), ("seconds",), ("threads",)])
+def test_resuming_from_a_checkpoint_that_lacks_an_entry(damaged, tiny_data, keys):
+    path = damaged.path / "checkpoint.json"
+    change(path, "state", *keys)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"sha256": checkpoint._manifest_sha256(content)}))
+    options = {"size": "small", "num_values": 4, "batch_size": 8, "evaluate": False, "steps": 101, "show": False}
+    with pytest.raises(ValueError, match=f"the checkpoint has no '{keys[-1]}'"):
+        qlae.train("qlae", tiny_data, out=damaged.path, **options)
 
 
 def test_half_a_character(damaged):
