@@ -39,8 +39,8 @@ def change(path, *keys, value=None):
     ("keys", "value", "message"),
     [
         (("averaged", "infoe"), None, r"results.json cannot be read \(averaged.infoe must be a number, got nothing\)"),
-        (("averaged", "nmi"), None, "averaged.nmi must be a list of lists, got nothing"),
-        (("averaged", "informative_latents"), [True], "averaged.informative_latents must be a list of 4"),
+        (("averaged", "nmi"), 5, "averaged.nmi must be a list of lists, got 5"),
+        (("averaged", "informative_latents"), [True], "averaged.informative_latents must be as long as the other list"),
         (("averaged", "infom"), [0.5, 0.5], "averaged.infom must be a number, got"),
         (("averaged", "d"), {}, "averaged.d must be a number, got {}"),
         (("averaged", "bootstrap"), None, "averaged.bootstrap must be a whole number"),

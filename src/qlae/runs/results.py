@@ -13,6 +13,8 @@ from .._files import read_json
 WEIGHTS = ("averaged", "raw")
 #: Scores that come with the matrix of NMI.
 INFOMEC = ("infom", "infoe", "infoc")
+#: Lists of booleans, one per latent.
+LATENT_LISTS = ("active_latents", "informative_latents")
 #: Entries that say how a metric was computed.
 DETAILS = ("dci",)
 #: Larger numbers are damage.
@@ -62,10 +64,12 @@ def check_results(content: dict[str, Any]) -> None:
 
 
 def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
-    if {"nmi", "active_latents", "informative_latents"} & scores.keys():
+    lists = [_list_of(scores, key, bool, where) for key in LATENT_LISTS if key in scores]
+    _require(len({len(flags) for flags in lists}) < 2, where + LATENT_LISTS[-1], lists[-1:], "as long as the other list")
+    if "nmi" in scores:
         _check_nmi(scores, where, num_sources)
     for key, value in scores.items():
-        if key in ("nmi", "active_latents", "informative_latents"):
+        if key in ("nmi", *LATENT_LISTS):
             continue
         if key == "intervals":
             _check_intervals(scores, _object(scores, key, where), where)
@@ -93,8 +97,7 @@ def _check_nmi(scores: dict[str, Any], where: str, num_sources: int) -> None:
     fits = len(rows) == num_sources > 0 and all(len(row) == num_latents > 0 for row in rows)
     numbers = fits and all(is_number(entry) for row in rows for entry in row)
     _require(numbers, f"{where}nmi", rows, f"{num_sources} lists of {num_latents} numbers")
-    others = _list_of(scores, "informative_latents", bool, where)
-    _require(len(others) == num_latents, f"{where}informative_latents", others, f"a list of {num_latents}")
+    _list_of(scores, "informative_latents", bool, where)
     for key in INFOMEC:
         _number(scores, key, where)
 

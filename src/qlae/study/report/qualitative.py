@@ -196,6 +196,8 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
 
 
 def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
+    if "nmi" not in run.scores:
+        raise ValueError(f"the results of {run.title} have no matrix of NMI; `qlae evaluate` computes it")
     scores = f"InfoM {run.scores['infom']:.2f} ({count_informative(run.scores)} informative)"
     scores += f"  InfoC {run.scores['infoc']:.2f}" if all_scores else ""
     return nmi_figure(
