@@ -60,6 +60,12 @@ def test_results(damaged, keys, value, message):
             read()
 
 
+def test_a_huge_whole_number_is_drawn(damaged):
+    sizes = json.loads(damaged.results_path.read_text())["averaged"]["by_sample_size"]["sizes"]
+    change(damaged.results_path, "averaged", "by_sample_size", "scores", value={"infom": [[10**30]] * len(sizes)})
+    assert damaged.path / "sample-size.png" in draw_pictures(damaged)
+
+
 def test_results_without_versions_are_scored_again(damaged):
     change(damaged.results_path, "versions")
     assert "numpy" in rescore_run(damaged, show=False)["versions"]
@@ -105,6 +111,7 @@ def test_samples(damaged, changes, message):
         ),
         ({"strip_codes": np.zeros((4, 1), int)}, r"'strip_codes' must have the shape \(4, 2\), got \(4, 1\)"),
         ({"reconstructions": np.zeros((10, 16, 16, 3))}, "'reconstructions' must hold bytes, got float64"),
+        ({"strip_codes": None}, "it has no array 'strip_codes'"),
         ({"strips": np.zeros((4, 1, 16, 16, 3), np.uint8)}, "'strips' must have the shape"),
     ],
 )

@@ -256,7 +256,9 @@ def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     figure.suptitle(f"{escape_math(title)}: scores of parts of the sample", fontsize=11)
     axes = figure.subplots()
     for name, by_size in curve["scores"].items():
-        points = [(size, values) for size, values in zip(curve["sizes"], by_size, strict=True) if values]
+        points = [
+            (size, list(map(float, values))) for size, values in zip(curve["sizes"], by_size, strict=True) if values
+        ]
         sizes = [size for size, _ in points]
         (line,) = axes.plot(sizes, [np.mean(values) for _, values in points], marker="o", markersize=3.5, label=name)
         ends = [min(values) for _, values in points], [max(values) for _, values in points]

@@ -41,7 +41,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], required: Collection[str] =
         arrays: by name. Others than those of `FORMS` pass.
         required: names that must be there.
     """
-    for name in required:
+    for name in (*required, *(["strip_codes"] if "strips" in arrays else [])):
         if name not in arrays:
             raise ValueError(f"it has no array {name!r}")
     sizes: dict[str, int] = {}

@@ -65,7 +65,9 @@ def check_results(content: dict[str, Any]) -> None:
 
 def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
     lists = [_list_of(scores, key, bool, where) for key in LATENT_LISTS if key in scores]
-    _require(len({len(flags) for flags in lists}) < 2, where + LATENT_LISTS[-1], lists[-1:], "as long as the other list")
+    _require(
+        len({len(flags) for flags in lists}) < 2, where + LATENT_LISTS[-1], lists[-1:], "as long as the other list"
+    )
     if "nmi" in scores:
         _check_nmi(scores, where, num_sources)
     for key, value in scores.items():
