@@ -31,7 +31,17 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 from sklearn.model_selection import train_test_split
 
 from .forest import choose_implementation, features_per_split, forest_by_depth
-from .inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, plain_columns, whole_number
+from .inputs import (
+    MAX_DRAWS,
+    Floats,
+    Ints,
+    Latents,
+    Sources,
+    check_pair,
+    leave_out_constant,
+    plain_columns,
+    whole_number,
+)
 from .registry import UNIT, Score, register_metric
 from .splits import honest_split, random_split, train_size
 
@@ -194,7 +204,7 @@ def dci(
     tried = _check_depths(protocol, depths)
     options: dict[str, Any] = {
         "depths": tried,
-        "num_trees": whole_number("num_trees", num_trees, 1),
+        "num_trees": whole_number("num_trees", num_trees, 1, MAX_DRAWS),
         "num_drawn": features_per_split(max_features, z.num_latents),
         "implementation": choose_implementation(forest),
         "seed": seed,

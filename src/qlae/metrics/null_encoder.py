@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import check_latents, whole_number
+from .inputs import MAX_DRAWS, check_latents, whole_number
 from .registry import find_score
 from .scoring import read_sample, score
 
@@ -82,7 +82,7 @@ def null_scores(
     """
     if (latents is None) == (num_latents is None):
         raise ValueError("give either latents, whose rows are shuffled, or num_latents to draw, not both or neither.")
-    whole_number("num_draws", num_draws, 1)
+    whole_number("num_draws", num_draws, 1, MAX_DRAWS)
     random = np.random.default_rng(seed)
     num_samples = np.shape(sources)[0]
     if latents is not None:

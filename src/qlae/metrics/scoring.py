@@ -13,7 +13,7 @@ import numpy as np
 
 from .compute import compute_metric, scores_in
 from .half_samples import half_sample_intervals
-from .inputs import Sources, check_pair, check_sources, require_discrete, scored_form, whole_number
+from .inputs import MAX_DRAWS, MAX_JOBS, Sources, check_pair, check_sources, require_discrete, scored_form, whole_number
 from .metric_options import with_options
 from .protocols import choose_protocol, find_protocol
 from .registry import METRICS, find_metric, find_score, metric_names
@@ -160,11 +160,13 @@ def check_options(metrics: str | Sequence[str], protocol: str, bootstrap: int, n
     """Return the names of the metrics, or raise a ``ValueError`` if `score` would refuse an option."""
     names = metric_names(metrics)
     find_protocol(protocol)
-    whole_number("bootstrap", bootstrap, 0)
+    whole_number("bootstrap", bootstrap, 0, MAX_DRAWS)
     if bootstrap == 1:
         raise ValueError("bootstrap is 1: one half-sample has no spread; give 200, or 0 for no intervals.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be at least 1, or -1 for all cores, got 0.")
+    if n_jobs is not None:
+        whole_number("n_jobs", n_jobs, -MAX_JOBS, MAX_JOBS)
     return names
 
 

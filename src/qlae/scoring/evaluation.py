@@ -119,7 +119,7 @@ def evaluate_run(
         "prune": request.prune,
         "seed": config.training.seed,
         "steps": snapshot.state["step"],
-        "seconds": round(snapshot.state["seconds"], 1),
+        "seconds": round(snapshot.state.get("seconds", 0.0), 1),
         "device": describe_device(pick_device(device)),
         "num_samples": len(sample),
         **({"settings": snapshot.state["settings"]} if "settings" in snapshot.state else {}),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import require_known
+from .._opening import read_regular
 from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
@@ -189,7 +190,7 @@ def read_plan(name: str | Path) -> Plan:
             raise ValueError(f"{path} is not a file; name a TOML or JSON file, or one of {', '.join(plan_names())}")
         stem = path.stem
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_regular(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8 text ({error})") from None
     else:
