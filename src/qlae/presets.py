@@ -118,11 +118,11 @@ def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPres
     presets = SIZES[require_known(size, SIZES, "size")]
     preset = presets.get(name, presets["autoencoding"])
     changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
-    keeps_values = changes.num_values is None or preset is not presets["autoencoding"]
+    num_values = changes.num_values if preset is presets["autoencoding"] else None
     return replace(
         preset,
         steps=changes.steps.get(size, preset.steps),
-        num_values=preset.num_values if keeps_values else changes.num_values,
+        num_values=preset.num_values if num_values is None else num_values,
     )
 
 
