@@ -35,31 +35,33 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     X, means = _within(features, labels, size)
     start = _discriminant_start(X, means, labels, size)
     if labels.size > MANY:
-        single = X.astype(np.float32)
-        blocks = [_DenseBlock(single[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
-        return fit_many(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
+        blocks = [_DenseBlock(X[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
+        return fit_many(blocks, lambda rows, each: _Dense(X[rows], size, each), labels, start, tolerance=tolerance)
     problem = Whole(_Dense(X, size), labels)
     return minimise(problem, start, working=working_type(labels.size, size), tolerance=tolerance)
 
 
 class _DenseBlock:
-    """Some rows of whitened features, in single precision."""
+    """The `Block` of some rows of whitened features, in single precision."""
 
     def __init__(self, X: Reals) -> None:
-        self.X = X
+        self.columns = np.ascontiguousarray(X.T, dtype=np.float32)
 
     def forward(self, weights: Reals) -> Reals:
-        return (weights.T @ self.X.T).T  # transposed for the same reason as in `_Dense`
+        return weights.T @ self.columns
 
     def backward(self, residuals: Reals) -> Reals:
-        return self.X.T @ residuals
+        return self.columns @ residuals.T
+
+    def squared(self) -> _DenseBlock:
+        return _DenseBlock(self.columns.T**2)
 
 
 class _Dense:
     """The `Design` of whitened features and a column of ones."""
 
-    def __init__(self, X: Floats, size: int) -> None:
-        self.X, self.size = X, size
+    def __init__(self, X: Floats, size: int, represented: Reals | None = None) -> None:
+        self.X, self.size, self.represented = X, size, represented
         self.working = working_type(X.shape[0], size)
         self.narrow = X.astype(self.working, copy=False)
         self.weight = np.ones(X.shape[1])
@@ -77,6 +79,8 @@ class _Dense:
             part = np.ascontiguousarray(self.narrow[::stride].T)
             self._products[stride] = part[self.upper[0]]
             self._products[stride] *= part[self.upper[1]]
+            if self.represented is not None:
+                self._products[stride] *= self.represented[::stride]
         return self._products[stride]
 
     def forward(self, weights: Reals) -> Reals:
@@ -90,10 +94,11 @@ class _Dense:
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         stride = self.strides[effort > EASY]
         P, products = probabilities[::stride], self.products(stride)
+        count = P.shape[0] if self.represented is None else total / stride
         d = self.X.shape[1]
         if d * (self.size - 1) > _FULL_HESSIAN:
             sums = (products @ (P * (1 - P))).T
-            return block_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight, self.working)
+            return block_solver(self._squares(sums.astype(np.float64) / count), self.weight, self.working)
         free = self.size - 1  # the last class is the reference
         first, second = np.triu_indices(free)
         sums = np.zeros((first.size, self.upper[0].size), dtype=self.working)
@@ -103,7 +108,7 @@ class _Dense:
             both *= part[second]
             sums -= both @ products[:, start : start + _BLOCK].T
         sums[first == second] += (products @ P[:, :free]).T
-        return full_solver(self._squares(sums.astype(np.float64) / P.shape[0]), self.weight, self.working)
+        return full_solver(self._squares(sums.astype(np.float64) / count), self.weight, self.working)
 
     def _squares(self, rows: Floats) -> Floats:
         """Return symmetric matrices (m, d, d) from their upper triangles (m, d (d + 1) / 2)."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from .inputs import Bools, Floats, Ints
@@ -26,12 +27,12 @@ from .many_samples import BLOCK, MANY, fit_many
 from .newton import Fit, Reals, Solve, Whole, minimise, working_type
 from .one_hot import OneHotFeatures, indicator
 
+_BITS = 64
 _BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; with more, it is diagonal
 _BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner
 _HARD = 20  # after a step with more conjugate gradient iterations, the preconditioner is the full Hessian
 _FULL_HESSIAN = 2500  # largest number of weights for a full Hessian
 _LEAST = 1e-10  # share of the largest curvature added to the diagonal: one-hot codes have flat directions
-_LEAST_DAMPING = 1e-5  # of many samples: a part of them lacks rare codes
 _START_SAMPLES = 2_000  # at most this many samples fit the start
 
 
@@ -50,17 +51,15 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
         return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
     kept, own = codes[rows], labels[rows]
     total = labels.size
-    if rows.size > MANY:  # a reduced problem is worth no shortcut
+    if rows.size > MANY:
         features = OneHotFeatures(kept, code_sizes, double=False)
-        start = _naive_bayes(kept, features.offsets, own, size, allowed)
         return fit_many(
-            features.blocks(BLOCK),
-            lambda part: _OneHot(kept[part], code_sizes),
+            [_OneHotBlock(block) for block in features.blocks(BLOCK)],
+            lambda part, each: _OneHot(kept[part], code_sizes, each),
             own,
-            start,
+            _naive_bayes(kept, features.offsets, own, size, allowed),
             allowed=allowed,
             total=total,
-            least_damping=_LEAST_DAMPING,
             tolerance=tolerance,
         )
     design = _OneHot(kept, code_sizes)
@@ -72,31 +71,65 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
     """Return the rows of samples with more than one possible class, and the mask (rows, classes) of those classes."""
     rows = np.arange(labels.size)
-    allowed = np.ones((labels.size, size), dtype=bool)
-    while True:
-        kept, now = codes[rows], labels[rows]
-        for j, code_size in enumerate(code_sizes):
-            met = np.bincount(kept[:, j] * size + now, minlength=code_size * size).reshape(code_size, size) > 0
+    columns = [np.ascontiguousarray(column) for column in codes.T]
+    masks = np.full((-(-size // _BITS), labels.size), ~np.uint64(0))  # one bit per class
+    masks[-1] >>= np.uint64(-size % _BITS)
+    while rows.size:
+        for column, code_size in zip(columns, code_sizes, strict=True):
+            met = np.bincount(column * size + labels, minlength=code_size * size).reshape(code_size, size) > 0
             if not met.all():
-                allowed &= met[kept[:, j]]
-        choice = allowed.sum(axis=1) > 1
+                for mask, bits in zip(masks, _pack(met), strict=True):
+                    mask &= bits[column]
+        choice = _has_choice(masks)
         if choice.all():
-            return rows, allowed
-        rows, allowed = rows[choice], allowed[choice]
-        if not rows.size:
-            return rows, allowed
+            break
+        rows, labels, masks = rows[choice], labels[choice], masks[:, choice]
+        columns = [column[choice] for column in columns]
+    classes = np.arange(size)
+    return rows, (masks[classes // _BITS] >> (classes % _BITS).astype(np.uint64)[:, None] & np.uint64(1)).astype(bool).T
+
+
+def _pack(met: Bools) -> NDArray[np.uint64]:
+    """Return rows of booleans (n, classes) as words of bits (words, n)."""
+    words = -(-met.shape[1] // _BITS)
+    padded = np.zeros((met.shape[0], words * _BITS), dtype=np.uint64)
+    padded[:, : met.shape[1]] = met
+    shifted = padded.reshape(-1, words, _BITS) << np.arange(_BITS, dtype=np.uint64)
+    return np.ascontiguousarray(np.bitwise_or.reduce(shifted, axis=2).T)
+
+
+def _has_choice(masks: NDArray[np.uint64]) -> Bools:
+    """Return which samples (n,) have more than one bit in masks (words, n)."""
+    several = (masks & (masks - np.uint64(1))) != 0  # subtracting 1 clears the lowest bit; 0 stays 0 under the mask
+    return np.asarray(several.any(axis=0) | ((masks != 0).sum(axis=0) > 1))
+
+
+class _OneHotBlock:
+    """The `Block` of one-hot codes."""
+
+    def __init__(self, features: OneHotFeatures) -> None:
+        self.features = features
+
+    def forward(self, weights: Reals) -> Reals:
+        return np.ascontiguousarray(self.features.forward(weights).T)
+
+    def backward(self, residuals: Reals) -> Reals:
+        return self.features.backward(np.ascontiguousarray(residuals.T))
+
+    def squared(self) -> _OneHotBlock:
+        return self
 
 
 class _OneHot:
     """The `Design` of one-hot codes, with preconditioners that know its structure."""
 
-    def __init__(self, codes: Ints, code_sizes: Sequence[int]) -> None:
-        self.codes, self.sizes = codes, list(code_sizes)
+    def __init__(self, codes: Ints, code_sizes: Sequence[int], represented: Reals | None = None) -> None:
+        self.codes, self.sizes, self.represented = codes, list(code_sizes), represented
         n = codes.shape[0]
         features = OneHotFeatures(codes, code_sizes, double=n <= _BLOCK_SAMPLES)
         self.forward, self.backward, self.offsets = features.forward, features.backward, features.offsets
-        weight = [np.bincount(codes[:, j], minlength=s) for j, s in enumerate(code_sizes)]
-        self.weight = np.maximum(np.concatenate(weight), 1) / n
+        weight = [np.bincount(codes[:, j], represented, minlength=s) for j, s in enumerate(code_sizes)]
+        self.weight = np.maximum(np.concatenate(weight), 1) / (n if represented is None else represented.sum())
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         size, D = probabilities.shape[1], int(self.offsets[-1])
@@ -104,13 +137,15 @@ class _OneHot:
             return self._diagonal(probabilities, total)
         stride = -(-self.codes.shape[0] // _BLOCK_SAMPLES)
         codes, P = self.codes[::stride], probabilities[::stride]
+        each = 1.0 if self.represented is None else self.represented[::stride, None]
         if effort > _HARD and D * (size - 1) <= _FULL_HESSIAN:
             first, second = np.triu_indices(size - 1)  # the last class is the reference
             both = -P[:, first] * P[:, second]
             both[:, first == second] += P[:, :-1]
-            squares = self._squares(codes, both) * (stride / total)
+            squares = self._squares(codes, both * each) * (stride / total)
             return full_solver(squares, self.weight, P.dtype.type, least=_LEAST)
-        return block_solver(self._squares(codes, P * (1 - P)) * (stride / total), self.weight, P.dtype.type)
+        squares = self._squares(codes, P * (1 - P) * each) * (stride / total)
+        return block_solver(squares, self.weight, P.dtype.type)
 
     def _squares(self, codes: Ints, weights: Reals) -> Floats:
         """Return sums over samples of the products of two features, (m, D, D), with weights (n, m)."""
@@ -128,7 +163,8 @@ class _OneHot:
         return squares
 
     def _diagonal(self, P: Reals, total: int) -> Callable[[float], Solve]:
-        curvature = self.backward(P * (1 - P)) / total
+        each = 1.0 if self.represented is None else self.represented[:, None]
+        curvature = self.backward(P * (1 - P) * each) / total
         least = 1e-9 * float(curvature.max()) * self.weight
 
         def build(damping: float) -> Solve:

@@ -1,14 +1,19 @@
-"""Logistic regression on very many samples: a part of them shows where the minimum is, all of them decide.
+"""Logistic regression on very many samples: all of them give the loss and its gradient, some of them the Hessian.
 
-Every some samples, about 60,000 in all, give the start and, at each step, the Hessian. Loss and gradient come from all
-samples, in one pass over blocks that fit into the cache and without storing probabilities. The Hessian of a part
-differs from that of the whole by about √(weights / samples of the part), so the distance to the minimum shrinks by that
-factor with each step, and its share of the loss by the square: a few passes are enough.
+A step needs a Hessian that is good, not exact, because loss and gradient correct what it gets wrong. It comes from
+about 60,000 samples, drawn by their leverage, the part that they have in the diagonal of the Hessian,
 
-If classes are nearly separated, few samples have any curvature, and such a part has hardly any of them. The Hessian
-then comes from the samples that are predicted with doubt, all of them.
+    Σ_f Σ_c x_if² p_ic (1 − p_ic) / Σ_k x_kf² p_kc (1 − p_kc)      (features f, classes c)
 
-The fit ends by the same rule as one that uses all samples throughout (newton.py).
+and weighted by the inverse of their probability of being drawn. So none is left out that decides about a weight alone:
+neither the few with any curvature where classes are nearly separated, nor those of a code and a class that rarely meet.
+Such a Hessian differs from that of all samples by about √(weights / samples drawn), so the distance to the minimum
+shrinks by that factor with each step, and its share of the loss by the square: a few passes over all samples are enough.
+
+A pass works on blocks that fit into the cache, in single precision, with one row per class, so that sums and maxima
+over classes run along contiguous samples. The start is the fit to as many samples, drawn uniformly.
+
+The fit ends by the same rule as one that uses the Hessian of all samples (newton.py).
 """
 
 from __future__ import annotations
@@ -19,119 +24,155 @@ from typing import Any, Protocol
 import numpy as np
 
 from .inputs import Bools, Floats, Ints
-from .newton import Design, Fit, Reals, State, Whole, minimise, softmax_in_place
+from .newton import Design, Fit, Reals, State, Whole, minimise
 
-MANY = 500_000  # with more samples, fits use a part of them; with fewer, that saves no time
-BLOCK = 1 << 14  # samples per block
-_PART = 60_000  # about this many
-_ROUGH = 50.0  # the fit of the part need not be better than its distance from the whole; in tolerances
-_LOGITS = 5.0  # largest logit of the start
-_DOUBT = 1e-3  # a sample whose own class has a smaller probability than 1 minus this is predicted with doubt
-_DOUBTFUL = 2 * _PART  # classes with at most this many such samples are nearly separated
-_ROUNDS, _STEPS = 3, 8  # how often such samples are chosen anew, after how many steps at most
+MANY = 200_000  # with more samples, a fit takes its Hessian from some of them; with fewer, that saves no time
+BLOCK = 1 << 13  # samples per block
+_DRAWN = 60_000  # about this many samples give the start, and the Hessian
+_SEED = 0x51AE_D4A3_0B5E_77C1  # no small number, with which the sample itself may have been generated
+_UNIFORM = 0.1  # share of the samples that are drawn whatever their leverage
+_ROUGH = 50.0  # the start need not be better than its distance from the minimum of all samples; in tolerances
+_LOGITS = 5.0  # largest logit from which the start is fitted
+_DAMPING = 1e-4  # λ of the first step: the start is near the minimum
+_CHANGED = 0.9  # samples are drawn anew when the loss has fallen to this share of what it was
 
 
 class Block(Protocol):
     """Some samples of D features, with one weight per feature and class."""
 
     def forward(self, weights: Reals) -> Reals:
-        """Return X W, (n, classes)."""
+        """Return (X W)ᵀ, (classes, n), contiguous."""
 
     def backward(self, residuals: Reals) -> Reals:
-        """Return Xᵀ R, (D, classes)."""
+        """Return Xᵀ Rᵀ, (D, classes), for residuals R (classes, n)."""
+
+    def squared(self) -> Block:
+        """Return the same samples with squared features."""
 
 
 def fit_many(
     blocks: Sequence[Block],
-    design_of: Callable[[Any], Design],
+    design_of: Callable[[Ints, Reals | None], Design],
     labels: Ints,
     start: Floats,
     *,
     allowed: Bools | None = None,
     total: int | None = None,
-    least_damping: float = 0.0,
     tolerance: float,
 ) -> Fit:
     """Minimise the mean cross entropy over `total` samples, of which those without a label here cost nothing.
 
     Args:
         blocks: the features of all samples, `BLOCK` samples at a time.
-        design_of: returns the features of some samples, given an index of them.
+        design_of: returns the features of some samples, given their numbers and, if they represent others, weights.
         labels: (n,) classes.
         start: (D, classes) weights to start from.
         allowed: (n, classes) False for a class that is ruled out for a sample.
         total: number of samples in the mean; n by default.
-        least_damping: λ that keeps steps short in directions which the part may know nothing about.
         tolerance: the fit ends when a step is expected to gain no more nats than this.
     """
     total = labels.size if total is None else total
     options: dict[str, Any] = {"working": np.float64}  # Hessians of nearly separated classes are nearly singular
-
-    def part(rows: Any, of: int) -> Whole:
-        return Whole(design_of(rows), labels[rows], allowed=None if allowed is None else allowed[rows], total=of)
-
-    stride = max(1, labels.size // _PART)
-    every = slice(None, None, stride)
-    few = part(every, total // stride)
+    rng = np.random.default_rng(_SEED)
+    rows = np.flatnonzero(rng.random(labels.size, dtype=np.float32) < _DRAWN / labels.size)
+    few = Whole(
+        design_of(rows, None),
+        labels[rows],
+        allowed=None if allowed is None else allowed[rows],
+        total=max(1, round(rows.size * total / labels.size)),
+    )
     logits = few.design.forward(start)
     logits -= logits.mean(axis=1, keepdims=True)
     start = start * min(1.0, _LOGITS / max(float(np.abs(logits).max()), _LOGITS))  # Newton steps leave certainty slowly
     fit = minimise(few, start, tolerance=_ROUGH * tolerance, **options)
-    problem = _Many(blocks, few, labels, allowed, total)
-    doubtful = problem.doubtful(fit.weights)
-    if doubtful.size > _DOUBTFUL:
-        return minimise(problem, fit.weights, tolerance=tolerance, least_damping=least_damping, **options)
-    chosen = np.zeros(0, dtype=np.int64)
-    for _ in range(_ROUNDS):
-        chosen, before = np.union1d(chosen, doubtful), chosen.size
-        if chosen.size <= 1.01 * before and fit.converged:
-            return fit
-        problem.few = part(chosen, total)
-        fit = minimise(problem, fit.weights, tolerance=tolerance, max_iterations=_STEPS, **options)
-        if not fit.converged:
-            break
-        doubtful = problem.doubtful(fit.weights)
-    return minimise(part(slice(None), total), start, tolerance=tolerance, **options)  # without a shortcut
+    problem = _Many(blocks, design_of, labels, allowed, total, rng)
+    return minimise(problem, fit.weights, tolerance=tolerance, damping=_DAMPING, **options)
 
 
 class _Many:
-    """The `Problem` of all samples, with the Hessian of a few."""
+    """The `Problem` of all samples, with the Hessian of some."""
 
-    def __init__(self, blocks: Sequence[Block], few: Whole, labels: Ints, allowed: Bools | None, total: int) -> None:
-        self.blocks, self.few, self.labels, self.allowed, self.total = blocks, few, labels, allowed, total
+    def __init__(
+        self,
+        blocks: Sequence[Block],
+        design_of: Callable[[Ints, Reals | None], Design],
+        labels: Ints,
+        allowed: Bools | None,
+        total: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.blocks, self.design_of, self.labels, self.total = blocks, design_of, labels, total
+        self.allowed, self.rng = allowed, rng
+        self.ruled_out = None if allowed is None or allowed.all() else np.ascontiguousarray(~allowed.T)
+        self.drawn: Whole | None = None
+        self.loss_when_drawn = np.inf
 
     def _logits(self, weights: Floats) -> Iterator[tuple[Block, slice, Reals]]:
         single = weights.astype(np.float32)
         for number, block in enumerate(self.blocks):
             rows = slice(number * BLOCK, (number + 1) * BLOCK)
             logits = block.forward(single)
-            if self.allowed is not None:
-                logits[~self.allowed[rows]] = -np.inf
+            if self.ruled_out is not None:
+                np.copyto(logits, -np.inf, where=self.ruled_out[:, rows])
             yield block, rows, logits
 
     def evaluate(self, weights: Floats) -> State:
         gradient = np.zeros_like(weights)
-        loss, margin, scale = 0.0, np.inf, 1.0
+        loss, least_own, scale = 0.0, 1.0, 1.0
         for block, rows, logits in self._logits(weights):
             labels = self.labels[rows]
-            own_loss, own_margin, own_scale = softmax_in_place(logits, labels)
-            logits[np.arange(labels.size), labels] -= 1.0
-            gradient += block.backward(logits)
-            loss, margin, scale = loss + own_loss, min(margin, own_margin), max(scale, own_scale)
+            samples = np.arange(labels.size)
+            own = logits[labels, samples]
+            top = logits.max(axis=0)
+            scale = max(scale, float(top.max()), -float(own.min()))
+            own -= top
+            logits -= top
+            probabilities = np.exp(logits, out=logits)
+            sums = probabilities.sum(axis=0)
+            loss += float(np.sum(np.log(sums) - own, dtype=np.float64))
+            least_own = min(least_own, float((np.exp(own) / sums).min()))
+            probabilities /= sums
+            probabilities[labels, samples] -= 1.0
+            gradient += block.backward(probabilities)
+        # A class with more than half of the probability is on top, by at least this much.
+        margin = np.log(least_own / (1.0 - least_own)) if 0.5 < least_own < 1.0 else np.inf if least_own == 1.0 else 0.0
         return State(weights, loss / self.total, margin > 1e-4 * scale, gradient=gradient / self.total)
-
-    def doubtful(self, weights: Floats) -> Ints:
-        """Return the numbers of the samples that are predicted with doubt."""
-        found = []
-        for _, rows, logits in self._logits(weights):
-            labels = self.labels[rows]
-            softmax_in_place(logits, labels)
-            found.append(rows.start + np.flatnonzero(logits[np.arange(labels.size), labels] < 1.0 - _DOUBT))
-        return np.concatenate(found)
 
     def gradient(self, state: State) -> Floats:
         assert state.gradient is not None
         return state.gradient
 
     def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
-        return self.few.curvature(self.few.evaluate(state.weights), working)
+        if self.drawn is None or state.loss < _CHANGED * self.loss_when_drawn:
+            self._draw(state)
+        assert self.drawn is not None
+        return self.drawn.curvature(self.drawn.evaluate(state.weights), working)
+
+    def _draw(self, state: State) -> None:
+        """Draw the samples that give the Hessian."""
+        share = self._leverage(state.weights)
+        share *= (1.0 - _UNIFORM) / max(float(share.mean(dtype=np.float64)), 1e-30)
+        share += np.float32(_UNIFORM)
+        share *= _DRAWN / self.labels.size
+        rows = np.flatnonzero(self.rng.random(self.labels.size, dtype=np.float32) < share)
+        represented = 1.0 / np.minimum(share[rows], 1.0).astype(np.float64)
+        allowed = None if self.ruled_out is None or self.allowed is None else self.allowed[rows]
+        self.drawn = Whole(self.design_of(rows, represented), self.labels[rows], allowed=allowed, total=self.total)
+        self.loss_when_drawn = state.loss
+
+    def _leverage(self, weights: Floats) -> Reals:
+        """Return the part (n,) that each sample has in the diagonal of the Hessian, summed over the diagonal."""
+        diagonal = np.zeros_like(weights)
+        variances = []
+        for block, _, logits in self._logits(weights):
+            logits -= logits.max(axis=0)
+            probabilities = np.exp(logits, out=logits)
+            probabilities /= probabilities.sum(axis=0)
+            variances.append(probabilities * (1.0 - probabilities))
+            diagonal += block.squared().backward(variances[-1])
+        inverse = (1.0 / np.maximum(diagonal, 1e-30)).astype(np.float32)
+        leverage = np.empty(self.labels.size, dtype=np.float32)
+        for number, (block, variance) in enumerate(zip(self.blocks, variances, strict=True)):
+            variance *= block.squared().forward(inverse)
+            variance.sum(axis=0, out=leverage[number * BLOCK : (number + 1) * BLOCK])
+        return leverage

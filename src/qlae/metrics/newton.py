@@ -51,6 +51,8 @@ class Design(Protocol):
 
     weight: Floats
     """(D,) mean square of each feature: R in the text above."""
+    represented: Reals | None
+    """(n,) number of samples that each sample represents; None for one."""
 
     def forward(self, weights: Reals) -> Reals:
         """Return X W, (n, classes), in the precision of W."""
@@ -159,7 +161,7 @@ def minimise(
     *,
     working: type[np.floating],
     tolerance: float,
-    least_damping: float = 0.0,
+    damping: float = 1e-2,
     max_iterations: int = 100,
 ) -> Fit:
     """Minimise the loss of a problem.
@@ -169,17 +171,17 @@ def minimise(
         start: (D, classes) weights to start from.
         working: precision in which steps are first computed.
         tolerance: the fit ends when a step is expected to gain no more nats than this.
-        least_damping: below which λ does not fall.
+        damping: λ of the first step.
         max_iterations: after which the fit stops without convergence.
     """
     state = problem.evaluate(start)
-    damping, patience = 1e-2, 0.1
+    patience = 0.1
     build: Callable[[float], Solve] | None = None
     effort = hardest = 0
     for iteration in range(max_iterations):
         if state.separated:
             return Fit(0.0, True, iteration, state.weights)
-        floor = max(least_damping, 1e-12 if working is np.float32 else 1e-17)
+        floor = 1e-12 if working is np.float32 else 1e-17
         gradient = problem.gradient(state)
         design, probabilities, total = problem.curvature(state, working)
         fresh = build is None or effort > EASY  # an older Hessian is kept while it is good enough
@@ -239,6 +241,8 @@ def _conjugate_gradients(
         U = design.forward(direction)
         U -= (P * U).sum(axis=1)[:, None]
         U *= P
+        if design.represented is not None:
+            U *= design.represented[:, None]
         curved = design.backward(U) / working(total) + ridge * direction
         curvature = float(np.vdot(direction, curved))
         if not curvature > 0.0 or not rz > 0.0:
