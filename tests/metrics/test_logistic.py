@@ -36,9 +36,12 @@ def test_products_are_those_of_the_one_hot_matrix(sample: tuple[np.ndarray, np.n
     weights, residuals = rng.normal(size=(X.shape[1], 3)), rng.normal(size=(X.shape[0], 3))
     np.testing.assert_allclose(features.forward(weights), X @ weights, atol=1e-12)
     np.testing.assert_allclose(features.backward(residuals), X.T @ residuals, atol=1e-10)
-    blocks = features.blocks(2500)
-    forward = np.concatenate([block.forward(weights.astype(np.float32)) for block in blocks])
+    blocks = features.joint_blocks(2500)
+    forward = np.concatenate([block @ features.expand(weights) for block in blocks])
     np.testing.assert_allclose(forward, X @ weights, atol=1e-5)
+    parts = [residuals[start : start + 2500] for start in range(0, len(residuals), 2500)]
+    sums = sum(block.T @ part for block, part in zip(blocks, parts, strict=True))
+    np.testing.assert_allclose(features.collapse(sums), X.T @ residuals, atol=1e-10)
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -54,7 +57,7 @@ def test_the_published_fit_follows_scikit_learn(sample: tuple[np.ndarray, np.nda
 
 
 @pytest.mark.parametrize("noise", [1.0, 0.25])
-def test_a_part_of_many_samples_leads_to_the_same_minimum(monkeypatch: pytest.MonkeyPatch, noise: float) -> None:
+def test_the_hessian_of_drawn_samples_leads_to_the_same_minimum(monkeypatch: pytest.MonkeyPatch, noise: float) -> None:
     rng = np.random.default_rng(2)
     codes = np.column_stack([rng.integers(0, size, 20_000) for size in SIZES])
     labels = np.digitize(codes[:, 0] + 0.3 * codes[:, 1] + noise * rng.normal(size=20_000), [1.5, 4.0, 6.5])
@@ -62,8 +65,7 @@ def test_a_part_of_many_samples_leads_to_the_same_minimum(monkeypatch: pytest.Mo
     direct = fit_codes(codes, SIZES, labels, 4, tolerance=1e-6), fit_continuous(features, labels, 4, tolerance=1e-6)
     for module in (logistic, logistic_codes):
         monkeypatch.setattr(module, "MANY", 1000)
-    monkeypatch.setattr(many_samples, "_PART", 2000)
-    monkeypatch.setattr(many_samples, "_DOUBTFUL", 4000)
+    monkeypatch.setattr(many_samples, "_DRAWN", 2000)
     many = fit_codes(codes, SIZES, labels, 4, tolerance=1e-6), fit_continuous(features, labels, 4, tolerance=1e-6)
     for ours, whole in zip(many, direct, strict=True):
         assert ours.converged

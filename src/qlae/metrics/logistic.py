@@ -35,8 +35,7 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     X, means = _within(features, labels, size)
     start = _discriminant_start(X, means, labels, size)
     if labels.size > MANY:
-        blocks = [_DenseBlock(X[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
-        return fit_many(blocks, lambda rows, each: _Dense(X[rows], size, each), labels, start, tolerance=tolerance)
+        return fit_many(_DenseBlocks(X), lambda rows, each: _Dense(X[rows], size, each), labels, start, tolerance=tolerance)
     problem = Whole(_Dense(X, size), labels)
     return minimise(problem, start, working=working_type(labels.size, size), tolerance=tolerance)
 
@@ -47,14 +46,27 @@ class _DenseBlock:
     def __init__(self, X: Reals) -> None:
         self.columns = np.ascontiguousarray(X.T, dtype=np.float32)
 
-    def forward(self, weights: Reals) -> Reals:
-        return weights.T @ self.columns
+    def forward(self, table: Reals) -> Reals:
+        return table.T @ self.columns
 
     def backward(self, residuals: Reals) -> Reals:
-        return self.columns @ residuals.T
+        return (self.columns @ residuals.T).astype(np.float64)  # rounding must not add up over blocks
 
     def squared(self) -> _DenseBlock:
         return _DenseBlock(self.columns.T**2)
+
+
+class _DenseBlocks:
+    """The `Blocks` of whitened features, which products share nothing of."""
+
+    def __init__(self, X: Floats) -> None:
+        self.blocks = [_DenseBlock(X[i : i + BLOCK]) for i in range(0, X.shape[0], BLOCK)]
+
+    def expand(self, weights: Reals) -> Reals:
+        return weights
+
+    def collapse(self, sums: Reals) -> Floats:
+        return sums.astype(np.float64)
 
 
 class _Dense:

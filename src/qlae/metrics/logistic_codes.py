@@ -54,7 +54,7 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
     if rows.size > MANY:
         features = OneHotFeatures(kept, code_sizes, double=False)
         return fit_many(
-            [_OneHotBlock(block) for block in features.blocks(BLOCK)],
+            _OneHotBlocks(features),
             lambda part, each: _OneHot(kept[part], code_sizes, each),
             own,
             _naive_bayes(kept, features.offsets, own, size, allowed),
@@ -104,17 +104,25 @@ def _has_choice(masks: NDArray[np.uint64]) -> Bools:
     return np.asarray(several.any(axis=0) | ((masks != 0).sum(axis=0) > 1))
 
 
-class _OneHotBlock:
-    """The `Block` of one-hot codes."""
+class _OneHotBlocks:
+    """The `Blocks` of one-hot codes, which share the tables of joint codes."""
 
     def __init__(self, features: OneHotFeatures) -> None:
-        self.features = features
+        self.blocks = [_OneHotBlock(rows) for rows in features.joint_blocks(BLOCK)]
+        self.expand, self.collapse = features.expand, features.collapse
 
-    def forward(self, weights: Reals) -> Reals:
-        return np.ascontiguousarray(self.features.forward(weights).T)
+
+class _OneHotBlock:
+    """The `Block` of one-hot codes, given the indicator (n, joint codes) of their joint codes."""
+
+    def __init__(self, rows: sparse.csr_matrix) -> None:
+        self.rows, self.columns = rows, rows.T
+
+    def forward(self, table: Reals) -> Reals:
+        return np.ascontiguousarray((self.rows @ table).T)
 
     def backward(self, residuals: Reals) -> Reals:
-        return self.features.backward(np.ascontiguousarray(residuals.T))
+        return np.asarray(self.columns @ np.ascontiguousarray(residuals.T)).astype(np.float64)
 
     def squared(self) -> _OneHotBlock:
         return self

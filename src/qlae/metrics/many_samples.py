@@ -31,7 +31,7 @@ BLOCK = 1 << 13  # samples per block
 _DRAWN = 60_000  # about this many samples give the start, and the Hessian
 _SEED = 0x51AE_D4A3_0B5E_77C1  # no small number, with which the sample itself may have been generated
 _UNIFORM = 0.1  # share of the samples that are drawn whatever their leverage
-_ROUGH = 50.0  # the start need not be better than its distance from the minimum of all samples; in tolerances
+_ROUGH, _NEAR = 50.0, 0.25  # the start need not be better than this, in tolerances, or in distances from the minimum
 _LOGITS = 5.0  # largest logit from which the start is fitted
 _DAMPING = 1e-4  # λ of the first step: the start is near the minimum
 _CHANGED = 0.9  # samples are drawn anew when the loss has fallen to this share of what it was
@@ -40,18 +40,30 @@ _CHANGED = 0.9  # samples are drawn anew when the loss has fallen to this share 
 class Block(Protocol):
     """Some samples of D features, with one weight per feature and class."""
 
-    def forward(self, weights: Reals) -> Reals:
-        """Return (X W)ᵀ, (classes, n), contiguous."""
+    def forward(self, table: Reals) -> Reals:
+        """Return (X W)ᵀ, (classes, n), contiguous, for weights W in the form of `Blocks.expand`."""
 
     def backward(self, residuals: Reals) -> Reals:
-        """Return Xᵀ Rᵀ, (D, classes), for residuals R (classes, n)."""
+        """Return Xᵀ Rᵀ for residuals R (classes, n), in a form that `Blocks.collapse` turns into (D, classes)."""
 
     def squared(self) -> Block:
         """Return the same samples with squared features."""
 
 
+class Blocks(Protocol):
+    """All samples, `BLOCK` at a time, and what their products share."""
+
+    blocks: Sequence[Block]
+
+    def expand(self, weights: Reals) -> Reals:
+        """Return weights (D, classes) in the form that blocks take."""
+
+    def collapse(self, sums: Reals) -> Floats:
+        """Return the sum of what blocks return, as (D, classes)."""
+
+
 def fit_many(
-    blocks: Sequence[Block],
+    samples: Blocks,
     design_of: Callable[[Ints, Reals | None], Design],
     labels: Ints,
     start: Floats,
@@ -63,7 +75,7 @@ def fit_many(
     """Minimise the mean cross entropy over `total` samples, of which those without a label here cost nothing.
 
     Args:
-        blocks: the features of all samples, `BLOCK` samples at a time.
+        samples: the features of all samples.
         design_of: returns the features of some samples, given their numbers and, if they represent others, weights.
         labels: (n,) classes.
         start: (D, classes) weights to start from.
@@ -84,8 +96,9 @@ def fit_many(
     logits = few.design.forward(start)
     logits -= logits.mean(axis=1, keepdims=True)
     start = start * min(1.0, _LOGITS / max(float(np.abs(logits).max()), _LOGITS))  # Newton steps leave certainty slowly
-    fit = minimise(few, start, tolerance=_ROUGH * tolerance, **options)
-    problem = _Many(blocks, design_of, labels, allowed, total, rng)
+    distance = start.size / (2 * rows.size)  # of the two minima, expected in nats
+    fit = minimise(few, start, tolerance=max(_ROUGH * tolerance, _NEAR * distance), **options)
+    problem = _Many(samples, design_of, labels, allowed, total, rng)
     return minimise(problem, fit.weights, tolerance=tolerance, damping=_DAMPING, **options)
 
 
@@ -94,30 +107,30 @@ class _Many:
 
     def __init__(
         self,
-        blocks: Sequence[Block],
+        samples: Blocks,
         design_of: Callable[[Ints, Reals | None], Design],
         labels: Ints,
         allowed: Bools | None,
         total: int,
         rng: np.random.Generator,
     ) -> None:
-        self.blocks, self.design_of, self.labels, self.total = blocks, design_of, labels, total
+        self.samples, self.design_of, self.labels, self.total = samples, design_of, labels, total
         self.allowed, self.rng = allowed, rng
         self.ruled_out = None if allowed is None or allowed.all() else np.ascontiguousarray(~allowed.T)
         self.drawn: Whole | None = None
         self.loss_when_drawn = np.inf
 
     def _logits(self, weights: Floats) -> Iterator[tuple[Block, slice, Reals]]:
-        single = weights.astype(np.float32)
-        for number, block in enumerate(self.blocks):
+        table = self.samples.expand(weights.astype(np.float32))
+        for number, block in enumerate(self.samples.blocks):
             rows = slice(number * BLOCK, (number + 1) * BLOCK)
-            logits = block.forward(single)
+            logits = block.forward(table)
             if self.ruled_out is not None:
                 np.copyto(logits, -np.inf, where=self.ruled_out[:, rows])
             yield block, rows, logits
 
     def evaluate(self, weights: Floats) -> State:
-        gradient = np.zeros_like(weights)
+        sums: Any = 0.0
         loss, least_own, scale = 0.0, 1.0, 1.0
         for block, rows, logits in self._logits(weights):
             labels = self.labels[rows]
@@ -128,15 +141,15 @@ class _Many:
             own -= top
             logits -= top
             probabilities = np.exp(logits, out=logits)
-            sums = probabilities.sum(axis=0)
-            loss += float(np.sum(np.log(sums) - own, dtype=np.float64))
-            least_own = min(least_own, float((np.exp(own) / sums).min()))
-            probabilities /= sums
+            scales = probabilities.sum(axis=0)
+            loss += float(np.sum(np.log(scales) - own, dtype=np.float64))
+            least_own = min(least_own, float((np.exp(own) / scales).min()))
+            probabilities /= scales
             probabilities[labels, samples] -= 1.0
-            gradient += block.backward(probabilities)
+            sums = sums + block.backward(probabilities)
         # A class with more than half of the probability is on top, by at least this much.
         margin = np.log(least_own / (1.0 - least_own)) if 0.5 < least_own < 1.0 else np.inf if least_own == 1.0 else 0.0
-        return State(weights, loss / self.total, margin > 1e-4 * scale, gradient=gradient / self.total)
+        return State(weights, loss / self.total, margin > 1e-4 * scale, gradient=self.samples.collapse(sums) / self.total)
 
     def gradient(self, state: State) -> Floats:
         assert state.gradient is not None
@@ -162,17 +175,18 @@ class _Many:
 
     def _leverage(self, weights: Floats) -> Reals:
         """Return the part (n,) that each sample has in the diagonal of the Hessian, summed over the diagonal."""
-        diagonal = np.zeros_like(weights)
+        sums: Any = 0.0
         variances = []
         for block, _, logits in self._logits(weights):
             logits -= logits.max(axis=0)
             probabilities = np.exp(logits, out=logits)
             probabilities /= probabilities.sum(axis=0)
             variances.append(probabilities * (1.0 - probabilities))
-            diagonal += block.squared().backward(variances[-1])
-        inverse = (1.0 / np.maximum(diagonal, 1e-30)).astype(np.float32)
+            sums = sums + block.squared().backward(variances[-1])
+        inverse = 1.0 / np.maximum(self.samples.collapse(sums), 1e-30)
+        table = self.samples.expand(inverse.astype(np.float32))
         leverage = np.empty(self.labels.size, dtype=np.float32)
-        for number, (block, variance) in enumerate(zip(self.blocks, variances, strict=True)):
-            variance *= block.squared().forward(inverse)
+        for number, (block, variance) in enumerate(zip(self.samples.blocks, variances, strict=True)):
+            variance *= block.squared().forward(table)
             variance.sum(axis=0, out=leverage[number * BLOCK : (number + 1) * BLOCK])
         return leverage

@@ -7,7 +7,6 @@ latent, and a sum over the codes of a group is computed once per joint code inst
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,27 +45,33 @@ class OneHotFeatures:
         self._joint = _Both(indicator(np.column_stack(columns), start), double)
         self._members = _Both(sparse.vstack(members, format="csr"), True)  # joint codes × codes
 
-    def blocks(self, size: int) -> list[OneHotFeatures]:
-        """Return the features of `size` samples at a time, which share the memory of these."""
+    def joint_blocks(self, size: int) -> list[sparse.csr_matrix]:
+        """Return indicators (samples, joint codes) of `size` samples at a time, which share the memory of these."""
         joint = self._joint.single
         each = joint.indptr[1]  # entries per sample
         result = []
         for start in range(0, joint.shape[0], size):
             end = min(start + size, joint.shape[0])
             parts = (part[start * each : end * each] for part in (joint.data, joint.indices))
-            block = copy(self)
-            rows = sparse.csr_matrix((*parts, joint.indptr[: end - start + 1]), shape=(end - start, joint.shape[1]))
-            block._joint = _Both(rows, False)
-            result.append(block)
+            shape = (end - start, joint.shape[1])
+            result.append(sparse.csr_matrix((*parts, joint.indptr[: end - start + 1]), shape=shape))
         return result
+
+    def expand(self, weights: Reals) -> Reals:
+        """Return the sum of the weights (D, classes) of each joint code, (joint codes, classes)."""
+        return np.asarray(self._members.of(weights) @ weights)
+
+    def collapse(self, sums: Reals) -> Reals:
+        """Return sums over the joint codes (joint codes, classes) for each code, (D, classes)."""
+        return np.asarray(self._members.of(sums).T @ sums)
 
     def forward(self, weights: Reals) -> Reals:
         """Return X W, (n, classes), in the precision of W (D, classes)."""
-        return np.asarray(self._joint.of(weights) @ (self._members.of(weights) @ weights))
+        return np.asarray(self._joint.of(weights) @ self.expand(weights))
 
     def backward(self, residuals: Reals) -> Reals:
         """Return Xᵀ R, (D, classes), in the precision of R (n, classes)."""
-        return np.asarray(self._members.of(residuals).T @ (self._joint.of(residuals).T @ residuals))
+        return self.collapse(self._joint.of(residuals).T @ residuals)
 
 
 class _Both:
