@@ -35,7 +35,9 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     X, means = _within(features, labels, size)
     start = _discriminant_start(X, means, labels, size)
     if labels.size > MANY:
-        return fit_many(_DenseBlocks(X), lambda rows, each: _Dense(X[rows], size, each), labels, start, tolerance=tolerance)
+        return fit_many(
+            _DenseBlocks(X), lambda rows, each: _Dense(X[rows], size, each), labels, start, tolerance=tolerance
+        )
     problem = Whole(_Dense(X, size), labels)
     return minimise(problem, start, working=working_type(labels.size, size), tolerance=tolerance)
 

@@ -8,7 +8,7 @@ about 60,000 samples, drawn by their leverage, the part that they have in the di
 and weighted by the inverse of their probability of being drawn. So none is left out that decides about a weight alone:
 neither the few with any curvature where classes are nearly separated, nor those of a code and a class that rarely meet.
 Such a Hessian differs from that of all samples by about √(weights / samples drawn), so the distance to the minimum
-shrinks by that factor with each step, and its share of the loss by the square: a few passes over all samples are enough.
+shrinks by that factor with each step, and its share of the loss by the square: a few passes over all samples suffice.
 
 A pass works on blocks that fit into the cache, in single precision, with one row per class, so that sums and maxima
 over classes run along contiguous samples. The start is the fit to as many samples, drawn uniformly.
@@ -149,7 +149,9 @@ class _Many:
             sums = sums + block.backward(probabilities)
         # A class with more than half of the probability is on top, by at least this much.
         margin = np.log(least_own / (1.0 - least_own)) if 0.5 < least_own < 1.0 else np.inf if least_own == 1.0 else 0.0
-        return State(weights, loss / self.total, margin > 1e-4 * scale, gradient=self.samples.collapse(sums) / self.total)
+        return State(
+            weights, loss / self.total, margin > 1e-4 * scale, gradient=self.samples.collapse(sums) / self.total
+        )
 
     def gradient(self, state: State) -> Floats:
         assert state.gradient is not None
