@@ -62,7 +62,7 @@ class Train:
             qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay),
             fsq-ae, or a model of your own (--import).
         data: A data set by name (`qlae data list` shows them), or the path of a folder or file with your own images.
-        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED.
+        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
         imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
@@ -99,7 +99,9 @@ class Train:
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.training.size}-s{self.training.seed}"
+        recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
+        name = f"{data.name}-{self.model}{recipe}-{self.training.size}-s{self.training.seed}"
+        out = self.out or Path("runs") / name
         options = _shallow(self.training) | _shallow(self.execution)
         return train(self.model, data, out=out, show=not self.quiet, **options)
 

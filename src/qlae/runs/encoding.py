@@ -18,7 +18,8 @@ from ..data import SourceDataset, load_data, load_from_config
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from .loading import load
-from .names import FILE, Names
+from .names import Names
+from .shipped import names_file
 
 
 def encode_to_csv(
@@ -33,7 +34,7 @@ def encode_to_csv(
     """Write the codes of all images, or their latents if these are continuous, as a CSV.
 
     Args:
-        run: the run directory, or the folder of an exported model.
+        run: the run directory, the folder of an exported model, or the name of a shipped one.
         out: the file to write, which must not exist.
         data: the images, or their name or path; by default those that the run was trained on.
         numbers: write the values that codes stand for instead of the codes.
@@ -58,7 +59,7 @@ def encode_to_csv(
             f"the model takes images of {model.resolution}×{model.resolution}, "
             f"got {data.resolution}×{data.resolution}; load them with resolution={model.resolution}"
         )
-    names = _names(model, Path(run))
+    names = _names(model, names_file(run))
     table = _encode(model, data, numbers=numbers, show=show)
     write_bytes(path, _as_csv(table, data, names).encode())
     return path
@@ -75,9 +76,9 @@ def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> 
     return np.concatenate(parts)
 
 
-def _names(model: Model, run: Path) -> dict[str, Any]:
+def _names(model: Model, file: Path) -> dict[str, Any]:
     sizes = list(model.latent.num_values) if isinstance(model.latent, DiscreteLatent) else []
-    return Names(run / FILE, sizes or [0] * model.latent.num_latents).read_distinct()
+    return Names(file, sizes or [0] * model.latent.num_latents).read_distinct()
 
 
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:

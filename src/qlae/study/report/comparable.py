@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...data.sources import SOURCES
 from ...presets import MODELS, resolve
+from ...published import published_results
 from ..plan import Plan
-from .published import published_results
 
 if TYPE_CHECKING:
     from .aggregate import Group
