@@ -44,9 +44,7 @@ def read_sample(
         sources, latents = _divide(_read_table(path), path, source_columns)
         return sources, latents, dict(options)
     if path.suffix == ".npy" and path.is_file():
-        raise ValueError(
-            f"{path} holds a single unnamed array; give the sources, too, in another file or in one .npz file."
-        )
+        raise ValueError(f"{path} holds a single unnamed array; give the sources, too, in a second file.")
     arrays = _load_arrays(path)
     if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
         present = ", ".join(arrays) or "a single unnamed array"
