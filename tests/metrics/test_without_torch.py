@@ -68,7 +68,7 @@ def test_what_needs_torch_names_what_to_install(name: str) -> None:
     assert "pip install 'qlae[train]'" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize("arguments", [("train", "qlae"), ("explore", "nothing"), ("evaluate", "nothing")])
+@pytest.mark.parametrize("arguments", [("train", "qlae"), ("explore", "nothing")])
 def test_commands_that_need_torch_say_so_in_one_line(arguments: tuple[str, ...], tmp_path: Path) -> None:
     done = cli(*arguments)
     assert done.returncode == 2

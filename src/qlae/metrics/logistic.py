@@ -67,8 +67,8 @@ class _DenseBlocks:
     def expand(self, weights: Reals) -> Reals:
         return weights
 
-    def collapse(self, sums: Reals) -> Floats:
-        return sums.astype(np.float64)
+    def collapse(self, sums: Reals) -> Reals:
+        return sums
 
 
 class _Dense:

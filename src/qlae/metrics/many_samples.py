@@ -53,12 +53,14 @@ class Block(Protocol):
 class Blocks(Protocol):
     """All samples, `BLOCK` at a time, and what their products share."""
 
-    blocks: Sequence[Block]
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The samples, in order."""
 
     def expand(self, weights: Reals) -> Reals:
         """Return weights (D, classes) in the form that blocks take."""
 
-    def collapse(self, sums: Reals) -> Floats:
+    def collapse(self, sums: Reals) -> Reals:
         """Return the sum of what blocks return, as (D, classes)."""
 
 
