@@ -23,6 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
         "qlae.report",
         "qlae.runs.directory",
         "qlae.scoring.sample",
+        "qlae.selection",
         "qlae.study",
     ],
 )
@@ -88,7 +89,7 @@ ORDER = [
     ),
     *("_directory_lock", "_progress", "_device", "metrics", "registry", "schedules", "upgrade", "options", "config"),
     *("published", "recipes", "presets", "data", "ops", "_process", "models", "objectives", "runs", "scoring"),
-    *("training", "report", "pipeline", "study", "explorer", "cli", "__main__"),
+    *("training", "report", "pipeline", "selection", "study", "explorer", "cli", "__main__"),
 ]
 
 

@@ -1,4 +1,7 @@
-"""Show how values were selected: the chosen values, and InfoM and PSNR over the grid of each tuned model."""
+"""Show how values were selected: the chosen values, and InfoM and PSNR over the grid of each tuned model.
+
+On data without sources, agreement takes the place of InfoM.
+"""
 
 import csv
 import io
@@ -10,8 +13,6 @@ from .aggregate import Group, Summary
 from .charts import CurvePoint, Dot, draw_curve, make_bounds
 from .run_links import run_link
 from .tables import order_models
-
-SCORES = ("infom", "psnr")
 
 
 def tuning_html(summary: Summary) -> str:
@@ -63,12 +64,12 @@ def _value_of(group: Group, tuned: str) -> float:
 
 
 def _curves(summary: Summary, data: str, model: str) -> str:
-    """Return the charts of one grid, InfoM and PSNR."""
+    """Return the charts of one grid: InfoM or agreement, and PSNR."""
     groups = summary.tuning[data, model]
     candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
     model_plan = next(entry for entry in summary.plan.models if entry.label == model)
     charts = []
-    for score in SCORES:
+    for score in (next(iter(groups.values())).quality, "psnr"):
         points = [_point(group, score, value, candidates.get(value, {})) for value, group in groups.items()]
         values = [dot.value for point in points for dot in point.dots]
         filters = score == "psnr" and model_plan.reconstructs
@@ -80,7 +81,7 @@ def _curves(summary: Summary, data: str, model: str) -> str:
 
 def _point(group: Group, score: str, value: float, candidate: dict[str, object]) -> CurvePoint:
     cell = group.cell(score)
-    assert cell is not None  # every scored run has InfoM and PSNR
+    assert cell is not None  # every scored run has InfoM or agreement, and PSNR
     dots = tuple(
         Dot(number, group.describe_value(place, score), run_link(run))
         for place, (number, run) in enumerate(zip(cell.values, group.runs, strict=True))
@@ -94,7 +95,7 @@ def to_csv(summary: Summary) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = ("data", "model", "hyperparameter", "value", "seed", "weights")
-    writer.writerow((*heads, "infom", "informative", "psnr", "near", "selected"))
+    writer.writerow((*heads, "infom", "informative", "agreement", "psnr", "near", "selected"))
     for (data, model), groups in summary.tuning.items():
         tuned = next(entry.tuned for entry in summary.plan.models if entry.label == model)
         candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
@@ -103,6 +104,9 @@ def to_csv(summary: Summary) -> str:
             for seed, scores in zip(group.seeds, group.scores(), strict=True):
                 count = count_informative(scores)
                 informative = f"{count.informative}/{count.active}" if count else ""
-                numbers = (f"{scores['infom']:.6g}", informative, f"{scores['psnr']:.6g}", near, selected)
+                infom, agreement, psnr = (
+                    f"{scores[key]:.6g}" if key in scores else "" for key in ("infom", "agreement", "psnr")
+                )
+                numbers = (infom, informative, agreement, psnr, near, selected)
                 writer.writerow((data, model, tuned, f"{value:g}", seed, group.weights, *numbers))
     return out.getvalue()
