@@ -29,7 +29,7 @@ dev: $(TOOLS)  ## Also install what the tests need
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[explorer]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,explorer]'
 	@touch $@
 
 $(TOOLS): $(READY)

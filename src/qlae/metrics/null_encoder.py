@@ -7,7 +7,7 @@ size. A score says something if it exceeds that of a null encoder of the same si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ import numpy as np
 
 from .inputs import MAX_DRAWS, check_latents, whole_number
 from .registry import find_score
-from .scoring import read_sample, score
+from .sample_files import read_sample
+from .scoring import score
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +110,22 @@ def null_scores(
     )
 
 
-def null_scores_of_file(path: str | Path, *, num_draws: int = 5, **options: Any) -> NullScores:
-    """Return what metrics give for the latents of an .npz file if their rows are shuffled.
+def null_scores_of_file(
+    path: str | Path,
+    *,
+    num_draws: int = 5,
+    sources_path: str | Path | None = None,
+    source_columns: Sequence[str] = (),
+    **options: Any,
+) -> NullScores:
+    """Return what metrics give for the latents of a file if their rows are shuffled.
 
     Args:
-        path: a file as for `score_file`.
+        path, sources_path, source_columns: files as for `score_file`.
         num_draws: number of shuffles.
         options: as for `score`.
     """
-    sources, latents, options = read_sample(path, options)
+    sources, latents, options = read_sample(path, options, sources_path=sources_path, source_columns=source_columns)
     return null_scores(sources, latents, num_draws=num_draws, **options)
 
 
