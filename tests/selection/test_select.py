@@ -151,7 +151,7 @@ def test_unfinished_and_damaged_runs_are_named_and_skipped(tmp_path):
     assert "after 50 of 100 updates" in reasons[unfinished.path.name]
     assert "no results yet" in reasons[unscored.path.name]
     assert "cannot be read" in reasons[cut.path.name]
-    assert "do not fit together" in reasons[odd.path.name]
+    assert "'codes' must" in reasons[odd.path.name]
     assert "cannot be read" in reasons[garbled.path.name]
     with pytest.raises(ValueError, match=r"got 0\. Skipped:\n.*unfinished.*\n.*unscored"):
         choose([unfinished, unscored])

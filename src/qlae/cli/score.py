@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Flag, Imports, OptionalPath
+from .arguments import Flag, Imports, Names, OptionalPath
 
 BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
 METRICS_HELP = f"Metrics to compute: {BUILT_IN_METRICS}, one of your own (--import), or all."
@@ -53,9 +53,9 @@ class Score:
         plot: Draw the NMI heatmap to this .png, .svg or .pdf file; without a path, to FILE-nmi.png next to FILE.
     """
 
-    files: Positional[Annotated[tuple[Path, ...], arg(metavar="FILE [FILE]")]]
+    files: Positional[Annotated[tuple[Path, ...], arg(metavar="FILE [FILE]", help_behavior_hint="")]]
     sources: OptionalPath = None
-    source_columns: tuple[str, ...] = ()
+    source_columns: Names = ()
     metrics: Annotated[tuple[str, ...], arg(help=METRICS_HELP)] = ("infomec",)
     protocol: str = "paper"
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"

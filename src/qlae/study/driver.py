@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from ..runs.directory import Run
 from .agreements import KEY, has_sources, run_agreements
 from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
@@ -191,22 +190,11 @@ def collect_candidates(
 def _grid_scores(jobs: Sequence[Job], folder: StudyFolder, plan: Plan) -> list[tuple[float, dict[str, Any]]]:
     """Return value and scores of the finished runs of a grid; on data without sources, with their agreement."""
     runs = [folder.run(job.name) for job in jobs]
-    scores = [_selection_scores(run, plan) for run in runs]
+    scores = [run.results[plan.scored_weights] for run in runs]
     if not all(has_sources(run.results) for run in runs):
         agreements = run_agreements(runs, plan.scored_weights)
         scores = [own | {KEY: agreements.get(run.path, 0.0)} for own, run in zip(scores, runs, strict=True)]
     return [(job.value or 0.0, own) for job, own in zip(jobs, scores, strict=True)]
-
-
-def _selection_scores(run: Run, plan: Plan) -> dict[str, Any]:
-    """Return the scores of a run that selection uses; raise ``ValueError`` if it has none of these weights."""
-    scores: dict[str, Any] | None = run.results.get(plan.scored_weights)
-    if scores is None:
-        raise ValueError(
-            f"{run.path} has no scores of the {plan.scored_weights} weights, by which the plan selects; "
-            f"`qlae evaluate {run.path}` computes them"
-        )
-    return scores
 
 
 @contextlib.contextmanager
