@@ -61,7 +61,8 @@ class Train:
         model: One of the paper's models (ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook,
             qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay),
             fsq-ae, or a model of your own (--import).
-        data: A data set by name (`qlae data list` shows them), or the path of a folder or file with your own images.
+        data: A data set by name (`qlae data list` shows them), the path of a folder or
+            archive of images, of an .npy or .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
@@ -95,9 +96,11 @@ class Train:
 
     def _start(self) -> "Run":
         from ..pipeline import train
+        from ..presets import find_model
 
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
+        find_model(self.model)  # before anything is read
         data = load(self.data, self.images, show=not self.quiet)
         out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.training.size}-s{self.training.seed}"
         options = _shallow(self.training) | _shallow(self.execution)

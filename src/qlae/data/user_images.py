@@ -91,8 +91,8 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
         sources = ArrayStream(path, "sources").read_all()
         if "source_names" in keys:
             names = [str(n) for n in ArrayStream(path, "source_names").read_all()]
-    table = None if sources is None else _source_array(sources, len(stream))
-    columns = {} if table is None else _named_columns(table, names)
+    table = None if sources is None else source_array(sources, len(stream))
+    columns = {} if table is None else named_columns(table, names)
     return _image_set(
         name,
         len(stream),
@@ -143,9 +143,9 @@ def _read_pictures(name: str, files: Files, sources: Sources | None, progress: P
     if isinstance(sources, str | Path) and _is_csv(sources):
         columns = dict(read_table(Path(sources), readable))
     elif sources is not None:
-        table = _source_array(sources, len(candidates))
+        table = source_array(sources, len(candidates))
         rows = [i for i, (_, reason, _) in enumerate(checks) if reason is None]
-        columns = _named_columns(table[rows], None)
+        columns = named_columns(table[rows], None)
     digest = hashlib.sha256("".join(f"{_printable(n)}:{d}\n" for n, _, d in checks).encode()).hexdigest()
     fingerprint = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
     details = {"num_skipped": len(failures), "skipped": failures[:NAMES_SHOWN]} if failures else {}
@@ -179,7 +179,7 @@ def _is_csv(path: str | Path) -> bool:
     return Path(path).suffix.lower() == ".csv"
 
 
-def _source_array(sources: Sources, num_images: int) -> NDArray[Any]:
+def source_array(sources: Sources, num_images: int) -> NDArray[Any]:
     """Return sources as an array (n, n_s), read from an ``.npy`` if they are a path."""
     if isinstance(sources, str | Path) and _is_csv(sources):
         raise ValueError(
@@ -196,7 +196,7 @@ def _source_array(sources: Sources, num_images: int) -> NDArray[Any]:
     return table
 
 
-def _named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
+def named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
     names = names or default_source_names(table.shape[1])
     if len(set(names)) != table.shape[1]:
         raise ValueError(f"{table.shape[1]} sources need {table.shape[1]} distinct names, got {names}")
@@ -214,7 +214,7 @@ def _image_set(
     file_names: list[str] | None = None,
     origin: str = "real",
 ) -> ImageSet:
-    numbers = [_as_levels(n, values) for n, values in columns.items()]
+    numbers = [as_levels(n, values) for n, values in columns.items()]
     # `sources` has one dtype: floats if any source has fractions.
     table = np.stack(numbers, axis=1) if numbers else np.zeros((num_images, 0), np.int64)
     if table.size:
@@ -234,7 +234,7 @@ def _image_set(
     )
 
 
-def _as_levels(name: str, values: list[Any]) -> NDArray[Any]:
+def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
     whole = _as_whole_numbers(values)
     if whole is not None:

@@ -8,6 +8,8 @@ configs are checked against their dataclasses already.
 import math
 from typing import Any
 
+from ..observations import described_observations
+
 WEIGHTS = ("averaged", "raw")
 #: Entries of the scores that are not plain numbers.
 TEXTS = ("infoe_input", "protocol", "forest", "split", "normalisation")
@@ -22,7 +24,8 @@ def check_results(content: dict[str, Any]) -> None:
     _list_of(content, "warnings", str, "", optional=True)
     data = _object(content, "data")
     _texts(data, ("name", "origin"), "data.")
-    _counts(data, ("resolution", "num_images"), "data.")
+    _counts(data, ("num_images",) if "observations" in data else ("resolution", "num_images"), "data.")
+    described_observations(data)
     num_sources = len(_list_of(data, "source_names", str, "data."))
     sizes = _list_of(data, "source_sizes", int, "data.")
     _require(len(sizes) == num_sources, "data.source_sizes", sizes, f"a list of {num_sources} numbers")

@@ -231,7 +231,7 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     } | job.options  # the device decides the precision unless the plan does
     planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differences = config.difference(planned_config)
-    actual = {"resolution": config.data.resolution, **(config.data.recipe or {})}
+    actual = {"resolution": config.data.resolution or job.resolution, **(config.data.recipe or {})}
     recipe = {"resolution": job.resolution, **job.recipe}
     if not job.recipe.get("path"):  # images from files are named after their file
         actual["data"], recipe["data"] = config.data.name, job.data_name
