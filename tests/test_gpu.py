@@ -116,6 +116,7 @@ class Reading(nn.Module):
 def test_what_cannot_be_recorded_runs_one_operation_after_the_other(tmp_path, tiny_data):
     encoder = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 4))
     decoder = nn.Sequential(nn.Linear(4, 3 * 16 * 16), nn.Unflatten(1, (3, 16, 16)))
+    stream = torch.cuda.current_stream()
     with pytest.warns(UserWarning, match="cannot be recorded as a CUDA graph, so training is slower"):
         run = train(
             "qlae",
@@ -129,6 +130,7 @@ def test_what_cannot_be_recorded_runs_one_operation_after_the_other(tmp_path, ti
             evaluate=False,
         )
     assert [row["step"] for row in run.log()] == [100, 120]
+    assert torch.cuda.current_stream() == stream
 
 
 def test_a_run_from_the_command_s_defaults(tmp_path, tiny_data):
@@ -151,6 +153,15 @@ def test_images_are_rendered_where_they_are_used_and_kept_between_runs_if_asked_
     assert states[0].update.batches.images.data_ptr() == states[1].update.batches.images.data_ptr()
     monkeypatch.setattr(RenderedImages, "on", lambda *_: pytest.fail("rendered once more"))
     assert np.array_equal(images_of(data, rows, "cuda"), on_gpu)
+
+
+def test_images_are_rendered_on_the_stream_of_the_caller():
+    data = load_data("shapes3d", resolution=16, sources=["floor hue", "shape"])
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(500_000_000)  # whatever runs on another stream is done long before
+        images = data.images.render_on("cuda").cpu().numpy()
+    assert np.abs(np.asarray(data.images).astype(int) - images).max() <= 1
 
 
 class TwiceEncoder(nn.Module):

@@ -42,6 +42,9 @@ def test_committed_configs_are_those_of_today(path):
         form=config.networks.form,
         steps=training.steps,
         batch_size=training.batch_size,
+        schedule=training.schedule.kind,
+        num_latents=config.latent.num_latents,
+        num_values=getattr(config.latent, "num_values", None),
         weight_decay=training.optimizer.weight_decay,
         precision=training.precision,
         seed=training.seed,
@@ -192,3 +195,17 @@ def test_names_that_moved_elsewhere_than_their_module():
     from qlae.models.building import build_model
 
     assert importlib.import_module("qlae.model").build_model is build_model
+
+
+def test_public_names_that_moved_are_found():
+    import qlae.objectives
+    import qlae.training
+    from qlae.objectives import players_of
+    from qlae.pipeline import train
+
+    with pytest.warns(DeprecationWarning, match=r"qlae\.training\.train is now qlae\.pipeline\.train"):
+        assert qlae.training.train is train
+    with pytest.warns(DeprecationWarning, match=r"build_players is now qlae\.objectives\.players_of"):
+        assert qlae.objectives.build_players is players_of
+    with pytest.raises(AttributeError, match=r"module 'qlae\.training' has no attribute 'trian'"):
+        _ = qlae.training.trian

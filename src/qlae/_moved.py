@@ -6,7 +6,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -95,6 +95,19 @@ class _Alias(ModuleType):
         if other is not None:
             return getattr(importlib.import_module(f"qlae.{other}"), name)
         return getattr(self.__dict__["_target"], name)
+
+
+def former_names(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` for a module whose public names have moved, by old name and new place."""
+
+    def find(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, new = f"qlae.{places[name]}".rpartition(".")
+        warnings.warn(f"{module}.{name} is now {home}.{new}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(home), new)
+
+    return find
 
 
 def install() -> None:

@@ -21,9 +21,11 @@ CHECKPOINT_SECONDS = 60.0
 class TrainingOptions:
     """What determines the result of a training.
 
-    Options that are not set follow the preset of the model, that is, the paper.
+    Options that are not set follow the recipe and the preset of the model; both are the paper's by default.
 
     Attributes:
+        recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders:
+            60,000 updates, a learning rate that falls to 0 in the second half, and 4 values per codebook.
         size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
         form: Follow the paper's text, or the authors' code where it differs.
         networks: Name of an encoder and decoder that a module of yours registers (--import), instead of the paper's.
@@ -34,8 +36,9 @@ class TrainingOptions:
             the run.
         decay_steps: Number of updates at the end of the run over which the learning rate decays; half of the run if not
             set.
-        floor: Final learning rate of a decay, as a fraction of the initial one.
-        learning_rate_warm_up: Number of updates at the start over which the learning rate rises linearly from 0.
+        floor: Final learning rate of a decay, as a fraction of the initial one; 0 if not set.
+        learning_rate_warm_up: Number of updates at the start over which the learning rate rises linearly from 0; 0 if
+            not set.
         weight_decay: Decoupled weight decay; the preset's value is the one tuned for the model and the data set.
         weight_decay_schedule: Factor on the weight decay: constant, step (0 in the first half of the run, as in the
             paper's negative results), or a curve of update:factor pairs, such as 0:0,50000:1.
@@ -44,7 +47,7 @@ class TrainingOptions:
         weight_schedules: Factors on the weights of single loss terms: curves of update:factor pairs with linear
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
-            commit, …) rise linearly from 0.
+            commit, …) rise linearly from 0; 0 if not set.
         num_latents: Number of latents; the preset is twice the number of sources, or 10 for data without sources
             (vectors of fewer features have as many latents as features).
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
@@ -57,6 +60,7 @@ class TrainingOptions:
         seed: Seed of the initial weights and of the batches.
     """
 
+    recipe: Literal["paper", "fast"] = "paper"
     size: Literal["full", "small"] = "full"
     form: Literal["paper", "official"] = "paper"
     networks: str | None = None
@@ -65,13 +69,13 @@ class TrainingOptions:
     learning_rate: float | None = None
     schedule: Literal["constant", "linear", "cosine"] | None = None
     decay_steps: int | None = None
-    floor: float = 0.0
-    learning_rate_warm_up: int = 0
+    floor: float | None = None
+    learning_rate_warm_up: int | None = None
     weight_decay: float | None = None
     weight_decay_schedule: str | Sequence[tuple[int, float]] | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     weight_schedules: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
-    warm_up: int = 0
+    warm_up: int | None = None
     num_latents: int | None = None
     num_values: int | Sequence[int] | None = None
     fixed_values: bool = False

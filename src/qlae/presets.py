@@ -16,6 +16,7 @@ from typing import Any
 from ._checks import plain, require_known, values_per_latent
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
+from .recipes import RECIPES, Recipe, find_recipe
 from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry
 from .schedules import Curve, LearningRateSchedule, check_curve, step_curve, warm_up_curve
 
@@ -78,10 +79,16 @@ SIZES: dict[str, dict[str, TrainingPreset]] = {
 }
 
 
-def training_preset(size: str, objective: str) -> TrainingPreset:
-    """Return how an objective is optimised at a size of the networks."""
+def training_preset(size: str, objective: str, recipe: str = "paper") -> TrainingPreset:
+    """Return how an objective is optimised at a size of the networks by a recipe."""
     by_objective = SIZES[require_known(size, SIZES, "size")]
-    return by_objective.get(objective, by_objective["autoencoding"])
+    preset = by_objective.get(objective, by_objective["autoencoding"])
+    changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
+    return replace(
+        preset,
+        steps=changes.steps.get(size, preset.steps),
+        num_values=preset.num_values if changes.num_values is None else changes.num_values,
+    )
 
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -278,7 +285,9 @@ def resolve(
     if spec.training:
         options = replace(TrainingOptions(**spec.training), **chosen_options(options))
     require_known(options.form, FORMS, "form")
-    preset = training_preset(options.size, spec.objective)
+    is_gan = not OBJECTIVES[spec.objective].part.reconstructs
+    recipe = find_recipe(options.recipe, model=spec.name, is_gan=is_gan)
+    preset = training_preset(options.size, spec.objective, options.recipe)
     latent = _resolve_latent(spec, preset, data, num_sources, options)
     objective = _resolve_objective(spec, data, options)
     steps = preset.steps if options.steps is None else plain(options.steps)
@@ -290,7 +299,7 @@ def resolve(
         objective=objective,
         training=TrainingConfig(
             optimizer=_resolve_optimizer(spec, preset, data, options),
-            schedule=_resolve_schedule(options, steps),
+            schedule=_resolve_schedule(options, recipe, steps),
             weight_decay_schedule=_resolve_decay_schedule(options.weight_decay_schedule, steps),
             batch_size=preset.batch_size if options.batch_size is None else plain(options.batch_size),
             steps=steps,
@@ -336,9 +345,10 @@ def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptio
     for name, weight in _mapping("weights", options.weights).items():
         weights[require_known(name, known, f"loss term of {spec.name}")] = weight
     schedules: dict[str, Curve] = {}
-    require_number("warm_up", options.warm_up)
-    if options.warm_up:
-        curve = check_curve("warm_up", warm_up_curve(plain(options.warm_up)))
+    warm_up = 0 if options.warm_up is None else plain(options.warm_up)
+    require_number("warm_up", warm_up)
+    if warm_up:
+        curve = check_curve("warm_up", warm_up_curve(warm_up))
         schedules = dict.fromkeys(of_latent, curve)
     for name, points in _mapping("weight_schedules", options.weight_schedules).items():
         require_known(name, weights, f"loss term of {spec.name}")
@@ -394,8 +404,8 @@ def _resolve_optimizer(
     )
 
 
-def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSchedule:
-    kind = options.schedule or "constant"
+def _resolve_schedule(options: TrainingOptions, recipe: Recipe, steps: int) -> LearningRateSchedule:
+    kind = options.schedule or recipe.schedule
     falls = kind != "constant"
     if not falls and (options.decay_steps is not None or options.floor):
         warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=3)
@@ -403,8 +413,8 @@ def _resolve_schedule(options: TrainingOptions, steps: int) -> LearningRateSched
     return LearningRateSchedule(
         kind=kind,
         decay_steps=decay_steps if falls else 0,
-        floor=float(options.floor) if falls else 0.0,
-        warm_up=plain(options.learning_rate_warm_up),
+        floor=float(options.floor or 0.0) if falls else 0.0,
+        warm_up=plain(options.learning_rate_warm_up or 0),
     )
 
 

@@ -61,9 +61,9 @@ class Train:
         model: One of the paper's models (ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook,
             qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay),
             fsq-ae, or a model of your own (--import).
-        data: A data set by name (`qlae data list` shows them), the path of a folder or
-            archive of images, of an .npy or .npz of images, vectors or series, or of a table (.csv, .parquet).
-        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED.
+        data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy or
+            .npz of images, vectors or series, or of a table (.csv, .parquet).
+        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
         imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
@@ -102,7 +102,9 @@ class Train:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         find_model(self.model)  # before anything is read
         data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / f"{data.name}-{self.model}-{self.training.size}-s{self.training.seed}"
+        recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
+        name = f"{data.name}-{self.model}{recipe}-{self.training.size}-s{self.training.seed}"
+        out = self.out or Path("runs") / name
         options = _shallow(self.training) | _shallow(self.execution)
         return train(self.model, data, out=out, show=not self.quiet, **options)
 

@@ -1,9 +1,10 @@
 """Objectives: what a model is trained to do. Each supplies its players, and one trainer runs them all."""
 
+from .._moved import former_names
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
 from .objective import Objective, ObjectiveConfig
-from .player import Player, require_players, require_terms
+from .player import Player, players_of, require_players, require_terms
 from .weighting import Terms, Weighting
 
 __all__ = [
@@ -14,7 +15,10 @@ __all__ = [
     "Player",
     "Terms",
     "Weighting",
+    "players_of",
     "reconstruction_terms",
     "require_players",
     "require_terms",
 ]
+
+__getattr__ = former_names(__name__, {"build_players": "objectives.players_of"})

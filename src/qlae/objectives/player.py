@@ -7,8 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from .._checks import whole_number
-from ..config import OptimizerConfig
+from ..config import OptimizerConfig, RunConfig
 from ..models.model import Model
+from ..registry import OBJECTIVES
 from .weighting import LossFunction
 
 
@@ -62,6 +63,11 @@ class Player:
     def parameters(self) -> list[nn.Parameter]:
         """The parameters that the player moves."""
         return [parameter for module in (*self.decayed, *self.undecayed) for parameter in module.parameters()]
+
+
+def players_of(config: RunConfig, model: Model) -> list[Player]:
+    """Return the players of the objective that a config names."""
+    return require_players(OBJECTIVES.build(config.objective).players(model), model)
 
 
 def require_players(players: Sequence[Player], model: Model) -> list[Player]:

@@ -167,7 +167,8 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
 
 def num_updates(job: Job) -> int:
     """Return the number of updates of a job."""
-    preset = training_preset(job.options.get("size", "full"), MODELS[job.model_name].objective)
+    size, recipe = job.options.get("size", "full"), job.options.get("recipe", "paper")
+    preset = training_preset(size, MODELS[job.model_name].objective, recipe)
     return int(job.options.get("steps", preset.steps))
 
 

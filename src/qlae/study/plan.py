@@ -9,7 +9,9 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -19,18 +21,34 @@ from .._checks import require_known
 from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
-from ..options import TrainingOptions, option_names
+from ..options import TrainingOptions
 from ..presets import MODELS, SIZES, training_preset
 from ..registry import OBJECTIVES
 from .selection import NEAR_DB
 
+
+def _types_in_file(hint: Any) -> tuple[type, ...]:
+    """Return the types that an option of the type ``hint`` has in a TOML or JSON file.
+
+    >>> _types_in_file(int | Sequence[int] | None)
+    (<class 'int'>, <class 'list'>)
+    """
+    members = typing.get_args(hint) if typing.get_origin(hint) in (types.UnionType, typing.Union) else (hint,)
+    return tuple(
+        dict.fromkeys(
+            _FILE_TYPES[typing.get_origin(member) or member] for member in members if member is not types.NoneType
+        )
+    )
+
+
+_FILE_TYPES: dict[Any, type] = {
+    **{str: str, int: int, float: float, bool: bool, typing.Literal: str},
+    **{Mapping: dict, Sequence: list},
+}
 #: Options of a model beside its grid, for all models at the top of a plan or for one under its name: those of
-#: `options.TrainingOptions` except for the seed, which the study chooses, and a pair of networks by its name.
-MODEL_OPTIONS: dict[str, Any] = {name: object for name in option_names(TrainingOptions) if name != "seed"} | {
-    **{"networks": str, "form": str, "size": str, "steps": int, "batch_size": int, "learning_rate": float},
-    **{"weight_decay": float, "weights": dict, "warm_up": int, "num_latents": int, "num_values": (int, list)},
-    **{"fixed_values": bool, "schedule": str, "decay_steps": int, "floor": float, "learning_rate_warm_up": int},
-    **{"weight_schedules": dict, "weight_decay_schedule": (str, list), "precision": str},
+#: `options.TrainingOptions` except for the seed, which the study chooses.
+MODEL_OPTIONS: dict[str, tuple[type, ...]] = {
+    name: _types_in_file(hint) for name, hint in typing.get_type_hints(TrainingOptions).items() if name != "seed"
 }
 #: Entries of a data set: arguments of `qlae.load_data`.
 DATA_OPTIONS = {
@@ -287,10 +305,10 @@ def _check(table: Mapping[str, Any], allowed: Mapping[str, Any], where: str) -> 
     """Raise ``ValueError`` if a table has an unknown key, or a value of the wrong type."""
     for key, value in table.items():
         allowed_type = allowed[require_known(key, allowed, f"entry of {where}")]
-        types = allowed_type if isinstance(allowed_type, tuple) else (allowed_type,)
-        types = (*types, int) if float in types else types
-        if not isinstance(value, types) or (isinstance(value, bool) and not {bool, object} & set(types)):
-            names = " or ".join(_TYPE_NAMES[t] for t in types if not (t is int and float in types))
+        kinds = allowed_type if isinstance(allowed_type, tuple) else (allowed_type,)
+        kinds = (*kinds, int) if float in kinds else kinds
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            names = " or ".join(_TYPE_NAMES[kind] for kind in kinds if not (kind is int and float in kinds))
             raise ValueError(f"{where}: {key} must be {names}, got {value!r}")
 
 

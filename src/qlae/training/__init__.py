@@ -1,7 +1,10 @@
 """Training: one trainer for every objective."""
 
+from .._moved import former_names
 from .callbacks import Callback
 from .launch import train_run
 from .trainer import TrainingDiverged, TrainingInterrupted
 
 __all__ = ["Callback", "TrainingDiverged", "TrainingInterrupted", "train_run"]
+
+__getattr__ = former_names(__name__, {"train": "pipeline.train"})

@@ -108,8 +108,10 @@ class GraphUpdates:
         before = [generator.clone_state() for generator in generators]
         for generator in generators:
             graph.register_generator_state(generator)
+        # A recording that fails leaves its own stream as the current one; the outer context restores the caller's.
+        callers = torch.cuda.stream(torch.cuda.current_stream(step.batches.device))
         try:
-            with self._own_windows(), torch.cuda.graph(graph):
+            with self._own_windows(), callers, torch.cuda.graph(graph):
                 self._run_block()
         except RuntimeError as error:
             warnings.warn(f"an update cannot be recorded as a CUDA graph, so training is slower: {error}", stacklevel=2)

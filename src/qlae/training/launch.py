@@ -15,9 +15,8 @@ from ..data import RenderedImages, SourceDataset, keep_on_disk
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..models.building import ROLES, Networks, build_model, is_all_ours, is_ours
 from ..models.model import place
-from ..objectives import require_players
+from ..objectives import players_of
 from ..options import CHECKPOINT_SECONDS
-from ..registry import OBJECTIVES
 from ..runs import checkpoint
 from ..runs.directory import Run
 from .callbacks import Callback
@@ -113,8 +112,7 @@ def build_state(
         torch.manual_seed(training.seed)
         model = place(build_model(config, networks), device)
     batches = _batches(data, training.batch_size, training.seed, device, show=show)
-    players = require_players(OBJECTIVES.build(config.objective).players(model), model)
-    step = Step(players, batches, config, model.form.to_input)
+    step = Step(players_of(config, model), batches, config, model.form.to_input)
     updates: Updates = EagerUpdates(step)
     if device.type == "cuda" and compile:
         updates = GraphUpdates(step, log_every=training.log_every, rehearse=is_ours(config))
@@ -125,7 +123,7 @@ def _require_trainable(config: RunConfig, networks: Networks | None) -> None:
     """Raise an error if no model can be built for a config or its players do not fit, before anything is written."""
     with torch.random.fork_rng(devices=[]):
         model = build_model(config, networks)
-        require_players(OBJECTIVES.build(config.objective).players(model), model)
+        players_of(config, model)
 
 
 def _warn_of_idle_networks(networks: Networks) -> None:

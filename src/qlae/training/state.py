@@ -11,9 +11,10 @@ import warnings
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._process import settings_in_force
+from ..models.model import Model
 from ..runs.checkpoint import Checkpoint
 from .step import Step
 from .turn import Turn
@@ -39,7 +40,7 @@ class TrainingState:
         saves_global_generators: whether torch's global generators belong to the state.
     """
 
-    def __init__(self, model: nn.Module, update: Step, updates: Updates, *, saves_global_generators: bool = False):
+    def __init__(self, model: Model, update: Step, updates: Updates, *, saves_global_generators: bool = False):
         self.model = model
         self.update = update
         self.updates = updates

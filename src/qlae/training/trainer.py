@@ -21,6 +21,7 @@ from ..options import CHECKPOINT_SECONDS
 from ..runs import checkpoint
 from ..runs.directory import Run
 from .callbacks import Callback
+from .collapse import CollapseCheck
 from .state import TrainingState
 
 SHOW_SECONDS = 0.2  # between refreshes of the progress bar
@@ -75,6 +76,7 @@ def run_updates(
     start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
     pace = _Pace(estimate)
+    check = CollapseCheck(state.model, state.update.batches, steps)
     with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
         note = state.updates.preparing
         report(first, note=note)
@@ -92,6 +94,7 @@ def run_updates(
                 unread.append(_Terms(state))
                 for turn in state.update.turns:
                     turn.window.filled = 0
+                check.look(state.step)
             # Reading waits for the device, so the device is given more to do first.
             at_once = to_score or to_save or not state.updates.runs_ahead
             while unread and (at_once or unread[0].step < state.step):

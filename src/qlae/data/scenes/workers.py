@@ -25,8 +25,12 @@ def num_cores() -> int:
 def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], num_workers: int) -> Iterator[Result]:
     """Yield ``work(job)`` for every job, computed several at a time, in the order of the jobs.
 
-    If the caller stops early or a job fails, jobs that have not begun are dropped.
+    If the caller stops early or a job fails, jobs that have not begun are dropped. One worker is the caller's own
+    thread, where work on a GPU stays on the caller's stream.
     """
+    if num_workers == 1:
+        yield from map(work, jobs)
+        return
     before = torch.get_num_threads()
     pool = ThreadPoolExecutor(max(1, min(num_workers, len(jobs))), initializer=torch.set_num_threads, initargs=(1,))
     try:

@@ -66,6 +66,7 @@ class GaussianLatent(LatentSpace):
     """
 
     nats = ("kl", "mutual_information", "total_correlation", "dimension_kl")
+    least_range = 0.1  # of the means, beside noise of deviation 1 where a latent carries nothing
 
     def __init__(self, num_latents: int, num_images: int | None = None):
         super().__init__()

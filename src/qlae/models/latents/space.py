@@ -86,6 +86,7 @@ class LatentSpace(nn.Module, ABC):
             number of pixels and channels as well.
         has_codes: whether each latent takes one of finitely many values.
         has_prior: whether ``sample`` can draw latents.
+        least_range: a latent whose values differ by less carries nothing.
     """
 
     num_latents: int
@@ -94,6 +95,7 @@ class LatentSpace(nn.Module, ABC):
     nats: tuple[str, ...] = ()
     has_codes: ClassVar[bool] = False
     has_prior: ClassVar[bool] = True
+    least_range: ClassVar[float] = 0.0
 
     @classmethod
     def from_config(cls, config: Any, *, num_images: int) -> "LatentSpace":

@@ -1,0 +1,91 @@
+"""Notice a run whose latents have stopped carrying anything, while it trains.
+
+Strong weight decay, a high learning rate or very small codebooks can push all inputs to the same code. The decoder then
+draws the mean image, and the loss stays flat without any error. Ten times in a run the encoder is applied to the same
+few images; if no latent varies over them twice in a row, a warning says so.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from .._process import evaluation_process
+from ..data.batches import Batches
+from ..models.model import Model, run_in_own_precision
+
+LOOKS = 10  # in a run
+NUM_IMAGES = 64
+TOLERANCE = 1e-5  # a range below this share of the largest value is rounding
+
+
+class CollapseCheck:
+    """Counts the latents that vary, at a few log points of a run.
+
+    Args:
+        model: what is trained.
+        batches: the images that it is trained on.
+        steps: number of updates of the run.
+    """
+
+    def __init__(self, model: Model, batches: Batches, steps: int):
+        self._model = model
+        self._batches = batches
+        self._steps = steps
+        self._times = 0  # looks in a row at which no latent varied
+        self._next = self._mark(0)
+
+    def look(self, step: int) -> None:
+        """Warn if it is time to look, and no latent varies now nor did at the last look."""
+        if step < self._next:
+            return
+        self._next = self._mark(step)
+        if num_varying(self._model, self._batches):
+            self._times = 0
+            return
+        self._times += 1
+        if self._times == 2:
+            warnings.warn(
+                f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and their "
+                "reconstructions are the same. A lower weight decay or learning rate, or more values per latent, may "
+                "help; Ctrl-C stops the run and saves it",
+                stacklevel=2,
+            )
+
+    def _mark(self, step: int) -> float:
+        """Return the first update after a given one at which to look."""
+        return (step * LOOKS // self._steps + 1) * self._steps / LOOKS
+
+
+def num_varying(model: Model, batches: Batches) -> int:
+    """Return how many of a model's latents vary over a few images, without any effect on the training."""
+    images = _spread(batches)
+    with _set_aside(model), torch.no_grad(), evaluation_process():
+        z = model.latent(run_in_own_precision(model.encoder, model.form.to_input(images))).z
+    spread = z.amax(0) - z.amin(0)
+    return int((spread > torch.clamp(TOLERANCE * z.abs().max(), min=model.latent.least_range)).sum())
+
+
+def _spread(batches: Batches) -> Tensor:
+    """Return a few images from all over the data, on the device of the batches."""
+    rows = np.unique(np.linspace(0, len(batches.images) - 1, NUM_IMAGES).astype(np.int64))
+    if isinstance(batches.images, Tensor):
+        return batches.images[torch.from_numpy(rows).to(batches.images.device)]
+    return torch.from_numpy(np.array(batches.images[rows])).to(batches.device)
+
+
+@contextlib.contextmanager
+def _set_aside(model: nn.Module) -> Iterator[None]:
+    """Evaluate a model in the block, without a trace in its modes or in torch's generators."""
+    modes = {module: module.training for module in model.modules()}
+    devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
+    with torch.random.fork_rng(devices=devices):
+        model.eval()
+        try:
+            yield
+        finally:
+            for module, mode in modes.items():
+                module.training = mode

@@ -1,0 +1,65 @@
+"""Recipes: they change defaults and nothing else, and what they change ends up in the config."""
+
+import dataclasses
+
+import pytest
+
+from qlae.config import DataConfig
+from qlae.presets import MODELS, ModelSpec, resolve
+from qlae.recipes import RECIPES
+from qlae.study.plan import Plan
+
+SHAPES = DataConfig("shapes3d")
+
+
+def test_the_paper_s_is_the_default():
+    for model in MODELS:
+        assert resolve(model, SHAPES, 6) == resolve(model, SHAPES, 6, recipe="paper")
+    config = resolve("qlae", SHAPES, 6)
+    assert (config.training.steps, config.training.schedule.kind, config.latent.num_values) == (200_000, "constant", 10)
+
+
+def test_the_fast_one_changes_three_things():
+    paper, fast = (resolve("qlae", SHAPES, 6, recipe=recipe) for recipe in ("paper", "fast"))
+    assert fast.training.steps == 60_000
+    assert dataclasses.asdict(fast.training.schedule) == {
+        **{"kind": "linear", "decay_steps": 30_000, "floor": 0.0, "warm_up": 0}
+    }
+    assert fast.latent.num_values == 4
+    back = dataclasses.replace(fast.training, steps=paper.training.steps, schedule=paper.training.schedule)
+    latent = dataclasses.replace(fast.latent, num_values=10)
+    assert dataclasses.replace(fast, training=back, latent=latent) == paper
+
+
+def test_what_is_asked_for_stays():
+    config = resolve("qlae", SHAPES, 6, recipe="fast", steps=500, schedule="constant", num_values=7)
+    assert (config.training.steps, config.training.schedule.kind, config.latent.num_values) == (500, "constant", 7)
+
+
+def test_what_a_model_is_stays():
+    assert resolve("vq-vae", SHAPES, 6, recipe="fast").latent.num_values == 512
+    small = resolve("qlae", SHAPES, 6, recipe="fast", size="small")
+    assert small.training.steps == resolve("qlae", SHAPES, 6, size="small").training.steps
+    assert small.training.schedule.kind == "linear"
+
+
+def test_not_for_gans():
+    with pytest.raises(ValueError, match="the recipe 'fast' is for autoencoders, and qlinfowgan-gp is a GAN"):
+        resolve("qlinfowgan-gp", SHAPES, 6, recipe="fast")
+    with pytest.raises(ValueError, match=r'unknown recipe .fats.: did you mean "fast"'):
+        resolve("qlae", SHAPES, 6, recipe="fats")
+
+
+def test_plans_name_them():
+    plan = Plan.from_content({"recipe": "fast", "data": ["shapes3d"], "models": ["qlae"]})
+    assert plan.models[0].options["recipe"] == "fast"
+    assert set(RECIPES) == {"paper", "fast"}
+
+
+def test_a_model_s_own_number_can_be_set_back_to_0():
+    spec = ModelSpec("own", "quantized", {"reconstruct": 1.0, "quantize": 1.0, "commit": 1.0}, training={"warm_up": 50})
+    assert resolve(spec, SHAPES, 6).objective.schedules
+    assert not resolve(spec, SHAPES, 6, warm_up=0).objective.schedules
+    spec = dataclasses.replace(spec, training={"schedule": "linear", "floor": 0.5, "learning_rate_warm_up": 9})
+    config = resolve(spec, SHAPES, 6, floor=0.0, learning_rate_warm_up=0)
+    assert (config.training.schedule.floor, config.training.schedule.warm_up) == (0.0, 0)
