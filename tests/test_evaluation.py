@@ -222,7 +222,7 @@ def test_an_evaluation_of_an_earlier_version_is_drawn_without_interpolations(run
     assert not (old.path / "interpolations.png").exists()
 
 
-@pytest.mark.filterwarnings("ignore:all images have the same code")
+@pytest.mark.filterwarnings("ignore:all observations have the same code")
 def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     data = SourceDataset(np.asarray(tiny_data.images), np.empty((40, 0)), name="mine", origin="real")
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)

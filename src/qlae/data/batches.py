@@ -35,6 +35,12 @@ class Batches(ABC):
         """The shape of a batch."""
         return self.batch_size, *self.images.shape[1:]
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of a batch."""
+        is_tensor = isinstance(self.images, Tensor)
+        return self.images.dtype if is_tensor else torch.from_numpy(np.empty(0, self.images.dtype)).dtype
+
     @abstractmethod
     def draw(self) -> Tensor:
         """Return the next batch."""

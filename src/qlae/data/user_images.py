@@ -28,6 +28,8 @@ from .sources import SOURCES
 from .streams import ArrayStream, array_names
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+#: Images that are not read, and are named when they are left out.
+OTHER_SUFFIXES = (".heic", ".heif", ".avif", ".dng", ".cr2", ".nef", ".arw", ".jxl", ".svg")
 NAMES_SHOWN = 10
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
@@ -118,11 +120,14 @@ def _dtype_hint(dtype: np.dtype[Any]) -> str:
 
 
 def _read_pictures(name: str, files: Files, sources: Sources | None, progress: Progress | None) -> ImageSet:
-    candidates = [
-        n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
-    ]
+    names = [n for n in files.names() if not n.rsplit("/", 1)[-1].startswith("._")]
+    candidates = [n for n in names if n.lower().endswith(SUFFIXES)]
+    others = [_printable(n) for n in names if n.lower().endswith(OTHER_SUFFIXES)]
     if not candidates:
-        raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files")
+        also = f"; it has {_describe_others(others)}" if others else ""
+        raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files{also}")
+    if others:
+        warnings.warn(f"{files.path}: {_describe_others(others)}; the others are used", stacklevel=4)
     checks = []
     for check in _check_files(files, candidates):
         checks.append(check)
@@ -151,6 +156,14 @@ def _read_pictures(name: str, files: Files, sources: Sources | None, progress: P
     details = {"num_skipped": len(failures), "skipped": failures[:NAMES_SHOWN]} if failures else {}
     batches = image_batches(files, readable)
     return _image_set(name, len(readable), columns, batches, fingerprint, details, file_names=readable)
+
+
+def _describe_others(names: list[str]) -> str:
+    """Return in words which images are left out because of their format, and what to do."""
+    kinds = sorted({name.rsplit(".", 1)[-1].upper() for name in names})
+    examples = ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
+    count = f"{len(names):,} {'file' if len(names) == 1 else 'files'}"
+    return f"{count} in formats that are not read ({', '.join(kinds)}): {examples}. Convert them to PNG or JPEG"
 
 
 def _check_files(files: Files, names: list[str]) -> Iterator[tuple[str, str | None, str]]:

@@ -5,6 +5,7 @@ InfoGANs, which "are generally more lossy". Here *near* is a setting, ``near_db`
 most that many decibels below the best mean of the same grid.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 #: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
 #: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
 NEAR_DB = 6.0
+LEAST_ERROR = 1e-10  # share of the variance, as for the PSNR, which is capped at 100 dB
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,28 @@ def describe_rule(near_db: float, scored_weights: str) -> str:
     )
 
 
+def fidelity_db(scores: Mapping[str, Any]) -> float:
+    """Return how faithful reconstructions are, in decibels: the PSNR of images, or −10 log10(1 − R²) of other data.
+
+    Both are ratios of a signal to the mean squared error, so a distance means the same: 6 dB are twice the error.
+
+    >>> round(fidelity_db({"r2": 0.99}), 6), fidelity_db({"psnr": 30.0})
+    (20.0, 30.0)
+    """
+    if "psnr" in scores:
+        return float(scores["psnr"])
+    return -10 * math.log10(max(1 - scores["r2"], LEAST_ERROR))
+
+
+def lowest_near(score: str, best: float, near_db: float) -> float:
+    """Return the lowest PSNR or R² that counts as near the best one of a grid.
+
+    >>> lowest_near("psnr", 30.0, 6.0), round(lowest_near("r2", 0.99, 10.0), 6)
+    (24.0, 0.9)
+    """
+    return best - near_db if score == "psnr" else 1 - (1 - best) * 10 ** (near_db / 10)
+
+
 def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | None) -> list[Candidate]:
     """Return the candidates of one data set and model, one of them selected.
 
@@ -58,7 +82,7 @@ def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | N
     for value, run_scores in scores:
         by_value[value].append(run_scores)
     means = {
-        value: (fmean(s["infom"] for s in group), fmean(s["psnr"] for s in group))
+        value: (fmean(s["infom"] for s in group), fmean(fidelity_db(s) for s in group))
         for value, group in sorted(by_value.items())
     }
     if not means:

@@ -49,9 +49,9 @@ class CollapseCheck:
         self._times += 1
         if self._times == 2:
             warnings.warn(
-                f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and their "
-                "reconstructions are the same. A lower weight decay or learning rate, or more values per latent, may "
-                "help; Ctrl-C stops the run and saves it",
+                f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and "
+                "their reconstructions are the same. A lower weight decay or learning rate, or more values per latent, "
+                "may help; Ctrl-C stops the run and saves it",
                 stacklevel=2,
             )
 

@@ -17,12 +17,12 @@ from .cells import MIN_SEEDS, Cell
 from .informative import describe_counts
 from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
 
-INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "psnr")
+INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "psnr", "r2")
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 DCI = ("d", "i", "c")
 EVERYTHING = (
     *("infom", "informative", "infom_corrected", "infoe", "infoe_scalar", "infoe_corrected", "infoc"),
-    *("infoc_corrected", *DCI, "psnr"),
+    *("infoc_corrected", *DCI, "psnr", "r2"),
 )
 PUBLISHED = "published"  # stands in the column of the weights
 
