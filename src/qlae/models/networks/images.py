@@ -113,9 +113,15 @@ SMALL = NetworkSize(first_width=32, last_width=32, encoder_same=0, decoder_same=
 SMALL_GAN = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128)
 
 
-def num_blocks(resolution: int, patch: int = 1) -> int:
-    """Return how often a side can be halved until 4 to 7 patches are left: k of a resolution 4·2^k."""
-    return (resolution // (START_RESOLUTION * patch)).bit_length() - 1
+def num_blocks(side: int, patch: int = 1) -> int:
+    """Return how often a side can be halved until 4 to 7 patches are left: k of a side of 4·2^k.
+
+    >>> num_blocks(64), num_blocks(60), num_blocks(28), num_blocks(64, patch=4)
+    (4, 4, 2, 2)
+    """
+    blocks = (side // (START_RESOLUTION * patch)).bit_length() - 1
+    start = -(-side // (patch << blocks))
+    return blocks + (start == 2 * START_RESOLUTION)  # padded to a side that can be halved once more
 
 
 class Affine(nn.Module):

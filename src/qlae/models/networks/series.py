@@ -22,7 +22,7 @@ from ...ops.norms import leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
 from .config import NetworksConfig
-from .images import PAPER, START_RESOLUTION, dense
+from .images import PAPER, dense, num_blocks
 
 SLOPE = PAPER.slope  # of the leaky ReLU
 
@@ -61,7 +61,7 @@ class Halvings:
     @property
     def blocks(self) -> int:
         """How often the length is halved, until 4 to 7 steps are left."""
-        return (self.length // START_RESOLUTION).bit_length() - 1
+        return num_blocks(self.length)
 
     @property
     def start(self) -> int:
