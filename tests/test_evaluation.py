@@ -232,7 +232,7 @@ def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     assert drawn == [*("reconstructions", "interventions", "interpolations", "generated", "curves")]
     with pytest.raises(ValueError, match="mine was passed as arrays, which a run does not store"):
         evaluate_run(run.path, show=False)
-    with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):
+    with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; without them, only reconstr"):
         evaluate_run(run.path, data=data, metrics=["dci"], show=False)
 
 

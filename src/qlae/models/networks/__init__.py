@@ -1,7 +1,6 @@
 """The encoders and decoders, one pair for each kind of observations."""
 
 from .config import NetworksConfig
-from .dense import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 from .images import (
     FIRST_OFFICIAL,
     FORMS,
@@ -21,11 +20,13 @@ from .images import (
     PaperNetworks,
     StyleDecoder,
     StyleLayer,
+    dense,
     network_form,
     num_blocks,
     unfolded,
 )
 from .series import SeriesDecoder, SeriesEncoder, SeriesNetworks, SeriesNetworksConfig
+from .vectors import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 
 __all__ = [
     "FIRST_OFFICIAL",
@@ -55,6 +56,7 @@ __all__ = [
     "SeriesNetworksConfig",
     "StyleDecoder",
     "StyleLayer",
+    "dense",
     "network_form",
     "num_blocks",
     "unfolded",
