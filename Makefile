@@ -17,8 +17,8 @@ QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_confi
 	tests/test_cli.py::test_bad_input_is_one_clear_line
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-quick test-slow test-fuzz chromium bench-metrics bench-cpu bench-gpu bench-rendering \
-	lint types format clean
+.PHONY: help install dev demo test test-quick test-slow test-fuzz chromium docs bench-metrics bench-cpu bench-gpu \
+	bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -53,6 +53,11 @@ test-fuzz: dev  ## 10,000 damaged inputs for every reader
 
 chromium:  ## Install Chromium for the browser tests (Debian, as root), or say how to get it
 	@$(PYTHON) tests/explorer/chromium.py
+
+docs: $(READY)  ## Build the site into build/site; a warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	@echo "build/site/index.html"
 
 bench-metrics: install  ## Metrics, compared with the published procedure
 	$(BIN)/python benchmarks/metrics.py

@@ -76,8 +76,8 @@ def test_metrics_import_nothing_else_of_qlae():
 ORDER = [
     *("_version", "_moved", "_checks", "_numpy_errors", "_parsing", "_imports", "_locks", "_opening", "_files"),
     *("_directory_lock", "_progress", "_device", "metrics", "registry", "schedules", "upgrade", "options"),
-    *("observations", "config", "recipes", "presets", "data", "ops", "_process", "models", "objectives", "runs"),
-    *("scoring", "training", "report", "pipeline", "study", "explorer", "cli", "__main__"),
+    *("observations", "config", "published", "recipes", "presets", "data", "ops", "_process", "models"),
+    *("objectives", "runs", "scoring", "training", "report", "pipeline", "study", "explorer", "cli", "__main__"),
 ]
 
 

@@ -5,11 +5,13 @@ import os
 import resource
 import subprocess
 import sys
+import typing
 
 import numpy as np
 import pytest
 
-from qlae.cli import main
+from qlae.cli import Command, main
+from qlae.cli.overview import COMMANDS
 from qlae.metrics import METRICS, infomec
 
 SMALL = ["--resolution", "16", "--sources", "floor hue", "shape", "--size", "small", "--batch-size", "8", "--quiet"]
@@ -384,3 +386,18 @@ def test_ctrl_c_while_arguments_are_read(monkeypatch):
 
     monkeypatch.setattr("tyro.cli", stop)
     assert run("data", "list") == 130
+
+
+def test_the_overview_fits_a_screen_and_names_every_command(capsys):
+    names = {annotation.__metadata__[0].name for annotation in typing.get_args(Command)}
+    assert names == set(COMMANDS)
+    for arguments in ([], ["--help"], ["-h"]):
+        main(arguments)
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) <= 32
+        assert max(map(len, lines)) <= 80
+
+
+def test_a_misspelt_command_is_told(capsys):
+    assert run("trian", "qlae") == 2
+    assert "unknown command 'trian': did you mean \"train\"?" in capsys.readouterr().err

@@ -36,7 +36,7 @@ MODULES = {
     "progress": "_progress",
     "report.aggregate": "study.report.aggregate",
     "report.correlations": "study.report.correlations",
-    "report.published": "study.report.published",
+    "report.published": "published",
     "report.tables": "study.report.tables",
     "report.vignettes": "study.report.vignettes",
     "resampling": "scoring.resampling",

@@ -370,7 +370,14 @@ def vector_run(tmp_path_factory, tiny_data):
     trained = open_run(path, show=False)
     codes = np.random.default_rng(0).integers(0, 5, trained.codes.shape)  # so short a training uses one vector only
     sample = {"indices": trained.indices, "sources": trained.sources, "codes": codes}
-    return Exploration(trained.run, trained.model, sample=sample, results=trained.results, images=trained.images)
+    return Exploration(
+        trained.run,
+        trained.model,
+        sample=sample,
+        results=trained.results,
+        names=trained.names.path,
+        images=trained.images,
+    )
 
 
 def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):

@@ -9,12 +9,12 @@ from study_fixtures import tiny_plan, write_run
 
 from qlae.cli import main
 from qlae.presets import MODELS
+from qlae.published import published_results
 from qlae.study import Plan, StudyFolder, read_plan
 from qlae.study.driver import current_index
 from qlae.study.jobs import rerun_jobs, tune_jobs
 from qlae.study.report import report_study
 from qlae.study.report.aggregate import summarise
-from qlae.study.report.published import published_results
 from qlae.study.report.seeds import to_csv as seeds_csv
 from qlae.study.report.tuning import to_csv as tuning_csv
 from qlae.study.selection import NEAR_DB, select

@@ -15,6 +15,7 @@ from .._version import __version__
 from .data import Data
 from .explore import Explore
 from .export import Encode, Export
+from .overview import overview, require_command
 from .parsing import REGISTRY
 from .runs import Evaluate, Report, Train
 from .score import Score
@@ -41,6 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments == ["--version"]:
         print(f"qlae {__version__}")
         return
+    if arguments in ([], ["-h"], ["--help"], ["help"]):
+        print(overview())
+        return
     warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
@@ -54,11 +58,11 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     command = None
     try:
+        if not arguments[0].startswith("-"):
+            require_command(arguments[0])
         command = tyro.cli(
             Command,
             prog="qlae",
-            description=f"Disentangled representation learning by latent quantization, version {__version__}. "
-            "`qlae COMMAND --help` explains the options of a command.",
             args=arguments,
             registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),

@@ -15,11 +15,13 @@ class Explore:
     """Open a local web page that shows what each latent and each code of a trained model means.
 
     The server needs `pip install 'qlae[explorer]'`; --export needs only qlae. For example:
+      qlae explore shapes3d-qlae             # a trained model that comes with qlae
       qlae explore runs/quick
       qlae explore runs/quick --export page/
 
     Attributes:
-        run: The run directory.
+        run: The run directory, an exported folder with a sample (qlae export --samples), or the name of a model that
+            comes with qlae.
         port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
         no_browser: Only print the address of the page; do not open the browser.
         export: Instead of starting the server, write a page that needs none to this folder.

@@ -19,7 +19,7 @@ class Encode:
       qlae encode runs/holiday --data more/ --out more.csv
 
     Attributes:
-        run: The run directory, or the folder of an exported model.
+        run: The run directory, the folder of an exported model, or the name of a model that comes with qlae.
         data: A data set by name, or the path of your own images; by default those that the run was trained on.
         out: The CSV file to write; it must not exist.
         numbers: Write the values that codes stand for, instead of the codes.
@@ -55,6 +55,9 @@ class Export:
     Attributes:
         run: The run directory.
         out: The folder; by default RUN/export. It must be new, empty, or hold an earlier export, which is replaced.
+        half: Round the weights to half precision, which halves the file.
+        samples: Also write this many rows of the evaluation sample (codes and sources, no images), so that
+            `qlae explore` can open the folder; 0 for none.
         onnx: Also write encoder.onnx and decoder.onnx, and check them against torch. Needs `pip install 'qlae[onnx]'`.
         weights: Export the exponential average of the weights, or the raw weights after the last update.
         imports: A module or file of yours to import first, which registers the run's parts.
@@ -62,6 +65,8 @@ class Export:
 
     run: Positional[Directory]
     out: OptionalPath = None
+    half: Flag = False
+    samples: int = 0
     onnx: Flag = False
     weights: Literal["averaged", "raw"] = "averaged"
     imports: Imports = ()
@@ -70,5 +75,13 @@ class Export:
         from ..runs.export import export_run
 
         import_modules(self.imports)
-        for path in export_run(self.run, self.out or self.run / "export", onnx=self.onnx, weights=self.weights):
+        paths = export_run(
+            self.run,
+            self.out or self.run / "export",
+            onnx=self.onnx,
+            half=self.half,
+            num_samples=self.samples,
+            weights=self.weights,
+        )
+        for path in paths:
             print(path)

@@ -133,7 +133,7 @@ def _as_numbers(column: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _source_values(column: NDArray[Any], name: str, what: str) -> list[Any]:
-    values = column.tolist()
+    values: list[Any] = column.tolist()
     rows = [i for i, value in enumerate(values) if value is None or value != value]
     _refuse_gaps({name: rows} if rows else {}, what, "row")
     return values

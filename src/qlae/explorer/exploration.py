@@ -7,6 +7,7 @@ are continuous.
 import dataclasses
 import os
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from ..models.latents import DiscreteLatent
 from ..models.model import Model
 from ..runs import checkpoint
 from ..runs.directory import Run
-from ..runs.loading import model_from
-from ..runs.names import FILE, Names
+from ..runs.loading import load, model_from
+from ..runs.names import Names
 from ..runs.pretrained import is_pretrained
+from ..runs.shipped import find_folder, names_file
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
@@ -43,6 +45,7 @@ class Exploration:
         model: Its model.
         sample: Arrays of its ``sample.npz``.
         results: Content of its ``results.json``.
+        names: File of the names that users give to latents.
         images: Images of its data set, or ``None`` if they are not available; reconstructions are then shown instead.
     """
 
@@ -53,6 +56,7 @@ class Exploration:
         *,
         sample: dict[str, NDArray[Any]],
         results: dict[str, Any],
+        names: Path,
         images: ImageArray | None,
     ):
         self.run, self.model, self.results = run, model, results
@@ -62,7 +66,7 @@ class Exploration:
         self.has_codes = isinstance(model.latent, DiscreteLatent)
         self.codes: NDArray[Any] = sample["codes" if self.has_codes else "latents"]  # (n, num_latents)
         self.controls: list[Control] = build_controls(model.latent, self.codes, results["averaged"])
-        self.names = Names(run.path / FILE, [control.num_values for control in self.controls])
+        self.names = Names(names, [control.num_values for control in self.controls])
         self.names.read()  # raises now, rather than on the page, if the file is damaged
 
     def __len__(self) -> int:
@@ -218,12 +222,12 @@ def open_run(
     device: str = "cpu",
     show: bool = True,
 ) -> Exploration:
-    """Open a run directory for exploration.
+    """Open a run directory, an exported model with a sample, or a shipped model for exploration.
 
     A run that was never scored, or was trained further since, is scored first.
 
     Args:
-        path: The run directory.
+        path: The run directory, the folder of the model, or the name of a shipped model.
         data: The data set that the run was trained on, if it cannot be loaded by name.
         networks: The encoder and the decoder, if the run was trained with networks of your own.
         device: Where the model runs.
@@ -232,11 +236,17 @@ def open_run(
     Raises:
         ValueError: If the directory is not a run, has no checkpoint, or does not match ``data``.
     """
-    run = Run.open(path)
+    names = names_file(path)
+    run = Run.open(find_folder(path))
     if is_pretrained(run.path):
-        raise ValueError(
-            f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported from"
-        )
+        if not (run.sample_path.is_file() and run.results_path.is_file()):
+            raise ValueError(
+                f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported "
+                "from, or export it again with --samples 1000"
+            )
+        _require_images(run)
+        model = load(path, networks=networks, device=device)
+        return _explore(run, model, data=data, names=names)
     _require_images(run)
     snapshot = checkpoint.load(run.path)
     if snapshot is None:
@@ -244,6 +254,10 @@ def open_run(
     if not _is_scored(run, snapshot.state["step"]):
         evaluate_run(run, data=data, networks=networks, device=device, num_samples=NUM_SAMPLES, show=show)
     model = model_from(run, snapshot, weights="averaged", device=device, networks=networks)
+    return _explore(run, model, data=data, names=names)
+
+
+def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path) -> Exploration:
     sample = run.arrays(run.sample_path)
     images = _load_images(run, data)
     if images is not None and sample["indices"].max() >= len(images):
@@ -251,7 +265,7 @@ def open_run(
             f"the sample of {run.path} refers to image {sample['indices'].max():,}, but the data set has "
             f"{len(images):,} images; give the data set that the run was trained on"
         )
-    return Exploration(run, model, sample=sample, results=run.results, images=images)
+    return Exploration(run, model, sample=sample, results=run.results, names=names, images=images)
 
 
 def _require_images(run: Run) -> None:

@@ -20,11 +20,11 @@ from .result import MetricResult
 def beta_vae_score(
     first: Any, second: Any, factors: Any, *, eval_first: Any, eval_second: Any, eval_factors: Any, seed: int = 0
 ) -> MetricResult:
-    """Compute the β-VAE score (Higgins et al. 2017): accuracy of predicting the fixed source from the mean of |z − z'|.
+    """Compute the β-VAE score (Higgins et al. 2017): accuracy of predicting the fixed source from differences.
 
     Each point is a batch of pairs whose two members share the source `factors[point]` and differ in the others; its
-    feature is the mean over the batch of |first − second|, classified by logistic regression with scikit-learn's
-    defaults.
+    feature is the mean over the batch of their absolute difference, classified by logistic regression with
+    scikit-learn's defaults.
 
     Args:
         first, second: (points, batch, n_z) latents of the two members of each pair.

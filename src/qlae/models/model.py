@@ -37,7 +37,7 @@ class Origin(Protocol):
     @property
     def config(self) -> Any: ...
 
-    def write(self, folder: Path, tensors: dict[str, Tensor]) -> None:
+    def write(self, folder: Path, tensors: dict[str, Tensor], *, half: bool = False) -> None:
         """Write the model to a folder that can be shared."""
 
 
@@ -147,15 +147,17 @@ class Model(nn.Module):
         with torch.inference_mode():
             return self._decode(self.latent.sample(num_samples, generator))
 
-    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+    def save_pretrained(self, folder: str | os.PathLike[str], *, half: bool = False) -> Path:
         """Write ``config.json``, ``model.safetensors`` and a model card, which ``qlae.load(folder)`` loads as this
         model.
 
-        The folder must be new, empty, or written by this method before; then it is replaced.
+        Args:
+            folder: new, empty, or written by this method before; then it is replaced.
+            half: round the weights of the networks to half precision, which halves the file.
         """
         if self.origin is None:
             raise ValueError("only a model that qlae.load returned can be saved; one built by hand has no config")
-        self.origin.write(Path(folder), self.state_dict())
+        self.origin.write(Path(folder), self.state_dict(), half=half)
         return Path(folder)
 
     def _decode(self, latents: Tensor) -> NDArray[Any]:

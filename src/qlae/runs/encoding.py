@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from .._files import require_new, write_bytes
 from .._progress import growing_bar, progress_bar
 from ..data import SourceDataset, load_data, load_from_config
+from ..data.tables import column_names, is_table
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from .loading import load
-from .names import FILE, Names
+from .names import Names
+from .shipped import names_file
 
 
 def encode_to_csv(
@@ -33,7 +35,7 @@ def encode_to_csv(
     """Write the codes of all images, or their latents if these are continuous, as a CSV.
 
     Args:
-        run: the run directory, or the folder of an exported model.
+        run: the run directory, the folder of an exported model, or the name of a shipped one.
         out: the file to write, which must not exist.
         data: the images, or their name or path; by default those that the run was trained on.
         numbers: write the values that codes stand for instead of the codes.
@@ -52,22 +54,30 @@ def encode_to_csv(
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
         with growing_bar("reading", show=show) as report:
-            data = load_data(where, progress=report, **_how_to_read(model))
+            data = load_data(where, progress=report, **_how_to_read(model, where))
     if difference := model.observations.difference(data.observations):
         hint = f"; load them with resolution={model.resolution}" if model.observations.is_standard else ""
         raise ValueError(f"{difference}{hint}")
-    names = _names(model, Path(run))
+    names = _names(model, names_file(run))
     table = _encode(model, data, numbers=numbers, show=show)
     write_bytes(path, _as_csv(table, data, names).encode())
     return path
 
 
-def _how_to_read(model: Model) -> dict[str, Any]:
-    """Return the arguments of ``load_data`` by which other files are read as the training data were."""
+def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
+    """Return the arguments of ``load_data`` by which another file is read as the training data were.
+
+    A table may lack columns that are no features.
+    """
     if model.observations.is_standard:
         return {"resolution": model.resolution}
     recipe = {} if model.origin is None else model.origin.config.data.recipe or {}
-    return {key: recipe[key] for key in ("source_columns", "drop_columns", "kind") if key in recipe}
+    how = {key: recipe[key] for key in ("source_columns", "drop_columns", "kind") if key in recipe}
+    if is_table(where) and Path(where).is_file():
+        present = column_names(where)
+        for key in ("source_columns", "drop_columns"):
+            how[key] = [name for name in how.get(key, ()) if name in present]
+    return how
 
 
 def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:
@@ -81,9 +91,9 @@ def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> 
     return np.concatenate(parts)
 
 
-def _names(model: Model, run: Path) -> dict[str, Any]:
+def _names(model: Model, file: Path) -> dict[str, Any]:
     sizes = list(model.latent.num_values) if isinstance(model.latent, DiscreteLatent) else []
-    return Names(run / FILE, sizes or [0] * model.latent.num_latents).read_distinct()
+    return Names(file, sizes or [0] * model.latent.num_latents).read_distinct()
 
 
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:

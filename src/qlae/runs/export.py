@@ -18,14 +18,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._files import write_bytes, write_json
+from .._checks import whole_number
+from .._files import write_bytes, write_json, write_npz
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
+from .directory import Run
 from .loading import load
 from .names import FILE as NAMES_FILE
 from .names import Names
-from .pretrained import DECODER, ENCODER, FILES
+from .pretrained import DECODER, ENCODER, FILES, SAMPLE, Origin
 
 OPSET = 18
 NUM_CHECKED = 16  # images on which the two are compared
@@ -70,6 +72,8 @@ def export_run(
     out: str | os.PathLike[str],
     *,
     onnx: bool = False,
+    half: bool = False,
+    num_samples: int = 0,
     weights: str = "averaged",
     networks: Networks | None = None,
 ) -> list[Path]:
@@ -81,6 +85,9 @@ def export_run(
         path: the run directory.
         out: the folder; new, empty, or of an earlier export, which is replaced.
         onnx: also write ``encoder.onnx`` and ``decoder.onnx``.
+        half: round the weights of the networks to half precision.
+        num_samples: also write this many rows of the evaluation sample (codes and sources, no images), so that the
+            explorer can open the folder.
         weights: ``"averaged"`` or ``"raw"``.
         networks: the encoder and the decoder, if the run was trained with networks of your own.
 
@@ -89,9 +96,13 @@ def export_run(
     """
     if onnx:
         require_onnx()
+    whole_number("num_samples", num_samples, at_least=0)
     model = load(path, weights=weights, networks=networks)
+    sample = _sample_rows(Path(path), model, weights, num_samples) if num_samples else None
     names = Names(Path(path) / NAMES_FILE, []).read()
-    folder = model.save_pretrained(out)
+    folder = model.save_pretrained(out, half=half)
+    if sample is not None:
+        write_npz(folder / SAMPLE, **sample)
     has_names = bool(names["latents"] or names["values"])
     if has_names:
         write_json(folder / NAMES_FILE, names)
@@ -99,6 +110,18 @@ def export_run(
         export_onnx(model, folder)
     files = (*FILES, NAMES_FILE) if has_names else FILES
     return sorted(path for path in folder.iterdir() if path.name in files)
+
+
+def _sample_rows(path: Path, model: Model, weights: str, count: int) -> dict[str, NDArray[Any]]:
+    """Return the first rows of the evaluation sample of a run, encoded with the exported weights."""
+    run = Run.open(path)
+    if weights != "averaged":
+        raise ValueError("the explorer shows averaged weights, so a sample is exported with these only")
+    is_scored = isinstance(model.origin, Origin) and model.origin.results
+    if not is_scored or not run.sample_path.is_file():
+        raise ValueError(f"{path} has no scores of its last update and so no sample; run `qlae evaluate {path}` first")
+    names = ("indices", "sources", "codes", "latents", "psnr")
+    return {name: array[:count] for name, array in run.arrays(run.sample_path).items() if name in names}
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:

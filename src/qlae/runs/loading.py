@@ -15,6 +15,7 @@ from . import checkpoint
 from .directory import Run
 from .memory import require_memory
 from .pretrained import Origin, is_pretrained, read_pretrained
+from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
 
@@ -26,17 +27,19 @@ def load(
     networks: Networks | None = None,
     device: str = "cpu",
 ) -> Model:
-    """Return the model of a run directory, or of a folder that ``Model.save_pretrained`` wrote.
+    """Return the model of a run directory, of a folder that ``Model.save_pretrained`` wrote, or one that comes with
+    the package.
 
     Args:
-        path: the run directory or the folder.
+        path: the run directory, the folder, or the name of a shipped model such as ``"shapes3d-qlae"``.
         weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update); an exported folder has
             one of the two.
         networks: the encoder and the decoder, if the run was trained with networks of your own.
         device: ``"cpu"``, ``"cuda"``, ``"auto"``, …
     """
-    if is_pretrained(Path(path)):
-        return _load_pretrained(Path(path), weights=weights, networks=networks, device=device)
+    path = find_folder(path)
+    if is_pretrained(path):
+        return _load_pretrained(path, weights=weights, networks=networks, device=device)
     run = Run.open(path)
     snapshot = checkpoint.load(run.path)
     if snapshot is None:

@@ -21,15 +21,17 @@ from .._opening import require_regular
 from .._version import __version__
 from ..config import RunConfig
 from ..metrics import count_informative, find_score
+from ..published import published_results
 from ..registry import NETWORKS
 from ..upgrade import upgrade_tensors
 
 WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"
 RESULTS = "results.json"
+SAMPLE = "sample.npz"  # only in folders that can be explored
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
-FILES = ("config.json", WEIGHTS_FILE, RESULTS, CARD, ENCODER, DECODER)
+FILES = ("config.json", WEIGHTS_FILE, RESULTS, SAMPLE, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
 CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr", "r2")
 
@@ -48,9 +50,9 @@ class Origin:
     weights: str
     results: dict[str, Any]
 
-    def write(self, folder: Path, tensors: dict[str, Tensor]) -> None:
+    def write(self, folder: Path, tensors: dict[str, Tensor], *, half: bool = False) -> None:
         """Write the model with these tensors to a folder; see ``write_pretrained``."""
-        write_pretrained(folder, self, tensors)
+        write_pretrained(folder, self, tensors, half=half)
 
 
 def is_pretrained(folder: Path) -> bool:
@@ -58,14 +60,18 @@ def is_pretrained(folder: Path) -> bool:
     return (folder / WEIGHTS_FILE).is_file() and not (folder / "checkpoint.json").exists()
 
 
-def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor]) -> None:
+def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor], *, half: bool = False) -> None:
     """Write the folder; the weights come last, so that a folder that has them is complete.
 
-    The folder must be new, empty, or written by this function before; then its old files are removed.
+    Args:
+        folder: new, empty, or written by this function before; then its old files are removed.
+        origin: where the weights come from.
+        tensors: all tensors of the model.
+        half: store those of the networks in half precision. Codebooks stay exact.
     """
     _require_free(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (WEIGHTS_FILE, RESULTS, ENCODER, DECODER):
+    for name in (WEIGHTS_FILE, RESULTS, SAMPLE, ENCODER, DECODER):
         (folder / name).unlink(missing_ok=True)
     origin = _without_paths(origin)
     write_json(folder / "config.json", origin.config.to_dict())
@@ -74,6 +80,11 @@ def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor]) -
     write_bytes(folder / CARD, model_card(origin).encode())
     metadata = {"format": "pt", "weights": origin.weights, "qlae": __version__}
     cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    if half:
+        cpu_tensors = {
+            name: tensor.half() if name.startswith(("encoder.", "decoder.")) and tensor.is_floating_point() else tensor
+            for name, tensor in cpu_tensors.items()
+        }
     write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(cpu_tensors, metadata))
 
 
@@ -221,9 +232,20 @@ def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str
         "| " + " | ".join(label for label, _, _ in rows) + " |",
         "|" + "---|" * len(rows),
         "| " + " | ".join(find_score(key).format(value) for _, key, value in rows) + " |",
-        *("", f"On {sample}.", ""),
+        *("", f"On {sample}.{_published_sentence(origin)}", ""),
         *([count.warning, ""] if count is not None and count.warning else []),
     ]
+
+
+def _published_sentence(origin: Origin) -> str:
+    """Return what the paper reports for the same model and data set, if it does."""
+    config = origin.config
+    table = published_results()
+    cells = {key: table.get((config.data.name, config.model, key)) for key in ("infom", "infoc", "psnr")}
+    texts = [f"{find_score(key).heading} {cell.mean:g}" for key, cell in cells.items() if cell]
+    if not texts:
+        return ""
+    return f" The paper reports {', '.join(texts)} for full-size networks on the published images at 64×64."
 
 
 def _use_lines(origin: Origin) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..._checks import require_known
 from ...metrics import InformativeCount, count_informative, find_score
+from ...published import INFOE_KEYS, Published, published_metric, published_results
 from ...runs.directory import Run
 from ..driver import current_index
 from ..folder import Entry, Index, StudyFolder
@@ -19,7 +20,6 @@ from ..plan import AGGREGATES, SCORED_WEIGHTS, Plan
 from .cells import Cell, combine_data_sets, make_cell
 from .comparable import differences_from_paper
 from .informative import sum_counts
-from .published import INFOE_KEYS, Published, published_metric, published_results
 
 AGGREGATED = "aggregated"  # stands for the mean over data sets where the name of a data set is expected
 

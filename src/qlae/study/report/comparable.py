@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ...data.sources import SOURCES
 from ...observations import described_observations, square_images
 from ...presets import MODELS, resolve
+from ...published import published_results
 from ..plan import Plan
-from .published import published_results
 
 if TYPE_CHECKING:
     from .aggregate import Group

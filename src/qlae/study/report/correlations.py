@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 
 from ...metrics import find_score
+from ...published import PAPER_COLUMNS, published_results
 from .aggregate import Summary
-from .published import PAPER_COLUMNS, published_results
 
 #: Columns that measure the same property: modularity, explicitness, compactness.
 PAIRS = (("infom", "d"), ("infoe", "i"), ("infoc", "c"))

@@ -5,11 +5,11 @@ from collections import defaultdict
 from ...metrics import find_score
 from ...observations import described_observations
 from ...presets import training_preset
+from ...published import PAPER_COLUMNS
 from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Group, Summary
 from .cells import MIN_SEEDS
 from .informative import describe_counts
-from .published import PAPER_COLUMNS
 
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",

@@ -23,11 +23,11 @@ from ...data.colours import to_colours
 from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
 from ...observations import described_observations
+from ...published import PRIOR
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
 from ...scoring.meanings import find_informative, name_meanings
 from .aggregate import Group, Summary
-from .published import PRIOR
 
 DPI = 140
 GAP = 24  # pixels between pictures

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...metrics import METRICS, InformativeCount, find_score
+from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
 from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Summary
 from .bold import mark_bold
 from .cells import MIN_SEEDS, Cell
 from .informative import describe_counts
-from .published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
 
 INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "psnr", "r2")
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")

@@ -1,4 +1,4 @@
-"""The paper's tables: their rows and columns, and their numbers, which are shown beside those of a study."""
+"""The paper's tables: their rows and columns, and their numbers, which are shown beside ours."""
 
 import csv
 from dataclasses import dataclass

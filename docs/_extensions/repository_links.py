@@ -1,0 +1,70 @@
+"""Let links that work in the repository work on the site.
+
+Pages link to files beside ``docs/``, such as ``../results/README.md`` or ``../src/qlae/presets.py``. Documents among
+them are pages of the site under another name; the others are offered as downloads.
+"""
+
+import re
+from typing import Any
+
+#: Documents of the repository that are pages of the site.
+PAGES = {
+    "results/README.md": "results.md",
+    "results/study/report/tables.md": "study-tables.md",
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+}
+HOME = "README.md"
+LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
+
+
+def from_docs(text: str) -> str:
+    """Return a page of ``docs/`` with links to pages of the site instead of documents of the repository.
+
+    >>> from_docs("[here](../results/README.md#gans), [code](../src/a.py)")
+    '[here](results.md#gans), [code](../src/a.py)'
+    """
+
+    def change(match: re.Match[str]) -> str:
+        path, sign, anchor = match[1].partition("#")
+        inner = path.removeprefix("../")
+        if path.startswith("../") and inner in PAGES:
+            return f"]({PAGES[inner]}{sign}{anchor})"
+        return "](index.md)" if path == f"../{HOME}" else match[0]
+
+    return LINK.sub(change, text)
+
+
+def from_elsewhere(text: str, folder: str) -> str:
+    """Return a document of another folder of the repository as a page of ``docs/``.
+
+    >>> from_elsewhere("[map](a/nmi.png), [why](../docs/metrics.md#dci), [up](#top)", "results")
+    '[map](../results/a/nmi.png), [why](metrics.md#dci), [up](#top)'
+    """
+    start = f"{folder}/" if folder else ""
+
+    def change(match: re.Match[str]) -> str:
+        path = match[1]
+        if folder and path.startswith("../"):
+            path = path.removeprefix("../")
+        else:
+            path = start + path
+        return f"]({path.removeprefix('docs/')})" if path.startswith("docs/") else f"](../{path})"
+
+    return from_docs(LINK.sub(change, text))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+
+    def read_source(app: Any, name: str, content: list[str]) -> None:
+        content[0] = from_docs(content[0])
+
+    def read_include(app: Any, path: Any, name: str, content: list[str]) -> None:
+        home = next((file for file, page in PAGES.items() if page == f"{name}.md"), None)
+        if home is not None:
+            content[0] = from_elsewhere(content[0], home.rpartition("/")[0])
+
+    app.connect("source-read", read_source)
+    app.connect("include-read", read_include)
+    return {"parallel_read_safe": True}

@@ -1,0 +1,76 @@
+"""Models that come with the package, by name: ``qlae.load("shapes3d-qlae")``, ``qlae explore shapes3d-qlae``.
+
+Each is an exported folder in ``qlae/shipped``. ``models.json`` there lists the models, with the SHA-256 of their files,
+which is checked before a model is loaded. A folder of the same name in the working directory comes first.
+"""
+
+import difflib
+import hashlib
+import os
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from .._checks import nearest_name
+from .._files import read_json, write_bytes
+from .._opening import read_regular
+from ..data.cache import cache_folder
+from .names import FILE as NAMES
+
+INDEX = "models.json"
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the models that come with the package."""
+    return Path(str(resources.files("qlae") / "shipped"))
+
+
+@cache
+def shipped_models() -> dict[str, dict[str, Any]]:
+    """Return the models that come with the package: name → ``about``, ``files`` (name → SHA-256)."""
+    index: dict[str, dict[str, Any]] = read_json(shipped_folder() / INDEX, remedy="install qlae again")
+    return index
+
+
+def is_shipped(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is the name of a model that comes with the package, and no folder has this name."""
+    return os.fspath(path) in shipped_models() and not os.path.lexists(path)
+
+
+def find_folder(path: str | os.PathLike[str]) -> Path:
+    """Return the folder of a run or a model: a path as it is, and for the name of a shipped model where it is.
+
+    Raises:
+        ValueError: if nothing is there and the path resembles the name of a shipped model, or if a shipped file is
+            damaged.
+    """
+    name = os.fspath(path)
+    if is_shipped(path):
+        return _checked(name)
+    if not os.path.lexists(path) and difflib.get_close_matches(name, shipped_models(), cutoff=0.7):
+        raise ValueError(f"there is no folder {name}, and {nearest_name(name, shipped_models())}")
+    return Path(path)
+
+
+def names_file(path: str | os.PathLike[str]) -> Path:
+    """Return the file of the names that users give to latents: beside the model, and for a shipped one in the user's
+    cache folder, where its own names are copied first."""
+    if not is_shipped(path):
+        return Path(path) / NAMES
+    file = cache_folder() / "names" / f"{os.fspath(path)}.json"
+    original = shipped_folder() / path / NAMES
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if original.is_file():
+            write_bytes(file, read_regular(original))
+    return file
+
+
+def _checked(name: str) -> Path:
+    folder = shipped_folder() / name
+    for file, expected in shipped_models()[name]["files"].items():
+        path = folder / file
+        if not path.is_file() or hashlib.sha256(read_regular(path)).hexdigest() != expected:
+            raise ValueError(f"{path} is missing or not the file that qlae was published with; install qlae again")
+    return folder
