@@ -71,7 +71,19 @@ _HOMES = {
 _moved.install()
 
 
-_MODULES = ("config", "data", "explorer", "metrics", "models", "objectives", "options", "presets", "registry", "report")
+_MODULES = (
+    "config",
+    "data",
+    "explorer",
+    "metrics",
+    "models",
+    "objectives",
+    "observations",
+    "options",
+    "presets",
+    "registry",
+    "report",
+)
 
 
 def __getattr__(name: str) -> Any:

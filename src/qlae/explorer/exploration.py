@@ -270,7 +270,7 @@ def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path)
 
 def _require_images(run: Run) -> None:
     """Raise a ``ValueError`` unless the model's observations can be shown on the page."""
-    observations = run.config.data.observed
+    observations = run.observations
     if not observations.traits.load_drawing().has_tiles:
         raise ValueError(
             f"{run.path} is a model of {observations.traits.many} ({observations.size}), and the explorer shows models "

@@ -57,7 +57,7 @@ def draw_pictures(run: Run) -> list[Path]:
     title = f"{results['model']} on {results['data']['name']}"
     active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
     labels = LatentLabels(active, find_informative(scores, len(active)), name_meanings(results, len(active)))
-    observations = run.config.data.observed
+    observations = run.observations
     drawing = observations.traits.load_drawing()(observations, labels)
     figures = drawing.draw(arrays, scores, title)
     if "nmi" in scores:

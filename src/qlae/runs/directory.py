@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import read_json, read_npz, write_bytes, write_json
 from .._opening import open_own, read_regular
-from ..config import RunConfig
+from .._parsing import parse_dataclass
+from ..config import DataConfig, RunConfig
+from ..observations import Observations
 from ..registry import MissingPart
 from .results import check_results
 
@@ -75,6 +77,15 @@ class Run:
             raise MissingPart(f"{self.config_path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{self.config_path} cannot be read ({error}); {remedy}") from None
+
+    @property
+    def observations(self) -> Observations:
+        """What each observation is. Unlike ``config`` this needs no part of the model, and no torch."""
+        content = read_json(self.config_path, remedy="restore it or start again in another folder")
+        try:
+            return parse_dataclass(DataConfig, content.get("data"), "config.data").observed
+        except ValueError as error:
+            raise ValueError(f"{self.config_path} cannot be read ({error}); restore it") from None
 
     @property
     def results(self) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
     index = group.median_index()
     run, results = group.runs[index], group.results[index]
     arrays = run.arrays(run.pictures_path)
-    observations = run.config.data.observed
+    observations = run.observations
     if _has_tiles(group):
         arrays = {n: to_colours(array, observations) if array.ndim >= 4 else array for n, array in arrays.items()}
     steps = arrays.get("intervention_steps", np.empty(0, int))
