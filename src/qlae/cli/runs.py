@@ -95,12 +95,15 @@ class Train:
         print(_next_steps(run, self.imports, evaluated=self.execution.evaluate))
 
     def _start(self) -> "Run":
+        from ..config import require_resolution
         from ..pipeline import train
         from ..presets import find_model
 
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         find_model(self.model)  # before anything is read
+        if self.images.resolution is not None and self.training.networks is None:
+            require_resolution(self.images.resolution)
         data = load(self.data, self.images, show=not self.quiet)
         recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
         name = f"{data.name}-{self.model}{recipe}-{self.training.size}-s{self.training.seed}"
