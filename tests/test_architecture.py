@@ -23,6 +23,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
         "qlae.report",
         "qlae.runs.directory",
         "qlae.scoring.sample",
+        "qlae.selection",
         "qlae.study",
     ],
 )
@@ -77,7 +78,8 @@ ORDER = [
     *("_version", "_moved", "_checks", "_numpy_errors", "_parsing", "_imports", "_locks", "_opening", "_files"),
     *("_directory_lock", "_progress", "_device", "metrics", "registry", "schedules", "upgrade", "options"),
     *("observations", "config", "published", "recipes", "presets", "data", "ops", "_process", "models"),
-    *("objectives", "runs", "scoring", "training", "report", "pipeline", "study", "explorer", "cli", "__main__"),
+    *("objectives", "runs", "scoring", "training", "report", "pipeline", "selection", "study", "explorer", "cli"),
+    "__main__",
 ]
 
 

@@ -278,7 +278,10 @@ def test_model_says_what_it_wants(run, tiny_data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"resolution": 32, "sources": ["floor hue", "shape"]}, "the model takes images of 16×16, data has images of 32×32"),
+        (
+            {"resolution": 32, "sources": ["floor hue", "shape"]},
+            "the model takes images of 16×16, data has images of 32×32",
+        ),
         (
             {"resolution": 16, "sources": ["scale", "shape"]},
             "data with the sources floor hue, shape, this one has",

@@ -21,6 +21,7 @@ MODULES = {
     "qlae.objectives": "Objectives: what a model is trained to do.",
     "qlae.training": "Training and callbacks.",
     "qlae.report": "Tables and pictures of runs.",
+    "qlae.selection": "Choosing among runs without labels.",
     "qlae.study": "Studies: many runs, tables and figures.",
     "qlae.study.report": "Reports of studies.",
     "qlae.explorer": "The explorer.",
@@ -40,13 +41,18 @@ def module_page(name: str, about: str) -> str:
     """Return a page with every public name of a module."""
     module = importlib.import_module(name)
     lines = [f"# {name}", "", about, ""]
-    for public in module.__all__:
+    for public in sorted(module.__all__, key=lambda public: _rank(getattr(module, public))):
         if public == "__version__":
             continue
         thing = getattr(module, public)
         home = next((other for other in MODULES if other != name and _has(other, public, thing)), name)
         lines += [*(_entry(name, public, thing) if home.count(".") <= name.count(".") else _link(home, public)), ""]
     return "\n".join(lines)
+
+
+def _rank(thing: Any) -> int:
+    """Return where a kind of thing stands on a page: functions, then classes, then the rest."""
+    return 0 if isinstance(thing, types.FunctionType) else 1 if isinstance(thing, type) else 2
 
 
 def _has(module: str, name: str, thing: Any) -> bool:

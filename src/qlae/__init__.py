@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .runs.loading import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
+    from .selection import select
+    from .selection.seeds import train_seeds
     from .training.callbacks import Callback
 
 __all__ = [
@@ -45,7 +47,9 @@ __all__ = [
     "register_model",
     "rescore",
     "resume",
+    "select",
     "train",
+    "train_seeds",
 ]
 
 _HOMES = {
@@ -65,7 +69,9 @@ _HOMES = {
     "register_model": (".presets", "register_model"),
     "rescore": (".scoring.sample", "rescore_run"),
     "resume": (".pipeline", "resume"),
+    "select": (".selection", "select"),
     "train": (".pipeline", "train"),
+    "train_seeds": (".selection.seeds", "train_seeds"),
 }
 
 _moved.install()
@@ -83,6 +89,7 @@ _MODULES = (
     "presets",
     "registry",
     "report",
+    "selection",
 )
 
 

@@ -61,21 +61,34 @@ def train(
     Returns:
         The run, with ``.results`` if it was evaluated.
     """
-    data = _require_data(data)
+    data = require_data(data)
+    run = Run(out)
+    config, execution, modules = configure(model, data, run, networks=networks, **options)
+    _train_and_report(run, config, data, execution, networks=modules, callbacks=callbacks, show=show)
+    return run
+
+
+def configure(
+    model: str | ModelSpec,
+    data: SourceDataset,
+    run: Run,
+    *,
+    networks: Networks | str | None = None,
+    **options: Any,
+) -> tuple[RunConfig, ExecutionOptions, Networks | None]:
+    """Return the config of a training, how it is carried out, and the caller's modules; arguments as for `train`."""
     training, execution = split_options(options)
     spec = find_model(model)
     if isinstance(networks, str):
         training, networks = dataclasses.replace(training, networks=networks), None
     own = own_roles(networks)
-    run = Run(out)
     described = data_config(data)
     trusted = not own and network_pair(spec, described, training).is_ours
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )
     config = resolve(spec, described, len(data.source_names), training, own_networks=own)
-    _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
-    return run
+    return config, execution, networks
 
 
 @usual_errors()
@@ -115,7 +128,7 @@ def resume(
                 "updates is another run; start it in a folder of its own"
             )
         config = longer
-    data = load_from_config(config.data) if data is None else _require_data(data)
+    data = load_from_config(config.data) if data is None else require_data(data)
     _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
     return run
 
@@ -168,7 +181,8 @@ def _train_and_report(
         callback.on_end(run)
 
 
-def _require_data(data: Any) -> SourceDataset:
+def require_data(data: Any) -> SourceDataset:
+    """Return a data set as it is, or load it by its name or path or from an array; raise an error for anything else."""
     if isinstance(data, SourceDataset):
         return data
     if isinstance(data, str | Path | list | tuple) or is_in_memory(data):

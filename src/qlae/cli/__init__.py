@@ -19,11 +19,13 @@ from .overview import overview, require_command
 from .parsing import REGISTRY
 from .runs import Evaluate, Report, Train
 from .score import Score
+from .select import Select
 from .study import Study
 
 Command = (
     Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
+    | Annotated[Select, subcommand("select")]
     | Annotated[Study, subcommand("study")]
     | Annotated[Report, subcommand("report")]
     | Annotated[Explore, subcommand("explore")]

@@ -8,6 +8,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Train and compare": {
         "train": "train a model, score it and draw its pictures",
         "evaluate": "score a trained run again, with other metrics or intervals",
+        "select": "choose among runs without labels, by their agreement",
         "study": "run many trainings, ending in tables, figures and a page",
         "report": "redraw pictures and print scores side by side",
     },

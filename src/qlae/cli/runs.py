@@ -55,6 +55,7 @@ class Train:
     without other options. For example:
       qlae train qlae                                 # the paper's
       qlae train qlae --size small --resolution 32    # on a CPU
+      qlae train qlae --seeds 4                       # four runs, and which of them to take
       qlae train --resume runs/quick
 
     Attributes:
@@ -63,7 +64,10 @@ class Train:
             fsq-ae, or a model of your own (--import).
         data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy or
             .npz of images, vectors or series, or of a table (.csv, .parquet).
-        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model.
+        out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
+            the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds.
+        seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels, as
+            `qlae select` does.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
         imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
@@ -77,6 +81,7 @@ class Train:
     training: TrainingOptions = field(default_factory=TrainingOptions)
     execution: Execution = field(default_factory=Execution)
     out: OptionalPath = None
+    seeds: OptionalInt = None
     resume: OptionalPath = None
     imports: Imports = ()
     quiet: Flag = False
@@ -84,6 +89,9 @@ class Train:
     def __call__(self) -> None:
         start = time.monotonic()
         import_modules(self.imports)
+        if self.seeds is not None and self.resume is None:
+            self._start_seeds(start)
+            return
         run = self._start() if self.resume is None else self._resume()
         what = "trained"
         if self.execution.evaluate:
@@ -95,28 +103,56 @@ class Train:
         print(_next_steps(run, self.imports, evaluated=self.execution.evaluate))
 
     def _start(self) -> "Run":
-        from ..config import require_resolution
         from ..pipeline import train
+
+        model = self._require_model()
+        data = load(self.data, self.images, show=not self.quiet)
+        out = self.out or Path("runs") / self._folder_name(data.name, f"s{self.training.seed}")
+        options = _shallow(self.training) | _shallow(self.execution)
+        return train(model, data, out=out, show=not self.quiet, **options)
+
+    def _start_seeds(self, start: float) -> None:
+        """Train several seeds, and print how they compare and which run to take."""
+        model = self._require_model()
+        if not self.execution.evaluate:
+            raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
+        from ..report import print_results
+        from ..selection.seeds import train_seeds
+        from ..selection.table import print_selection
+
+        data = load(self.data, self.images, show=not self.quiet)
+        out = self.out or Path("runs") / self._folder_name(data.name, "seeds")
+        options = _shallow(self.training) | _shallow(self.execution)
+        assert self.seeds is not None
+        selection = train_seeds(model, data, out=out, seeds=self.seeds, show=not self.quiet, **options)
+        runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
+        print_results(runs, warn=False)
+        print_selection(selection)
+        print(f"{out}: {len(runs)} runs trained, scored and compared in {time.monotonic() - start:.0f} s")
+        print(f"Picture: agreement.png in {out}. " + _next_steps(selection.best.run, self.imports, evaluated=True))
+
+    def _require_model(self) -> str:
+        """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
+        from ..config import require_resolution
         from ..presets import find_model
 
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
-        find_model(self.model)  # before anything is read
+        find_model(self.model)
         if self.images.resolution is not None and self.training.networks is None:
             require_resolution(self.images.resolution)
-        data = load(self.data, self.images, show=not self.quiet)
+        return self.model
+
+    def _folder_name(self, data_name: str, last: str) -> str:
         recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
-        name = f"{data.name}-{self.model}{recipe}-{self.training.size}-s{self.training.seed}"
-        out = self.out or Path("runs") / name
-        options = _shallow(self.training) | _shallow(self.execution)
-        return train(self.model, data, out=out, show=not self.quiet, **options)
+        return f"{data_name}-{self.model}{recipe}-{self.training.size}-{last}"
 
     def _resume(self) -> "Run":
         from ..pipeline import resume
 
         assert self.resume is not None
         default = Train()
-        surplus = [name for name in ("data", "out") if getattr(self, name) != getattr(default, name)]
+        surplus = [name for name in ("data", "out", "seeds") if getattr(self, name) != getattr(default, name)]
         for group in ("images", "training"):
             options, defaults = _shallow(getattr(self, group)), _shallow(getattr(default, group))
             surplus += [name for name in options if options[name] != defaults[name] and name != "steps"]

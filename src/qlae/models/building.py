@@ -55,7 +55,7 @@ def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None 
     default = NETWORKS[observations.traits.networks].part
     part = NETWORKS.entry_of(config.networks).part
     _require_kind(part, default, observations)
-    pair = list(_build_pair(part, config, latent))
+    pair: list[Any] = list(_build_pair(part, config, latent))
     if None in pair:
         ours = default.from_config(config.networks, observations=observations, latent=latent)
         pair = [fallback if module is None else module for module, fallback in zip(pair, ours, strict=True)]

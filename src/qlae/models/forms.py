@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..observations import Observations
@@ -58,6 +59,10 @@ class Form(nn.Module, ABC):
         """Return the error of reconstructions, averaged over observations and entries; a scalar."""
 
     @abstractmethod
+    def nats(self, outputs: Tensor, inputs: Tensor) -> Tensor:
+        """Return the error of each reconstruction (b,), summed over its entries, in float32."""
+
+    @abstractmethod
     def random_inputs(self, count: int, generator: torch.Generator) -> Tensor:
         """Return inputs (count, *input_shape) of plausible size, on which networks can be tried."""
 
@@ -95,6 +100,9 @@ class ImageForm(Form):
     def error(self, outputs: Tensor, inputs: Tensor) -> Tensor:
         return cross_entropy(outputs, inputs)
 
+    def nats(self, outputs: Tensor, inputs: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(outputs.float(), inputs, reduction="none").sum((1, 2, 3))
+
     def random_inputs(self, count: int, generator: torch.Generator) -> Tensor:
         noise = torch.rand(count, *self.input_shape, generator=generator)
         return noise.contiguous(memory_format=torch.channels_last)
@@ -108,6 +116,9 @@ class GaussianForm(Form):
 
     def error(self, outputs: Tensor, inputs: Tensor) -> Tensor:
         return 0.5 * (outputs - inputs).square().mean()
+
+    def nats(self, outputs: Tensor, inputs: Tensor) -> Tensor:
+        return 0.5 * (outputs.float() - inputs).square().flatten(1).sum(1)
 
     def random_inputs(self, count: int, generator: torch.Generator) -> Tensor:
         return torch.randn(count, *self.input_shape, generator=generator)

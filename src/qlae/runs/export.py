@@ -191,7 +191,8 @@ def _comparison_observations(model: Model) -> NDArray[Any]:
         return (unit * 255).astype(np.uint8)
     if len(sides) < 2:
         unit = (unit - 0.5) * np.sqrt(12)  # of variance 1
-    return (unit * np.asarray(observations.scale) + np.asarray(observations.offset)).astype(observations.dtype)
+    array: NDArray[Any] = unit * np.asarray(observations.scale) + np.asarray(observations.offset)
+    return array.astype(observations.dtype)
 
 
 def _to_onnx(module: nn.Module, example: Tensor, name: str, outputs: list[str]) -> bytes:

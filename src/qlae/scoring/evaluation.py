@@ -212,4 +212,4 @@ def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) 
             fidelity.add(output.logits, batch)
             report(start + len(batch))
     encoded = {name: np.concatenate(arrays) for name, arrays in parts.items()}
-    return encoded | fidelity.arrays()
+    return {**encoded, **fidelity.arrays()}

@@ -5,6 +5,8 @@
 imports torch.
 """
 
+import math
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +33,7 @@ class Fidelity(Protocol):
 class Psnr:
     """The PSNR of each image, in decibels, from the mean squared error of intensities in [0, 1]."""
 
-    parts = ("psnr",)
+    parts = row_parts = ("psnr",)
 
     def __init__(self, form: Any, sample: Any):
         self.form = form
@@ -62,7 +64,8 @@ class ExplainedVariance:
     the mean over features, each divided by its variance in the sample, and for each feature the mean over observations.
     """
 
-    parts = ("errors", "variances", "feature_errors", "feature_variances")
+    row_parts = ("errors", "variances")
+    parts = (*row_parts, "feature_errors", "feature_variances")
 
     def __init__(self, form: Any, sample: NDArray[Any]):
         self.form = form
@@ -114,6 +117,8 @@ class ExplainedVariance:
 
 FIDELITIES: tuple[Any, ...] = (Psnr, ExplainedVariance)
 PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.parts)
+ROW_PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.row_parts)  # those with one row per observation
+LEAST_ERROR = 1e-10  # share of the variance, as for the PSNR, which is capped at 100 dB
 
 
 def score_fidelity(arrays: Arrays, num_halves: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
@@ -126,6 +131,19 @@ def score_fidelity(arrays: Arrays, num_halves: int) -> tuple[dict[str, Any], dic
             if num_halves:
                 intervals |= fidelity.intervals(arrays, num_halves)
     return scores, intervals
+
+
+def fidelity_db(scores: Mapping[str, Any]) -> float | None:
+    """Return how faithful reconstructions are, in decibels: the PSNR of images, or −10 log10(1 − R²) of other data.
+
+    Both are ratios of a signal to the mean squared error, so a distance means the same: 6 dB are twice the error.
+
+    >>> round(fidelity_db({"r2": 0.99}), 6), fidelity_db({"psnr": 30.0}), fidelity_db({})
+    (20.0, 30.0, None)
+    """
+    if "psnr" in scores:
+        return float(scores["psnr"])
+    return -10 * math.log10(max(1 - scores["r2"], LEAST_ERROR)) if "r2" in scores else None
 
 
 def _share(errors: NDArray[Any], variances: NDArray[Any]) -> float:

@@ -26,12 +26,14 @@ from ..metrics.inputs import check_sources, leave_out_constant, scored_form
 from ..metrics.scoring import allowed_names, check_options
 from ..runs.directory import Run
 from .fidelity import PARTS as FIDELITY_PARTS
+from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
 from .resampling import NUM_DRAWS, SHARES, by_sample_size
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", *FIDELITY_PARTS)
+ROW_PARTS = ("latents", "codes", *FIDELITY_ROW_PARTS)  # those with one row per observation
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
 INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 from ..runs.directory import Run
+from .agreements import KEY, has_sources, run_agreements
 from .engine import Engine, Event
 from .folder import Entry, Index, StudyFolder
 from .jobs import Job, data_difference, missing_work, require_runnable, rerun_jobs, tune_jobs
@@ -181,10 +182,20 @@ def collect_candidates(
             if not model.grid or any(index.runs[job.name].state not in ("done", "failed") for job in tuning):
                 continue
             finished_jobs = [job for job in tuning if index.runs[job.name].state == "done"]
-            scores = [(job.value or 0.0, _selection_scores(folder.run(job.name), plan)) for job in finished_jobs]
+            scores = _grid_scores(finished_jobs, folder, plan)
             near_db = plan.near_db if model.reconstructs else None
             candidates[f"{data.label}/{model.label}"] = [c.to_dict() for c in select(scores, near_db)]
     return candidates
+
+
+def _grid_scores(jobs: Sequence[Job], folder: StudyFolder, plan: Plan) -> list[tuple[float, dict[str, Any]]]:
+    """Return value and scores of the finished runs of a grid; on data without sources, with their agreement."""
+    runs = [folder.run(job.name) for job in jobs]
+    scores = [_selection_scores(run, plan) for run in runs]
+    if not all(has_sources(run.results) for run in runs):
+        agreements = run_agreements(runs, plan.scored_weights)
+        scores = [own | {KEY: agreements.get(run.path, 0.0)} for own, run in zip(scores, runs, strict=True)]
+    return [(job.value or 0.0, own) for job, own in zip(jobs, scores, strict=True)]
 
 
 def _selection_scores(run: Run, plan: Plan) -> dict[str, Any]:

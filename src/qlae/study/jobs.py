@@ -135,6 +135,8 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
 def require_runnable(plan: Plan) -> None:
     """Raise ``ValueError`` for plans that cannot succeed: missing or unscorable data, impossible configs.
 
+    Data without sources are allowed: their runs are compared by agreement (`agreements`).
+
     Images from files are not read for this check.
     """
     for data in plan.data:
@@ -158,7 +160,8 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
     require_resolution(job.resolution)
     if "path" not in job.recipe:
         images = load_again(job.data_name, job.resolution, job.recipe)
-        require_scorable(images, plan.metrics)
+        if images.source_names:
+            require_scorable(images, plan.metrics)
         return data_config(images)
     for key in FILE_KEYS:
         if key in job.recipe and (not job.recipe[key] or not Path(job.recipe[key]).exists()):
@@ -222,6 +225,8 @@ def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
     """Return in words whether a run was scored with another protocol, or without some metric of its job."""
     if results["protocol"] != job.protocol:
         return f"scored with the protocol {results['protocol']}, the plan says {job.protocol}"
+    if not results["data"]["source_names"]:
+        return None  # metrics need sources
     missing = [metric for metric in job.metrics if not find_metric(metric).is_in(results["averaged"])]
     return f"not scored with {', '.join(missing)} yet" if missing else None
 

@@ -71,6 +71,7 @@ LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 RESERVED_LABELS = (
     *("aggregated", "tables", "correlations", "vignettes", "index", "files", "seeds", "tuning", "other-metrics"),
     *("main-infomec", "main-dci", "main-corrected", "ablations-infomec", "ablations-dci", "ablations-corrected"),
+    *("main-agreement", "ablations-agreement"),
 )
 
 

@@ -83,11 +83,10 @@ def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: 
     from ..scoring.sample import require_scorable
 
     data = _load_data(job)
-    if not data.source_names:
-        raise ValueError(
-            f"{job.data} has no sources, so its runs cannot be scored; add them to the plan with source_file = …"
-        )
-    require_scorable(data, job.metrics)
+    if data.source_names:
+        require_scorable(data, job.metrics)
+    else:  # the PSNR is all that images alone give; the study compares such runs by their agreement
+        scoring = scoring | {"metrics": ("infomec",)}
     _require_same_images(job, data_config(data), run)
     train(job.model_name, data, out=run.path, evaluate=False, show=False, device=device, threads=threads, **job.options)
     evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)

@@ -56,6 +56,10 @@ class FiniteScalarLatent(DiscreteLatent):
         """Return the index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
         return self._round(self._bounded(x))
 
+    def before_rounding(self, x: Tensor) -> Tensor:
+        """Return the bounded entries (b, num_latents), which are rounded."""
+        return self._bounded(x)
+
     def look_up(self, codes: Tensor) -> Tensor:
         """Return the values of codes: (b, num_latents) int64 → floats."""
         return self.low + (self.high - self.low) * codes / (self.sizes - 1)

@@ -154,6 +154,13 @@ class DiscreteLatent(LatentSpace, ABC):
     def look_up(self, codes: Tensor) -> Tensor:
         """Return ``to_values`` of codes that are known to be valid, as those of ``to_codes`` are."""
 
+    def before_rounding(self, x: Tensor) -> Tensor | None:
+        """Return what encoder outputs (b, num_inputs) are rounded from, as decoder inputs (b, num_outputs).
+
+        By default these are the encoder outputs themselves; None if those do not fit the decoder.
+        """
+        return x if self.num_inputs == self.num_outputs else None
+
     def to_values(self, codes: Tensor) -> Tensor:
         """Return the decoder inputs of codes: (b, num_latents) int64 → (b, num_outputs); differentiable in a codebook.
 

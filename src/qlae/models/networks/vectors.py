@@ -38,7 +38,7 @@ class DenseEncoder(nn.Module):
     def features(self, vectors: Tensor) -> Tensor:
         """Return the last hidden layer, (b, width)."""
         _require_shape(vectors, self.num_features, "vectors")
-        return dense(vectors, *self.layers)  # type: ignore[arg-type]
+        return dense(vectors, *self.layers)
 
     def forward(self, vectors: Tensor) -> Tensor:
         return linear(self.features(vectors), self.head.weight, self.head.bias)
@@ -55,7 +55,7 @@ class DenseDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         _require_shape(z, self.num_inputs, "latents")
-        return linear(dense(z, *self.layers), self.output.weight, self.output.bias)  # type: ignore[arg-type]
+        return linear(dense(z, *self.layers), self.output.weight, self.output.bias)
 
 
 def _hidden_layers(num_inputs: int, widths: tuple[int, ...]) -> nn.ModuleList:

@@ -14,6 +14,7 @@ from ..._checks import require_known
 from ...metrics import InformativeCount, count_informative, find_score
 from ...published import INFOE_KEYS, Published, published_metric, published_results
 from ...runs.directory import Run
+from ..agreements import KEY, has_sources, run_agreements
 from ..driver import current_index
 from ..folder import Entry, Index, StudyFolder
 from ..plan import AGGREGATES, SCORED_WEIGHTS, Plan
@@ -92,11 +93,24 @@ class Group:
             return score
         return next((key for key in INFOE_KEYS if self.values(key) and self.published_metric(key)), score)
 
+    @property
+    def has_sources(self) -> bool:
+        """Whether the data have sources, so that runs have an InfoM; otherwise they have an agreement."""
+        return all(has_sources(result) for result in self.results)
+
+    @property
+    def quality(self) -> str:
+        """The score that ranks the runs."""
+        return "infom" if self.has_sources else KEY
+
     def median_index(self) -> int:
-        """Return the index of the run with the median InfoM, which represents the group in pictures."""
+        """Return the index of the run with the median InfoM, which represents the group in pictures.
+
+        On data without sources it is the run with the highest agreement, the one to take.
+        """
         scores = self.scores()
-        order = sorted(range(len(self.runs)), key=lambda n: (scores[n]["infom"], n))
-        return order[(len(order) - 1) // 2]
+        order = sorted(range(len(self.runs)), key=lambda n: (scores[n].get(self.quality, 0.0), n))
+        return order[(len(order) - 1) // 2] if self.has_sources else order[-1]
 
 
 @dataclass(frozen=True)
@@ -164,6 +178,11 @@ class Summary:
         return published_results().get((data, model, group.published_metric(score) or ""))
 
     @property
+    def has_sources(self) -> bool:
+        """Whether any data set has sources, so that there are scores beside agreement and PSNR."""
+        return any(group.has_sources for group in self.groups.values())
+
+    @property
     def num_seeds(self) -> int:
         """The number of seeds of the largest group."""
         return max(len(group.results) for group in self.groups.values())
@@ -212,9 +231,34 @@ def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggrega
                     for value, runs in sorted(by_value.items())
                     if runs
                 }
+    _add_agreements(groups, tuning, weights, plan.scored_weights)
     if not groups:
         raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` resumes it")
     return Summary(plan, index, groups, weights, aggregate, tuning)
+
+
+def _add_agreements(
+    groups: Mapping[tuple[str, str], Group],
+    tuning: Mapping[tuple[str, str], Mapping[float, Group]],
+    weights: str,
+    tuned_weights: str,
+) -> None:
+    """Add the agreement between runs to the scores of those on data without sources.
+
+    The runs that count are compared with all others on their data set, tuning runs with those of the same grid.
+    """
+    by_data: dict[str, list[Group]] = {}
+    for (data, _), group in groups.items():
+        by_data.setdefault(data, []).append(group)
+    grids = [list(by_value.values()) for by_value in tuning.values()]
+    for together, of_weights in [*((g, weights) for g in by_data.values()), *((g, tuned_weights) for g in grids)]:
+        if all(group.has_sources for group in together):
+            continue
+        agreements = run_agreements([run for group in together for run in group.runs], of_weights)
+        for group in together:
+            for run, scores in zip(group.runs, group.scores(of_weights), strict=True):
+                if run.path in agreements:
+                    scores[KEY] = agreements[run.path]
 
 
 def _make_group(

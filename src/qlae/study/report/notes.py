@@ -6,6 +6,8 @@ from ...metrics import find_score
 from ...observations import described_observations
 from ...presets import training_preset
 from ...published import PAPER_COLUMNS
+from ...selection.ranking import MIN_RUNS
+from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Group, Summary
 from .cells import MIN_SEEDS
@@ -40,6 +42,7 @@ def notes(summary: Summary) -> list[str]:
     """Return what a reader of the tables has to know, one paragraph per string; the first is about data and runs."""
     has_published = any(summary.published(*key, score) for key in summary.groups for score in PAPER_COLUMNS)
     is_rendered = "rendered" in summary.origins()[AGGREGATED]
+    has_infom = summary.has_sources
     origins = [NOT_THE_SAME + (NO_VERDICT if has_published else "")] if is_rendered else []
     return [
         *uninformative_groups(summary),
@@ -48,9 +51,32 @@ def notes(summary: Summary) -> list[str]:
         *_incomparable_note(summary),
         _weights_note(summary),
         _seeds_note(summary),
-        _infoe_note(summary) + (f" {SAME_KIND}" if has_published else ""),
-        INFORMATIVE,
+        *_agreement_notes(summary),
+        *([_infoe_note(summary) + (f" {SAME_KIND}" if has_published else ""), INFORMATIVE] if has_infom else []),
     ]
+
+
+def _agreement_notes(summary: Summary) -> list[str]:
+    """Return for each data set without sources how its runs are compared, and which of them to take."""
+    lines = []
+    for data in summary.data:
+        groups = [group for key, group in summary.groups.items() if key[0] == data and not group.has_sources]
+        runs = [
+            (scores[KEY], group, seed)
+            for group in groups
+            for scores, seed in zip(group.scores(), group.seeds, strict=True)
+            if KEY in scores
+        ]
+        if len(runs) < 2:
+            continue
+        agreement, group, seed = max(runs, key=lambda run: run[0])
+        few = f" With {len(runs)} runs, agreement says little." if len(runs) < MIN_RUNS else ""
+        lines.append(
+            f"{data} has no sources, so there is no InfoMEC. Its runs are compared by agreement: how far the codes of "
+            f"a run correspond to those of the other {len(runs) - 1} runs on the same images (mean). The run to take "
+            f"is {group.model} with seed {seed} (agreement {agreement:.3f}).{few}"
+        )
+    return lines
 
 
 def uninformative_groups(summary: Summary) -> list[str]:

@@ -66,9 +66,13 @@ def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> li
         )
         caption = (
             f"{data}: {names}.{left_out} Above, one latent at a time moves through its range (one column per latent, "
-            "one block per sample). Below, the normalized mutual information of each source with each latent; inactive "
-            "latents are red, uninformative ones grey."
+            "one block per sample)."
         )
+        if all(group.has_sources for group in groups_to_compare(summary, data, with_vq_vae=with_vq_vae)):
+            caption += (
+                " Below, the normalized mutual information of each source with each latent; inactive latents are red, "
+                "uninformative ones grey."
+            )
         sheets.append(Sheet(f"interventions-{data}", pixels, caption))
     pixels = draw_codes(summary, data)
     if pixels is not None:
@@ -88,11 +92,11 @@ def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> li
 
 
 def groups_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False) -> list[Group]:
-    """Return QLAE and the prior method with the highest mean InfoM, as far as the study has them."""
+    """Return QLAE and the prior method with the highest mean InfoM (or agreement), as far as the study has them."""
     ours = [summary.groups[data, "qlae"]] if (data, "qlae") in summary.groups else []
     models = [model for model in PRIOR if with_vq_vae or model != "vq-vae"]
     prior = [summary.groups[data, model] for model in models if (data, model) in summary.groups]
-    scored = [(group, group.cell("infom")) for group in prior]
+    scored = [(group, group.cell(group.quality)) for group in prior]
     best = max(((group, cell.mean) for group, cell in scored if cell), key=lambda pair: pair[1], default=None)
     return ours + ([best[0]] if best else [])
 
@@ -113,6 +117,8 @@ def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pix
     pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / max(run.blocks.shape[2] for run in runs)))
     rise = max(measure_label_rise(run.meanings) for run in runs)
     above = [figure_pixels(_draw_interventions(run, num_steps, pitch, rise)) for run in runs]
+    if not all("nmi" in run.scores for run in runs):  # data without sources
+        return side_by_side(above)
     below = [figure_pixels(_draw_heatmap(run)) for run in runs]
     widths = [max(pair[0].shape[1], pair[1].shape[1]) + GAP for pair in zip(above, below, strict=True)]
     return np.concatenate([_row(above, widths), _row(below, widths)])
@@ -141,7 +147,7 @@ def draw_codes(summary: Summary, data: str) -> Pixels | None:
 def draw_heatmaps(summary: Summary, data: str) -> Pixels | None:
     """Draw the NMI of AE, β-TCVAE and QLAE side by side; None if the study has fewer than two of them."""
     groups = [summary.groups[data, model] for model in NMI_MODELS if (data, model) in summary.groups]
-    if len(groups) < 2:
+    if len(groups) < 2 or not all(group.has_sources for group in groups):
         return None
     return side_by_side([figure_pixels(_draw_heatmap(_represent(group), all_scores=True)) for group in groups])
 
@@ -173,7 +179,7 @@ def _has_tiles(group: Group) -> bool:
 
 
 def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
-    """Return the run of a group with the median InfoM, with interpolations or, by code, with interventions.
+    """Return the run that represents a group (`Group.median_index`), with interpolations or, by code, interventions.
 
     Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown.
     """
@@ -203,7 +209,7 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
     steps = run.blocks.shape[1]
     rows = np.unique(np.linspace(0, steps - 1, min(steps, num_steps)).round().astype(int))
     reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
-    active = np.asarray(run.scores["active_latents"])
+    active = np.asarray(run.scores.get("active_latents", [True] * run.blocks.shape[2]))
     title = f"{run.title}, seed {run.results['seed']}: {run.steps}{reduced}"
     return plot_interventions(
         run.blocks[:, rows], active, run.meanings, title, informative=run.informative, pitch=pitch, rise=rise

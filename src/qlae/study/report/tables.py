@@ -17,12 +17,12 @@ from .bold import mark_bold
 from .cells import MIN_SEEDS, Cell
 from .informative import describe_counts
 
-INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "psnr", "r2")
+INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "agreement", "psnr", "r2")
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 DCI = ("d", "i", "c")
 EVERYTHING = (
     *("infom", "informative", "infom_corrected", "infoe", "infoe_scalar", "infoe_corrected", "infoc"),
-    *("infoc_corrected", *DCI, "psnr", "r2"),
+    *("infoc_corrected", *DCI, "agreement", "psnr", "r2"),
 )
 PUBLISHED = "published"  # stands in the column of the weights
 
@@ -127,7 +127,8 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
     main = [[m for m in block if m in (*AUTOENCODERS, *GANS) or m not in PAPER_ROWS] for block in everything]
     ablated = [[model for model in block if model in ablations] for block in everything]
     data_columns = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
-    kinds = ((INFOMEC, "InfoMEC", "infomec"), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
+    first = ("InfoMEC", "infomec") if summary.has_sources else ("agreement and PSNR", "agreement")
+    kinds = ((INFOMEC, *first), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
     tables = []
     for name, title, blocks in (
         ("main", "Main results", main),

@@ -1,4 +1,7 @@
-"""Show how values were selected: the chosen values, and InfoM and PSNR over the grid of each tuned model."""
+"""Show how values were selected: the chosen values, and InfoM and PSNR over the grid of each tuned model.
+
+On data without sources, agreement takes the place of InfoM.
+"""
 
 import csv
 import io
@@ -11,7 +14,7 @@ from .charts import CurvePoint, Dot, draw_curve, make_bounds
 from .run_links import run_link
 from .tables import order_models
 
-SCORES = ("infom", "psnr", "r2")  # images have the PSNR, vectors and series have R²
+FIDELITY = ("psnr", "r2")  # images have the PSNR, vectors and series have R²
 
 
 def tuning_html(summary: Summary) -> str:
@@ -63,17 +66,17 @@ def _value_of(group: Group, tuned: str) -> float:
 
 
 def _curves(summary: Summary, data: str, model: str) -> str:
-    """Return the charts of one grid, InfoM and PSNR or R²."""
+    """Return the charts of one grid: InfoM or agreement, and PSNR or R²."""
     groups = summary.tuning[data, model]
     candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
     model_plan = next(entry for entry in summary.plan.models if entry.label == model)
     charts = []
-    for score in SCORES:
+    for score in (next(iter(groups.values())).quality, *FIDELITY):
         if any(group.cell(score) is None for group in groups.values()):
             continue
         points = [_point(group, score, value, candidates.get(value, {})) for value, group in groups.items()]
         values = [dot.value for point in points for dot in point.dots]
-        filters = score != "infom" and model_plan.reconstructs
+        filters = score in FIDELITY and model_plan.reconstructs
         floor = lowest_near(score, max(point.mean for point in points), summary.plan.near_db) if filters else None
         bounds = make_bounds([*values, *([floor] if floor is not None else [])], find_score(score).bounds)
         charts.append(draw_curve(find_score(score).heading, model_plan.tuned.replace("_", " "), points, bounds, floor))
@@ -96,7 +99,7 @@ def to_csv(summary: Summary) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = ("data", "model", "hyperparameter", "value", "seed", "weights")
-    writer.writerow((*heads, "infom", "informative", "psnr", "near", "selected"))
+    writer.writerow((*heads, "infom", "informative", "agreement", "psnr", "near", "selected"))
     for (data, model), groups in summary.tuning.items():
         tuned = next(entry.tuned for entry in summary.plan.models if entry.label == model)
         candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
@@ -105,7 +108,9 @@ def to_csv(summary: Summary) -> str:
             for seed, scores in zip(group.seeds, group.scores(), strict=True):
                 count = count_informative(scores)
                 informative = f"{count.informative}/{count.active}" if count else ""
-                psnr = f"{scores['psnr']:.6g}" if "psnr" in scores else ""
-                numbers = (f"{scores['infom']:.6g}", informative, psnr, near, selected)
+                infom, agreement, psnr = (
+                    f"{scores[key]:.6g}" if key in scores else "" for key in ("infom", "agreement", "psnr")
+                )
+                numbers = (infom, informative, agreement, psnr, near, selected)
                 writer.writerow((data, model, tuned, f"{value:g}", seed, group.weights, *numbers))
     return out.getvalue()

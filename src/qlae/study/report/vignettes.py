@@ -170,7 +170,9 @@ def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
         data: [
             summary.groups[data, model]
             for model in summary.models
-            if (data, model) in summary.groups and not LATENTS[MODELS[names[model]].latent].part.has_codes
+            if (data, model) in summary.groups
+            and summary.groups[data, model].has_sources
+            and not LATENTS[MODELS[names[model]].latent].part.has_codes
         ]
         for data in summary.data
     }

@@ -1,0 +1,336 @@
+"""Rank runs by their agreement with each other, say how sure the ranking is, and name the run to take.
+
+The score of a run is the mean of its agreements with the other runs. UDR takes the median, which ignores the agreement
+between disentangled runs if these are fewer than half, as they may be among several models. Runs whose reconstructions
+are much worse than the best are not taken, whatever they agree on. Scores by sources, where there are any, are shown
+beside the choice and never enter it.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import require_known
+from .._numpy_errors import usual_errors
+from .._progress import progress_bar
+from ..data import SourceDataset
+from ..metrics.inputs import Bools, Floats
+from ..runs.directory import Run
+from ..scoring.fidelity import fidelity_db
+from ..scoring.sample import PREFIXES
+from .agreement import agreement
+from .reading import Candidate, Skipped, common_representations, find_runs, read_candidates
+from .representation import Representation
+
+NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
+MIN_RUNS = 4  # with fewer, a warning says that agreement means little
+NUM_DRAWS = 2_000
+
+
+@dataclass(frozen=True)
+class RankedRun:
+    """A run and what speaks for it.
+
+    Attributes:
+        run: the run directory.
+        model, seed: as in its results.
+        agreement: mean agreement with the other runs, from 0 to 1.
+        spread: the middle half of these agreements, as (lower quartile, upper quartile).
+        first: share of the bootstrap draws in which the run comes first.
+        gap: straight-through gap in nats per image; None if it is unknown or the latents are continuous.
+        num_used, num_latents: latents that vary enough to count, and all latents.
+        psnr: mean PSNR in dB; None if the run does not have it.
+        is_near: whether its PSNR is near the best, so that it may be taken.
+        infom: InfoM, if the data have sources. Not used for the choice.
+    """
+
+    run: Run
+    model: str
+    seed: int
+    agreement: float
+    spread: tuple[float, float]
+    first: float
+    gap: float | None
+    num_used: int
+    num_latents: int
+    psnr: float | None
+    is_near: bool
+    infom: float | None
+
+    @property
+    def path(self) -> Path:
+        return self.run.path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON can hold them."""
+        fields = {name: value for name, value in vars(self).items() if name != "run"}
+        return {"run": str(self.path), **fields, "spread": list(self.spread)}
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Runs in the order of their agreement.
+
+    Attributes:
+        runs: the runs, best first.
+        matrix: (n, n) agreement of each pair, in the same order; NaN on the diagonal.
+        skipped: runs that could not be compared, and why.
+        num_images: number of images that they were compared on.
+        data: name of the data set.
+        weights: the set of weights, ``"averaged"`` or ``"raw"``.
+        warnings: what limits the trust in the choice.
+    """
+
+    runs: tuple[RankedRun, ...]
+    matrix: Floats
+    skipped: tuple[Skipped, ...]
+    num_images: int
+    data: str
+    weights: str
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def best(self) -> RankedRun:
+        """The run to take: the first whose PSNR is near the best."""
+        return next(run for run in self.runs if run.is_near)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON can hold it."""
+        matrix = [[None if np.isnan(value) else round(float(value), 6) for value in row] for row in self.matrix]
+        return {
+            "take": str(self.best.path),
+            "data": self.data,
+            "weights": self.weights,
+            "num_images": self.num_images,
+            "runs": [run.to_dict() for run in self.runs],
+            "agreement": matrix,
+            "skipped": [{"run": str(skip.path), "reason": skip.reason} for skip in self.skipped],
+            "warnings": list(self.warnings),
+        }
+
+
+@usual_errors()
+def select(
+    runs: Iterable[Run | str | os.PathLike[str]] | str | os.PathLike[str],
+    *,
+    weights: str = "averaged",
+    gap: bool = True,
+    near_db: float = NEAR_DB,
+    data: SourceDataset | None = None,
+    device: str = "cpu",
+    show: bool = True,
+) -> Selection:
+    """Rank runs of different seeds, hyperparameters or models of one data set without labels.
+
+    Args:
+        runs: run directories, or folders that hold run directories.
+        weights: the set of weights, ``"averaged"`` or ``"raw"``.
+        gap: whether to compute the straight-through gap of discrete latents, which needs checkpoints and images.
+        near_db: how many decibels below the best PSNR a run may be to be taken, if it was trained to reconstruct.
+        data: the data, if they cannot be loaded as the runs say; needed for gaps, and for samples of other images.
+        device: where models run.
+        show: whether to draw progress bars.
+
+    Raises:
+        ValueError: the runs are of different data, or fewer than two can be compared.
+    """
+    require_known(weights, PREFIXES, "set of weights")
+    if not near_db >= 0:
+        raise ValueError(f"near_db must not be negative, got {near_db}")
+    paths = [runs] if isinstance(runs, Run | str | os.PathLike) else list(runs)
+    found = find_runs([run.path if isinstance(run, Run) else run for run in paths])
+    candidates, skipped = read_candidates(found, weights=weights)
+    _require_two(candidates, skipped)
+    representations = common_representations(candidates, weights=weights, data=data, device=device, show=show)
+    matrix = agreement_matrix(representations, show=show)
+    warnings = _warnings(candidates, representations)
+    gaps: Sequence[float | None] = [None] * len(candidates)
+    if gap:
+        gaps, message = _find_gaps(candidates, weights=weights, data=data, device=device, show=show)
+        warnings += [message] if message else []
+    ranked = _rank(candidates, representations, matrix, gaps, near_db, weights)
+    order = _order(ranked)
+    return Selection(
+        runs=tuple(ranked[i] for i in order),
+        matrix=matrix[np.ix_(order, order)],
+        skipped=tuple(skipped),
+        num_images=representations[0].num_samples,
+        data=candidates[0].config.data.name,
+        weights=weights,
+        warnings=tuple(warnings),
+    )
+
+
+def agreement_matrix(representations: Sequence[Representation], *, show: bool = False) -> Floats:
+    """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
+    count = len(representations)
+    matrix = np.full((count, count), np.nan)
+    done = 0
+    with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
+        for i in range(count):
+            for j in range(i):
+                matrix[i, j] = matrix[j, i] = agreement(representations[i], representations[j])
+                done += 1
+                report(done)
+    return matrix
+
+
+def scores_of(matrix: Floats) -> Floats:
+    """Return the score of each run (n,): the mean of its agreements with the others.
+
+    >>> scores_of(np.array([[np.nan, 0.2, 0.4], [0.2, np.nan, 0.9], [0.4, 0.9, np.nan]])).round(2).tolist()
+    [0.3, 0.55, 0.65]
+    """
+    return np.asarray(np.nanmean(matrix, axis=1))
+
+
+def shares_first(matrix: Floats, eligible: Bools, *, num_draws: int = NUM_DRAWS, seed: int = 0) -> Floats:
+    """Return how often each run (n,) would come first if the other runs were drawn anew (bootstrap).
+
+    Each draw takes n of the runs with replacement, and each run is scored by its agreement with those, itself left out.
+
+    Args:
+        matrix: (n, n) agreements, NaN on the diagonal.
+        eligible: (n,) runs that may come first.
+        num_draws: number of draws.
+        seed: of the draws.
+    """
+    count = len(matrix)
+    random = np.random.default_rng(seed)
+    wins = np.zeros(count)
+    valid = 0
+    for _ in range(num_draws):
+        drawn = random.integers(count, size=count)
+        if len(set(drawn.tolist())) < 2:  # that run would have nothing to agree with
+            continue
+        scores = np.where(eligible, scores_of(matrix[:, drawn]), -np.inf)
+        best = scores >= scores.max() - 1e-12
+        wins += best / best.sum()
+        valid += 1
+    return wins / max(valid, 1)
+
+
+def _rank(
+    candidates: Sequence[Candidate],
+    representations: Sequence[Representation],
+    matrix: Floats,
+    gaps: Sequence[float | None],
+    near_db: float,
+    weights: str,
+) -> list[RankedRun]:
+    """Return the runs with their scores, in the given order."""
+    scores, near = scores_of(matrix), _near(candidates, representations, near_db, weights)
+    first = shares_first(matrix, near)
+    quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
+    return [
+        RankedRun(
+            run=candidate.run,
+            model=candidate.results["model"],
+            seed=candidate.results["seed"],
+            agreement=float(scores[i]),
+            spread=(float(quartiles[0, i]), float(quartiles[1, i])),
+            first=float(first[i]),
+            gap=gaps[i],
+            num_used=representations[i].num_used,
+            num_latents=representations[i].num_latents,
+            psnr=_psnr(candidate, weights),
+            is_near=bool(near[i]),
+            infom=candidate.results.get(weights, {}).get("infom"),
+        )
+        for i, candidate in enumerate(candidates)
+    ]
+
+
+def _order(ranked: Sequence[RankedRun]) -> list[int]:
+    """Return the places of the runs, best first; equal agreements, as of two runs, are ordered by gap and PSNR."""
+
+    def key(i: int) -> tuple[float, float, float]:
+        run = ranked[i]
+        gap = run.gap if run.gap is not None and all(other.gap is not None for other in ranked) else 0.0
+        return -round(run.agreement, 9), gap, -(run.psnr or 0.0)
+
+    return sorted(range(len(ranked)), key=key)
+
+
+def _near(
+    candidates: Sequence[Candidate], representations: Sequence[Representation], near_db: float, weights: str
+) -> Bools:
+    """Return which runs may be taken: their PSNR is near the best, and at least one of their latents is used."""
+    psnr = [_psnr(candidate, weights) if _reconstructs(candidate) else None for candidate in candidates]
+    best = max((value for value in psnr if value is not None), default=0.0)
+    near = np.array([value is None or value >= best - near_db for value in psnr])
+    alive = np.array([representation.num_used > 0 for representation in representations])
+    return near & alive if (near & alive).any() else near
+
+
+def _reconstructs(candidate: Candidate) -> bool:
+    from ..registry import OBJECTIVES
+
+    return bool(OBJECTIVES.entry_of(candidate.config.objective).part.reconstructs)
+
+
+def _psnr(candidate: Candidate, weights: str) -> float | None:
+    """Return the PSNR of images, or what corresponds to it for other data, in decibels."""
+    return fidelity_db(candidate.results.get(weights, {}))
+
+
+def _require_two(candidates: Sequence[Candidate], skipped: Sequence[Skipped]) -> None:
+    if len(candidates) < 2:
+        reasons = "".join(f"\n  {skip.path}: {skip.reason}" for skip in skipped)
+        raise ValueError(
+            f"agreement needs at least two finished runs, better {MIN_RUNS} or more, got {len(candidates)}"
+            f"{reasons and f'. Skipped:{reasons}'}"
+        )
+
+
+def _warnings(candidates: Sequence[Candidate], representations: Sequence[Representation]) -> list[str]:
+    """Return what limits the trust in a choice among these runs."""
+    count = len(candidates)
+    messages = []
+    if count == 2:
+        messages.append(
+            "two runs agree with each other equally, so agreement cannot choose between them; the smaller gap or the "
+            "higher PSNR decides. Train more seeds"
+        )
+    elif count < MIN_RUNS:
+        messages.append(f"only {count} runs: the agreement of so few says little. Train more seeds")
+    messages += [
+        f"{candidate.run.path}: no latent is used, so it agrees with nothing"
+        for candidate, representation in zip(candidates, representations, strict=True)
+        if not representation.num_used
+    ]
+    copies = _copies(candidates)
+    if copies:
+        messages.append(f"{copies} are the same run twice (same model, seed and codes), which agrees with itself")
+    return messages
+
+
+def _copies(candidates: Sequence[Candidate]) -> str:
+    """Return the paths of two runs that are copies of each other; an empty string if there are none."""
+    seen: dict[tuple[Any, ...], Path] = {}
+    for candidate in candidates:
+        encoded = candidate.arrays.get("codes", candidate.arrays.get("latents"))
+        assert encoded is not None
+        key = candidate.results["model"], candidate.results["seed"], encoded.shape, hash(encoded.tobytes())
+        if key in seen:
+            return f"{seen[key]} and {candidate.run.path}"
+        seen[key] = candidate.run.path
+    return ""
+
+
+def _find_gaps(
+    candidates: Sequence[Candidate], *, weights: str, data: SourceDataset | None, device: str, show: bool
+) -> tuple[list[float | None], str]:
+    """Return the gap of each run, and a message if images or models cannot be loaded."""
+    if not any("codes" in candidate.arrays for candidate in candidates):
+        return [None] * len(candidates), ""
+    from .encoding import straight_through_gaps
+
+    try:
+        return straight_through_gaps(candidates, weights=weights, data=data, device=device, show=show), ""
+    except (ValueError, OSError) as error:
+        return [None] * len(candidates), f"there are no straight-through gaps: {error}"

@@ -1,0 +1,104 @@
+"""Train a model with several seeds, then choose among the runs without labels.
+
+The runs are directories ``s0``, ``s1``, … in one folder. The same call continues where it was interrupted: finished
+runs are kept, and an unfinished one is resumed from its checkpoint.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .._checks import whole_number
+from .._device import pick_device
+from .._files import write_json
+from .._numpy_errors import usual_errors
+from .._progress import progress_bar
+from ..config import RunConfig
+from ..data import RenderedImages, SourceDataset
+from ..models.building import Networks
+from ..pipeline import configure, require_data, train
+from ..presets import ModelSpec
+from ..runs.directory import Run
+from ..training import TrainingDiverged
+from ..training.callbacks import Callback
+from ..training.launch import SLOW_SCENES
+from .picture import plot_selection
+from .ranking import Selection, select
+
+MOST_SEEDS = 1_000
+SELECTION_FILE, PICTURE_FILE = "selection.json", "agreement.png"
+
+
+@usual_errors()
+def train_seeds(
+    model: str | ModelSpec,
+    data: SourceDataset | str,
+    *,
+    out: str | os.PathLike[str],
+    seeds: int,
+    networks: Networks | str | None = None,
+    callbacks: Sequence[Callback] = (),
+    show: bool = True,
+    **options: Any,
+) -> Selection:
+    """Train a model with the seeds ``seed``, ``seed + 1``, … and rank the runs without labels.
+
+    A run whose training diverges is left out with a warning.
+
+    Args:
+        model, data, networks, callbacks, show, options: as for ``qlae.train``; ``seed`` is the first seed.
+        out: the folder of the runs. ``selection.json`` and ``agreement.png`` are written into it.
+        seeds: number of seeds, at least 2.
+
+    Returns:
+        The runs in order, and ``.best``.
+    """
+    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
+    if options.get("evaluate") is False:
+        raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
+    folder, data = Path(out), require_data(data)
+    first = int(options.get("seed", 0))
+    jobs = [(seed, Run(folder / f"s{seed}")) for seed in range(first, first + seeds)]
+    configs = {}
+    for seed, run in jobs:  # before anything is trained
+        configs[seed], execution, _ = configure(model, data, run, networks=networks, **options | {"seed": seed})
+        run.require_free(configs[seed])
+    waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]
+    images = _rendered_once(data, execution.device, show=show) if len(waiting) > 1 else data
+    finished = []
+    for number, (seed, run) in enumerate(jobs, start=1):
+        if show:
+            state = "" if seed in waiting else ", finished before"
+            print(f"qlae: seed {seed} ({number} of {seeds}){state}", file=sys.stderr, flush=True)
+        if seed in waiting:
+            try:
+                own = options | {"seed": seed}
+                train(model, images, out=run.path, networks=networks, callbacks=callbacks, show=show, **own)
+            except TrainingDiverged as error:
+                warnings.warn(f"{run.path} is left out: {error}", stacklevel=2)
+                continue
+        finished.append(run)
+    if len(finished) < 2:
+        raise ValueError(f"{len(finished)} of {seeds} runs in {folder} finished; agreement needs at least two")
+    selection = select(finished, data=images, device=execution.device, show=show)
+    write_json(folder / SELECTION_FILE, selection.to_dict())
+    plot_selection(selection, folder / PICTURE_FILE)
+    return selection
+
+
+def _is_finished(run: Run, config: RunConfig) -> bool:
+    """Return whether a run has all its updates, and the sample and scores of the last of them."""
+    results = run.results_so_far
+    return results is not None and results["steps"] == config.training.steps and run.sample_path.is_file()
+
+
+def _rendered_once(data: SourceDataset, device: str, *, show: bool) -> SourceDataset:
+    """Return the data with their images in memory where each training on a CPU would render them again."""
+    images = data.images
+    if not isinstance(images, RenderedImages) or images.name in SLOW_SCENES or pick_device(device).type != "cpu":
+        return data
+    with progress_bar("rendering", len(data), show=show) as report:
+        return data.in_memory(progress=report)

@@ -1,0 +1,164 @@
+"""Training several seeds and choosing among them; the straight-through gap; encoding images that samples lack."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import qlae
+from qlae.cli import main
+from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
+from qlae.models.model import to_float
+from qlae.selection.encoding import straight_through_gap
+from qlae.training import TrainingDiverged
+
+OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory, tiny_data):
+    """Three tiny runs of one model, with the seeds 3, 4 and 5."""
+    folder = tmp_path_factory.mktemp("seeds") / "runs"
+    return folder, qlae.train_seeds("qlae", tiny_data, out=folder, seeds=3, seed=3, **OPTIONS)
+
+
+def test_runs_have_their_seeds_and_a_choice(seeds):
+    folder, selection = seeds
+    assert sorted(run.path.name for run in selection.runs) == ["s3", "s4", "s5"]
+    assert sorted(run.seed for run in selection.runs) == [3, 4, 5]
+    written = json.loads((folder / "selection.json").read_text())
+    assert written["take"] == str(selection.best.path)
+    assert (folder / "agreement.png").is_file()
+    assert all(run.gap is not None and run.gap >= 0 for run in selection.runs)
+
+
+def test_the_same_call_keeps_finished_runs_and_trains_missing_ones(seeds, tiny_data):
+    folder, selection = seeds
+    times = {run.path: (run.path / "checkpoint.json").stat().st_mtime_ns for run in selection.runs}
+    again = qlae.train_seeds("qlae", tiny_data, out=folder, seeds=4, seed=3, **OPTIONS)
+    assert len(again.runs) == 4
+    assert {path: (path / "checkpoint.json").stat().st_mtime_ns for path in times} == times
+    assert not (folder / "s7").exists()
+
+
+def test_an_interrupted_call_goes_on_where_it_stopped(tmp_path, tiny_data, monkeypatch):
+    from qlae.selection import seeds as module
+
+    def stop_at_seed_1(model, data, *, out, seed, **options):
+        if seed == 1:
+            raise KeyboardInterrupt("saved")
+        return qlae.train(model, data, out=out, seed=seed, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "train", stop_at_seed_1)
+        with pytest.raises(KeyboardInterrupt):
+            qlae.train_seeds("qlae", tiny_data, out=tmp_path, seeds=2, **OPTIONS)
+    assert not (tmp_path / "selection.json").exists()
+    before = (tmp_path / "s0" / "results.json").stat().st_mtime_ns
+    assert len(qlae.train_seeds("qlae", tiny_data, out=tmp_path, seeds=2, **OPTIONS).runs) == 2
+    assert (tmp_path / "s0" / "results.json").stat().st_mtime_ns == before
+
+
+def test_a_seed_that_diverges_is_left_out(tmp_path, tiny_data, monkeypatch):
+    from qlae.selection import seeds as module
+
+    def diverge_at_seed_1(model, data, *, out, seed, **options):
+        if seed == 1:
+            raise TrainingDiverged("the loss is not finite")
+        return qlae.train(model, data, out=out, seed=seed, **options)
+
+    monkeypatch.setattr(module, "train", diverge_at_seed_1)
+    with pytest.warns(UserWarning, match="s1 is left out: the loss is not finite"):
+        selection = qlae.train_seeds("ae", tiny_data, out=tmp_path / "three", seeds=3, **OPTIONS)
+    assert {run.path.name for run in selection.runs} == {"s0", "s2"}
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match=r"1 of 2 runs in .* finished; agreement needs at least two"),
+    ):
+        qlae.train_seeds("ae", tiny_data, out=tmp_path / "two", seeds=2, **OPTIONS)
+
+
+def test_contradictions_are_refused_before_anything_is_trained(seeds, tiny_data, tmp_path):
+    folder, _ = seeds
+    with pytest.raises(ValueError, match="s3 holds another run"):
+        qlae.train_seeds("ae", tiny_data, out=folder, seeds=3, seed=3, **OPTIONS)
+    for wrong in (1, 0, -2, True, 2.5):
+        with pytest.raises(ValueError, match="seeds must be a whole number of at least 2"):
+            qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=wrong, **OPTIONS)
+    with pytest.raises(ValueError, match="does not go with evaluate=False"):
+        qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, evaluate=False, **OPTIONS)
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_command_trains_and_names_a_run(tmp_path, capsys):
+    options = ["--sources", "floor hue", "shape", "--resolution", "16", "--size", "small", "--steps", "10"]
+    with pytest.raises(SystemExit) as end:
+        main(["train", "qlae", "--seeds", "2", *options, "--threads", "1", "--quiet", "--out", str(tmp_path / "runs")])
+    assert end.value.code == 0
+    out = capsys.readouterr().out
+    assert f"Take {tmp_path / 'runs' / 's'}" in out
+    assert "2 runs trained, scored and compared" in out
+    for extra, message in (
+        (["--no-evaluate"], "leave out --no-evaluate"),
+        (["--resume", str(tmp_path / "runs" / "s0")], "leave out MODEL, --seeds"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["train", "qlae", "--seeds", "2", *extra])
+        assert message in capsys.readouterr().err
+
+
+def test_images_that_samples_lack_are_encoded_by_the_models(seeds, tmp_path, tiny_data):
+    folder, _ = seeds
+    runs = [qlae.Run(folder / f"s{seed}") for seed in (3, 4)]
+    direct = qlae.select(runs, gap=False, show=False)
+    arrays = runs[1].arrays(runs[1].sample_path)
+    content = runs[1].sample_path.read_bytes()
+    try:
+        part = {k: v[:10] if v.ndim and len(v) == len(tiny_data) else v for k, v in arrays.items()}
+        np.savez(runs[1].sample_path, **part)
+        encoded = qlae.select(runs, gap=False, show=False, data=tiny_data)
+        loaded = qlae.select(runs, gap=False, show=False)
+    finally:
+        runs[1].sample_path.write_bytes(content)
+    assert encoded.num_images == loaded.num_images == len(tiny_data)
+    assert encoded.matrix[0, 1] == pytest.approx(direct.matrix[0, 1], abs=1e-9)
+
+
+def test_the_gap_is_the_difference_of_two_losses(seeds, tiny_data):
+    folder, selection = seeds
+    images = np.asarray(tiny_data.images)
+    model = qlae.load(folder / "s3")
+    batch = to_float(torch.from_numpy(images))
+    with torch.inference_mode():
+        x = model.encoder(batch)
+        losses = [
+            F.binary_cross_entropy_with_logits(model.decoder(z), batch).item() * batch[0].numel()
+            for z in (model.latent(x).z, x)
+        ]
+    expected = abs(losses[0] - losses[1])
+    assert straight_through_gap(model, images) == pytest.approx(expected, rel=1e-3)
+    shown = next(run.gap for run in selection.runs if run.seed == 3)
+    assert shown == pytest.approx(expected, rel=1e-3)
+
+
+def test_latents_say_what_they_round():
+    x = torch.randn(5, 6)
+    assert torch.equal(QuantizedLatent(6).before_rounding(x), x)
+    assert torch.equal(VectorQuantizedLatent(2, 8, vector_size=3).before_rounding(x), x)
+    finite = FiniteScalarLatent(6, 101)
+    assert finite.before_rounding(x) == pytest.approx(finite(x).z, abs=0.01)
+    assert not hasattr(ContinuousLatent(6), "before_rounding")
+
+
+def test_runs_without_checkpoints_have_no_gap(seeds, tmp_path):
+    folder, _ = seeds
+    for seed in (3, 4):
+        (tmp_path / f"s{seed}").mkdir()
+        for name in ("config.json", "results.json", "sample.npz"):
+            (tmp_path / f"s{seed}" / name).write_bytes((folder / f"s{seed}" / name).read_bytes())
+    assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}
+    (tmp_path / "s3" / "checkpoint.json").write_text("{")
+    with pytest.warns(UserWarning, match="no checkpoint is intact"):
+        assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}

@@ -1,0 +1,79 @@
+"""Studies over images without sources: values are selected, and runs compared, by agreement."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from study_fixtures import InlineEngine, tiny_plan
+
+from qlae.data import load_data
+from qlae.study import StudyFolder, run_study
+from qlae.study.report import report_study
+from qlae.study.report.aggregate import summarise
+from qlae.study.selection import select
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A finished study over a folder of images, and over rendered data with sources beside it."""
+    root = tmp_path_factory.mktemp("without")
+    images = np.asarray(load_data("shapes3d", resolution=16, sources=["floor hue", "shape"]).in_memory().images)
+    (root / "images").mkdir()
+    for number, image in enumerate(images):
+        Image.fromarray(image).save(root / "images" / f"{number:03}.png")
+    data = {"mine": {"path": str(root / "images"), "resolution": 16}}
+    plan = tiny_plan(data=data, models={"qlae": {"grid": [0.1, 0.3]}, "ae": {"grid": []}}, num_latents=4)
+    engine = InlineEngine()
+    index = run_study(plan, root / "study", engine)
+    return plan, StudyFolder(root / "study"), index, engine
+
+
+def test_every_run_is_done_and_a_value_is_selected(study):
+    plan, folder, index, _engine = study
+    assert {entry.state for entry in index.runs.values()} == {"done"}
+    candidates = index.selected["mine/qlae"]
+    assert [candidate["selected"] for candidate in candidates].count(True) == 1
+    assert all(candidate["infom"] is None and 0 <= candidate["agreement"] <= 1 for candidate in candidates)
+    again = InlineEngine()
+    run_study(plan, folder.path, again)
+    assert again.names == []  # nothing is repeated
+
+
+def test_tables_have_agreement_and_psnr_and_name_the_run_to_take(study):
+    _, folder, _, _ = study
+    summary = summarise(folder)
+    assert not summary.has_sources
+    page = report_study(folder, show=False).read_text()
+    text = (folder.report_path / "tables.md").read_text()
+    assert "| model | weights | agreement | PSNR (dB) |" in text
+    assert "InfoM |" not in text
+    assert "mine has no sources, so there is no InfoMEC" in text
+    scores = {
+        (group.model, seed): own["agreement"]
+        for group in summary.groups.values()
+        for seed, own in zip(group.seeds, group.scores(), strict=True)
+    }
+    model, seed = max(scores, key=scores.get)
+    assert f"The run to take is {model} with seed {seed}" in text
+    assert "The run to take is" in page
+    assert (folder.report_path / "main-agreement.csv").is_file()
+    assert "agreement" in (folder.report_path / "tuning.csv").read_text().splitlines()[0]
+
+
+def test_a_missing_sample_is_no_agreement_instead_of_an_error(study):
+    _, folder, _, _ = study
+    sample = folder.run("mine/ae/s1").sample_path
+    content = sample.read_bytes()
+    try:
+        sample.unlink()
+        group = summarise(folder).groups["mine", "ae"]
+        assert ["agreement" in scores for scores in group.scores()] == [False, True]
+        report_study(folder, show=False)
+    finally:
+        sample.write_bytes(content)
+
+
+def test_selection_by_agreement_keeps_to_the_psnr():
+    runs = [(0.1, {"agreement": 0.2, "psnr": 30.0}), (1.0, {"agreement": 0.6, "psnr": 20.0})]
+    assert [c.value for c in select(runs, 6.0) if c.selected] == [0.1]
+    assert [c.value for c in select(runs, None) if c.selected] == [1.0]
+    assert [c.infom for c in select(runs, 6.0)] == [None, None]
