@@ -38,8 +38,9 @@ class Batches(ABC):
     @property
     def dtype(self) -> torch.dtype:
         """The type of a batch."""
-        is_tensor = isinstance(self.images, Tensor)
-        return self.images.dtype if is_tensor else torch.from_numpy(np.empty(0, self.images.dtype)).dtype
+        if isinstance(self.images, Tensor):
+            return self.images.dtype
+        return torch.from_numpy(np.empty(0, self.images.dtype)).dtype
 
     @abstractmethod
     def draw(self) -> Tensor:
