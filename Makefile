@@ -29,7 +29,7 @@ dev: $(TOOLS)  ## Also install what the tests need
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[explorer]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,explorer]'
 	@touch $@
 
 $(TOOLS): $(READY)
@@ -48,7 +48,7 @@ test-quick: dev  ## Fast tests of every package, in about a minute
 test-slow: dev  ## Only the slow tests: full data sets, Ray, ONNX, kills
 	$(BIN)/python -m pytest -m slow
 
-test-fuzz: dev  ## 10,000 damaged inputs for every reader
+test-fuzz: dev  ## 10,000 damaged inputs for every reader, and as many requests to the explorer
 	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
 
 chromium:  ## Install Chromium for the browser tests (Debian, as root), or say how to get it

@@ -3,6 +3,7 @@
     python benchmarks/training.py demo            # the training of `make demo`, compared with its first version
     python benchmarks/training.py full            # a full-size update, compared with plain PyTorch on the same device
     python benchmarks/training.py gpu             # full-size updates of several models on a GPU, in four modes
+    python benchmarks/training.py terms           # what each loss term of an objective costs
 
 `demo` checks out the first version from the repository's history (`git worktree`), trains a few hundred updates with
 both versions from the command line, with one thread each, and reads the times from their logs.
@@ -10,10 +11,15 @@ both versions from the command line, with one thread each, and reads the times f
 `gpu` measures the defaults (bfloat16, CUDA graphs and fused kernels), the same in float32, eager float32, and plain
 PyTorch in float32. For GANs, it measures cycles of five encoder updates and one generator update. It also reports the
 start-up time, from building the state to the launch of the first recorded graph. The first start-up includes the
-initialisation of CUDA and the compilation of kernels, which later ones do not need.
+initialisation of CUDA and the compilation of kernels, which later ones do not need. Models whose objective needs
+float32 have it as their default too.
+
+`terms` trains each model with all terms of its objective and without each of them in turn, in its default mode; the
+difference is the cost of the term. That of the total correlation includes the updates of the discriminator.
 """
 
 import argparse
+import dataclasses
 import gc
 import json
 import os
@@ -34,12 +40,14 @@ from timing import Updates, describe, machine, milliseconds, up_to_multiple
 
 from qlae._files import write_json
 from qlae.data import SourceDataset, data_config, load_data
-from qlae.presets import resolve
+from qlae.presets import MODELS, resolve
+from qlae.registry import OBJECTIVES
 from qlae.training.launch import build_state
 
 ROOT = Path(__file__).parents[1]
 FIRST = "c9751f7"  # the first version of the demo
 
+TERM_MODELS = ("tripod", "factor-vae", "factor-qvae")
 GPU_MODELS = ("qlae", "ae", "vq-vae", "beta-vae", "beta-tcvae", "qlinfowgan-gp")
 # Modes of training: name → precision, compile.
 MODES = {"default": ("bfloat16", True), "float32": ("float32", True), "eager": ("float32", False)}
@@ -49,18 +57,19 @@ EAGER_SHARE = 5  # eager modes make this many times fewer updates per turn
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("demo", "full", "gpu"))
+    parser.add_argument("what", choices=("demo", "full", "gpu", "terms"))
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--updates", type=int, help="updates per turn (default: 300 for `demo`, 50 for `gpu`)")
     parser.add_argument("--first", default=FIRST, help="the revision that `demo` is compared with")
     parser.add_argument("--model", default="qlae", help="model of `demo` and `full`")
-    parser.add_argument("--models", nargs="+", default=GPU_MODELS, help="models of `gpu`")
+    parser.add_argument("--models", nargs="+", help=f"of `gpu` ({' '.join(GPU_MODELS)}) or `terms`")
+    parser.add_argument("--size", choices=("full", "small"), default="full", help="of the networks of `terms`")
     parser.add_argument("--batch-size", type=int, help="default: the paper's, 128 and for GANs 64")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--device", help="default: cpu for `full`, cuda for `gpu`")
-    parser.add_argument("--out", type=Path, help="JSON file for the results of `gpu`")
+    parser.add_argument("--device", help="default: cpu for `full`, cuda for `gpu` and `terms`")
+    parser.add_argument("--out", type=Path, help="JSON file for the results of `gpu` and `terms`")
     options = parser.parse_args()
-    {"demo": demo, "full": full, "gpu": gpu}[options.what](options)
+    {"demo": demo, "full": full, "gpu": gpu, "terms": terms}[options.what](options)
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -141,10 +150,15 @@ def gpu(options: argparse.Namespace) -> None:
     data = load_images()
     results: dict[str, Any] = {}
     print(HEADER, flush=True)
-    for model in options.models:
+    for model in options.models or GPU_MODELS:
         results[model] = measure_modes(model, data, device, options)
         print(row(model, results[model]), flush=True)
         gc.collect()  # frees graphs and their memory
+    finish(results, device, options)
+
+
+def finish(results: dict[str, Any], device: torch.device, options: argparse.Namespace) -> None:
+    """Print the machine, and write the results if a file is asked for."""
     where = machine(device)
     print(describe(where))
     if options.out:
@@ -152,11 +166,59 @@ def gpu(options: argparse.Namespace) -> None:
         write_json(options.out, where | {"models": results})
 
 
+def terms(options: argparse.Namespace) -> None:
+    """Measure what each term of an objective costs per update."""
+    device = torch.device(options.device or "cuda")
+    torch.set_num_threads(options.threads)
+    data = load_images()
+    results: dict[str, Any] = {}
+    for model in options.models or TERM_MODELS:
+        results[model] = times = measure_terms(model, data, device, options)
+        everything = times["all terms"]
+        print(f"{model:15}{everything:9.2f} ms per update", flush=True)
+        for name, value in times.items():
+            if name != "all terms":
+                print(f"  {name:25}{value:9.2f} ms{everything - value:9.2f} ms for the term", flush=True)
+        gc.collect()
+    finish(results, device, options)
+
+
+def measure_terms(
+    model: str, data: SourceDataset, device: torch.device, options: argparse.Namespace
+) -> dict[str, float]:
+    """Return the milliseconds per update with all terms and without each; the variants alternate."""
+    precision = default_precision(model) if device.type == "cuda" else "float32"
+    config = resolve(model, data_config(data), 6, size=options.size, batch_size=options.batch_size, precision=precision)
+    weights = config.objective.weights
+    own = [name for name in OBJECTIVES[MODELS[model].objective].part.terms if name in weights and name != "reconstruct"]
+    variants = {"all terms": weights}
+    variants |= {f"without {name}": {n: w for n, w in weights.items() if n != name} for name in own}
+    work: dict[str, tuple[Callable[[int], None], int]] = {}
+    for name, kept in variants.items():
+        objective = dataclasses.replace(config.objective, weights=kept)
+        ours = Updates(dataclasses.replace(config, objective=objective), data, device, compile=True)
+        ours.start()
+        work[name] = ours, up_to_multiple(options.updates or 50, max(ours.block, ours.period))
+    times: dict[str, list[float]] = {name: [] for name in work}
+    for number in range(options.turns + 1):
+        for name, (make, count) in work.items():
+            spent = milliseconds(partial(make, count), device) / count
+            if number > 0:  # the first warms up
+                times[name].append(spent)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def default_precision(model: str) -> str:
+    """Return the precision in which a model trains on a GPU unless another is asked for."""
+    return "bfloat16" if OBJECTIVES[MODELS[model].objective].part.trains_in_bfloat16 else "float32"
+
+
 def measure_modes(model: str, data: SourceDataset, device: torch.device, options: argparse.Namespace) -> dict[str, Any]:
     """Return the times of a model's updates in each mode; the modes alternate."""
     work: dict[str, tuple[Callable[[int], None], int]] = {}  # a function that makes updates, and their number per turn
     start_up, updates = {}, options.updates or 50
     for name, (precision, compile) in MODES.items():
+        precision = default_precision(model) if name == "default" else precision
         config = resolve(model, data_config(data), 6, batch_size=options.batch_size, precision=precision)
         start = time.perf_counter()
         ours = Updates(config, data, device, compile=compile)

@@ -1,10 +1,11 @@
-"""An objective of one's own: FactorVAE (Kim & Mnih 2018), complete, without editing the package.
+"""An objective of one's own: FactorVAE (Kim & Mnih 2018) in its simplest form, without editing the package.
 
-A discriminator learns to tell latents from latents whose dimensions are permuted independently across the batch. Its
+qlae has the model as ``factor-vae``, with the published settings (``objectives/total_correlation.py``). Here a
+discriminator learns to tell latents from latents whose dimensions are permuted independently across the batch. Its
 logits estimate the total correlation of the latents, which the autoencoder descends with weight γ.
 
     python examples/own_objective.py          # train a small FactorVAE on rendered Shapes3D
-    qlae train factor-vae --import examples/own_objective.py --size small --resolution 32
+    qlae train my-factor-vae --import examples/own_objective.py --size small --resolution 32
 """
 
 import itertools
@@ -69,7 +70,7 @@ class Factor(Objective):
 
 FACTOR_VAE = qlae.register_model(
     qlae.ModelSpec(
-        "factor-vae",
+        "my-factor-vae",
         latent="gaussian",
         objective="factor",
         weights={"reconstruct": 1.0, "kl": 1.0, "total_correlation": 10.0},
@@ -79,9 +80,9 @@ FACTOR_VAE = qlae.register_model(
 )
 
 
-def main(out: str = "runs/factor-vae", steps: int = 7_000) -> qlae.Run:
+def main(out: str = "runs/my-factor-vae", steps: int = 7_000) -> qlae.Run:
     data = qlae.load_data("shapes3d", resolution=32)
-    return qlae.train("factor-vae", data, out=out, size="small", steps=steps)
+    return qlae.train("my-factor-vae", data, out=out, size="small", steps=steps)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from qlae.runs.directory import Run
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {
-    "factor-vae": ROOT / "examples" / "own_objective.py",
+    "my-factor-vae": ROOT / "examples" / "own_objective.py",
     "stochastic-qlae": ROOT / "examples" / "own_latent.py",
 }
 
@@ -55,7 +55,7 @@ def imported(name: str) -> str:
     """The name of an example's model, which is registered also if an earlier test has imported the module."""
     import_modules([str(EXAMPLES[name])])
     module = sys.modules[EXAMPLES[name].stem]
-    register_model(module.FACTOR_VAE if name == "factor-vae" else module.STOCHASTIC_QLAE)
+    register_model(module.FACTOR_VAE if name == "my-factor-vae" else module.STOCHASTIC_QLAE)
     return name
 
 
@@ -130,22 +130,22 @@ def test_takes_part_in_a_study(tmp_path, capsys):
     plan = tmp_path / "plan.toml"
     plan.write_text(
         'size = "small"\nsteps = 12\nbatch_size = 8\nrerun_seeds = 1\ntune = false\nmetrics = []\nnum_samples = 30\n'
-        'models = ["factor-vae", "ae"]\n[data.shapes3d]\nresolution = 8\nsources = ["floor hue", "shape"]\n'
+        'models = ["my-factor-vae", "ae"]\n[data.shapes3d]\nresolution = 8\nsources = ["floor hue", "shape"]\n'
     )
-    imported("factor-vae")
+    imported("my-factor-vae")
     arguments = ["study", str(plan), "--out", str(tmp_path / "study"), "--workers", "1", "--quiet"]
     with pytest.raises(SystemExit) as stop:
-        main([*arguments, "--import", str(EXAMPLES["factor-vae"])])
+        main([*arguments, "--import", str(EXAMPLES["my-factor-vae"])])
     assert stop.value.code in (0, None), capsys.readouterr()
-    results = Run(tmp_path / "study" / "runs" / "shapes3d" / "factor-vae" / "s2").results
-    assert results["model"] == "factor-vae"
-    assert "factor-vae" in (tmp_path / "study" / "report" / "tables.md").read_text()
+    results = Run(tmp_path / "study" / "runs" / "shapes3d" / "my-factor-vae" / "s2").results
+    assert results["model"] == "my-factor-vae"
+    assert "my-factor-vae" in (tmp_path / "study" / "report" / "tables.md").read_text()
 
 
 def test_factor_vae_by_hand(tiny_data):
     """The total correlation is the mean difference of the discriminator's logits, in nats per image."""
-    imported("factor-vae")
-    config = resolve("factor-vae", data_config(tiny_data), 2, size="small", weights={"total_correlation": 35.0})
+    imported("my-factor-vae")
+    config = resolve("my-factor-vae", data_config(tiny_data), 2, size="small", weights={"total_correlation": 35.0})
     trained = build_model(config)
     vae, discriminator = OBJECTIVES.build(config.objective).players(trained)
     images = torch.rand(6, 3, 16, 16)

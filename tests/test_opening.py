@@ -7,13 +7,19 @@ import sys
 
 import pytest
 
+import qlae
 from qlae._directory_lock import locked_directory
 from qlae._files import read_json, read_npy, read_npz
 from qlae._opening import create_new, open_own, open_regular, read_regular
+from qlae.data import cache
 from qlae.data.files import read_files
+from qlae.data.source_table import read_table
 from qlae.data.user_images import read_user_images
 from qlae.runs.checkpoint import load
 from qlae.runs.directory import Run
+from qlae.study import StudyFolder
+from qlae.study.local import LocalEngine
+from qlae.study.plan import read_plan
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
@@ -103,3 +109,47 @@ def test_commands_end_at_once(tmp_path, pipe):
         assert ended.returncode == 2
         assert "not a regular file" in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+def test_the_log_of_a_worker_follows_no_link(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"precious")
+    (tmp_path / "worker-0.log").symlink_to(outside)
+    start = LocalEngine(1, device="cpu")._starter(0, StudyFolder(tmp_path))
+    with pytest.raises(ValueError, match=r"worker-0\.log is a symbolic link"):
+        start()
+    assert outside.read_bytes() == b"precious"
+
+
+def test_an_unfinished_cache_entry_follows_no_link(tmp_path, monkeypatch):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "images.u8").write_bytes(b"precious")
+    monkeypatch.setenv("QLAE_CACHE", str(tmp_path / "cache"))
+    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 1}
+    facts |= {"source_names": [], "source_sizes": []}
+    partial = tmp_path / "cache" / (cache.entry_key(facts) + cache.PARTIAL)
+    partial.parent.mkdir()
+    partial.symlink_to(outside)
+    with pytest.raises(ValueError, match="is a symbolic link, which would lead outside the cache"):
+        cache.build(facts, lambda *_: None, made_with={})
+    assert (outside / "images.u8").read_bytes() == b"precious"
+
+
+def test_a_pipe_called_like_a_plan_or_a_table_does_not_block(tmp_path):
+    for name in ("plan.toml", "sources.csv"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(ValueError, match="is not a file"):
+        read_plan(tmp_path / "plan.toml")
+    with pytest.raises(ValueError, match="is not a file"):
+        read_table(tmp_path / "sources.csv", ["a.png"])
+
+
+def test_a_pipe_called_like_a_model_card_does_not_block(tmp_path, tiny_data):
+    run = qlae.train("qlae", tiny_data, out=tmp_path / "run", size="small", steps=1, show=False, evaluate=False)
+    model = qlae.load(run.path)
+    folder = model.save_pretrained(tmp_path / "export")
+    (folder / "README.md").unlink()
+    os.mkfifo(folder / "README.md")
+    with pytest.raises(ValueError, match=r"README\.md is a named pipe"):
+        model.save_pretrained(folder)

@@ -38,6 +38,7 @@ def test_what_is_asked_for_stays():
 
 def test_what_a_model_is_stays():
     assert resolve("vq-vae", SHAPES, 6, recipe="fast").latent.num_values == 512
+    assert resolve("tripod", SHAPES, 6, recipe="fast").latent.num_values == 12
     small = resolve("qlae", SHAPES, 6, recipe="fast", size="small")
     assert small.training.steps == resolve("qlae", SHAPES, 6, size="small").training.steps
     assert small.training.schedule.kind == "linear"

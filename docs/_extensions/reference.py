@@ -18,6 +18,7 @@ MODULES = {
     "qlae.metrics": "Metrics over plain arrays.",
     "qlae.models": "Models: encoder, latent space, decoder.",
     "qlae.models.latents": "Latent spaces.",
+    "qlae.models.networks": "Encoders and decoders: the paper's, and Tripod's.",
     "qlae.objectives": "Objectives: what a model is trained to do.",
     "qlae.training": "Training and callbacks.",
     "qlae.report": "Tables and pictures of runs.",

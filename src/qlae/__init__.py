@@ -1,6 +1,7 @@
 """qlae: disentangled representation learning by latent quantization.
 
-The public names load on first use, so that ``import qlae`` and ``import qlae.metrics`` do not load torch.
+The public names load on first use, so that ``import qlae`` and ``import qlae.metrics`` do not load torch, and work
+where it is not installed.
 
     >>> import qlae
     >>> data = qlae.load_data("shapes3d", resolution=64)
@@ -12,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import _moved
+from ._extras import explain_missing
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -94,12 +96,18 @@ _MODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
-    if name not in _HOMES:
+    if name not in _MODULES and name not in _HOMES:
         raise AttributeError(f"module 'qlae' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(module, __name__), attribute)
+    try:
+        if name in _MODULES:
+            return importlib.import_module(f".{name}", __name__)
+        module, attribute = _HOMES[name]
+        return getattr(importlib.import_module(module, __name__), attribute)
+    except ModuleNotFoundError as error:
+        explained = explain_missing(error, f"qlae.{name}")
+        if explained is None:
+            raise
+        raise explained from None
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ import glob
 import json
 import lzma
 import os
+import re
 import secrets
 import struct
 import time
@@ -32,6 +33,9 @@ TEMPORARY = ".tmp"
 ABANDONED_SECONDS = 60
 #: An archive may expand to this many bytes, or to this many times its size if that is more.
 MAX_EXPANDED, MAX_EXPANSION = 2**28, 20
+
+#: What may be half of a character in JSON: valid if its other half follows.
+HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 #: What Python's readers of archives and arrays raise for damaged content, other than ``ValueError``.
 DAMAGE = (
@@ -212,6 +216,11 @@ def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
         raise _unreadable(path, f"it is not JSON: {error}", remedy) from error
     if not isinstance(content, dict):
         raise _unreadable(path, f"it must hold a JSON object, got {type(content).__name__}", remedy)
+    if HALF_PAIR.search(text):
+        try:
+            json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise _unreadable(path, "it holds text that is not Unicode, which could not be shown", remedy) from None
     return content
 
 
@@ -227,9 +236,12 @@ def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iter
     try:
         yield
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a damaged index points outside its archive; all else concerns the system
-            raise
-        raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
+        if error.errno is None:  # of a decompressor
+            raise _unreadable(name, f"it is damaged: {error or type(error).__name__}", remedy) from error
+        if error.errno == errno.EINVAL:
+            raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
+        error.filename = error.filename or str(name)  # all else concerns the system
+        raise
     except DAMAGE as error:
         raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
     except (ValueError, TypeError, SyntaxError, MemoryError) as error:

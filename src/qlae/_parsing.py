@@ -57,10 +57,17 @@ def parse_value(kind: Any, value: Any, where: str) -> Any:
     if not isinstance(kind, type) or origin is not None:
         raise ValueError(f"{where} has the type {kind}, which config.json cannot hold; use numbers, strings, tuples")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        return _to_float(value, where)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise ValueError(f"{where} must be {kind.__name__}, got {value!r}")
     return value
+
+
+def _to_float(value: int, where: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{where} must be a number that a float can hold, got an integer of many digits") from None
 
 
 def _parse_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:

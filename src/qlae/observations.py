@@ -79,7 +79,8 @@ def _check_image(shape: tuple[int, ...]) -> None:
     if not 1 <= channels <= MAX_CHANNELS:
         hint = "; move the channels to the last axis" if height <= MAX_CHANNELS else ""
         raise ValueError(f"images must have 1 to {MAX_CHANNELS} channels, got {channels} in (h, w, c) = {shape}{hint}")
-    require_sides(height, width)
+    if height != width or channels != COLOURS:  # networks of one's own may take squares of any size
+        require_sides(height, width)
 
 
 def require_sides(height: int, width: int) -> None:

@@ -28,9 +28,10 @@ class TrainingOptions:
             60,000 updates, a learning rate that falls to 0 in the second half, and 4 values per codebook.
         size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
         form: Follow the paper's text, or the authors' code where it differs.
-        networks: Name of an encoder and decoder that a module of yours registers (--import), instead of the paper's.
+        networks: Name of an encoder and decoder, paper, tripod, or a pair that a module of yours registers (--import),
+            instead of the model's own.
         steps: Number of updates; 200,000 in the paper.
-        batch_size: Observations per update; 128 in the paper, 64 for GANs.
+        batch_size: Observations per update; 128 in the paper, 64 for GANs. With a discriminator, half are for it.
         learning_rate: Learning rate of AdamW; 0.001 in the paper, 0.0002 for GANs.
         schedule: Schedule of the learning rate: constant, as in the paper, or a linear or cosine decay at the end of
             the run.

@@ -21,6 +21,8 @@ from .data.arrays import is_in_memory
 from .models.building import Networks, own_roles
 from .options import ExecutionOptions, TrainingOptions, split_options
 from .presets import ModelSpec, find_model, network_pair, resolve
+from .registry import OBJECTIVES
+from .runs import checkpoint
 from .runs.directory import Run
 from .runs.memory import require_memory
 from .training.callbacks import Callback, TensorBoard
@@ -84,6 +86,7 @@ def configure(
     own = own_roles(networks)
     described = data_config(data)
     trusted = not own and network_pair(spec, described, training).is_ours
+    trusted = trusted and OBJECTIVES[spec.objective].part.trains_in_bfloat16
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )
@@ -171,6 +174,7 @@ def _train_and_report(
         show=show,
         checkpoint_seconds=execution.checkpoint_seconds,
     )
+    _fit(run, data, networks, execution.device)
     if execution.evaluate:
         from .report import draw_pictures
         from .scoring.evaluation import evaluate_run
@@ -179,6 +183,16 @@ def _train_and_report(
         draw_pictures(run)
     for callback in everyone:
         callback.on_end(run)
+
+
+def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) -> None:
+    """Fit the latent space to the trained encoder, if it is one that is fitted after training."""
+    from .scoring.fitting import fit_run, is_fitted_after_training
+
+    if is_fitted_after_training(run.config):
+        snapshot = checkpoint.load(run.path)
+        assert snapshot is not None
+        fit_run(run, snapshot, data, networks=networks, device=device)
 
 
 def require_data(data: Any) -> SourceDataset:
@@ -219,7 +233,7 @@ def _watch(
 
 
 def _choose_precision(name: str, run: Run, device: str, *, trusted: bool) -> Any:
-    """Return the precision that ``"auto"`` means; networks of the caller's may have parts that need float32."""
+    """Return the precision that ``"auto"`` means; networks of the caller's, and some losses, may need float32."""
     if name != "auto":
         return name
     if run.config_path.is_file():

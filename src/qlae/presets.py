@@ -3,6 +3,9 @@
 Tables are those of the paper's appendix "Hyperparameters". ``paper`` follows its text, ``official`` the authors' code
 where the two differ. The tuned values are the ones the authors settled on.
 
+Models that are not in the paper come after its own, with ``published`` false: an autoencoder with a fixed grid, Tripod,
+FactorVAE, FactorQVAE, and AE + ICA. The files of their objectives and latent spaces say where the constants come from.
+
 ``MODELS`` is open: ``register_model`` adds a model, and ``qlae.train`` also takes a ``ModelSpec`` that is not in it.
 """
 
@@ -50,6 +53,9 @@ class TrainingPreset:
         num_values: values per codebook, for latent spaces that have codebooks of scalars.
         weight_decay_factor: on the tuned weight decay, which was tuned for the full size.
         relative_seconds: time per update relative to an autoencoder's, by type of device; for estimates only.
+        clip: elementwise bound on gradients also in the form ``paper``; None for none.
+        decay_share: of a run, over which a learning rate decays if nothing else is asked for.
+        objective_options: settings of the objective at this size.
     """
 
     learning_rate: float
@@ -60,6 +66,9 @@ class TrainingPreset:
     num_values: int
     weight_decay_factor: float = 1.0
     relative_seconds: Mapping[str, float] = field(default_factory=lambda: {"cpu": 1.0, "cuda": 1.0})
+    clip: float | None = None
+    decay_share: float = 0.5
+    objective_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 # The same two tables, and of the first (Table "Fixed latent quantization hyperparameters") the number of values.
@@ -72,22 +81,52 @@ _FULL_GAN = TrainingPreset(
 _SMALL_AE = replace(_FULL_AE, learning_rate=2e-3, batch_size=64, steps=7_000, num_values=4, weight_decay_factor=3.0)
 _SMALL_GAN = replace(_FULL_GAN, steps=8_000, num_values=4)
 
-#: size → kind of objective → how it is optimised. Kinds that are not listed are optimised like autoencoders.
+# Of the models that came after (objectives/tripod.py, objectives/total_correlation.py). Their small ones are ours.
+_ADAM_BETA2 = {"paper": 0.999, "official": 0.999}
+_FULL_TRIPOD = TrainingPreset(
+    2e-4, 0.9, _ADAM_BETA2, 64, 250_000, num_values=12, clip=1.0, relative_seconds={"cpu": 6.0, "cuda": 4.0}
+)
+_SMALL_TRIPOD = replace(_FULL_TRIPOD, learning_rate=1e-3, steps=7_000, num_values=4)
+_FULL_FACTOR_VAE = TrainingPreset(1e-4, 0.9, _ADAM_BETA2, 128, 500_000, num_values=10)
+_FULL_FACTOR_QVAE = TrainingPreset(
+    1e-3, 0.9, _ADAM_BETA2, 512, 50_000, num_values=64, decay_share=1.0, objective_options={"num_layers": 5}
+)
+_SMALL_DISCRIMINATOR = {"width": 256, "num_layers": 4}
+_SMALL_FACTOR_VAE = replace(_FULL_FACTOR_VAE, learning_rate=2e-3, steps=7_000, objective_options=_SMALL_DISCRIMINATOR)
+_SMALL_FACTOR_QVAE = replace(
+    _FULL_FACTOR_QVAE, learning_rate=2e-3, batch_size=128, steps=7_000, objective_options=_SMALL_DISCRIMINATOR
+)
+
+#: size → name → how a model is optimised. The name is the kind of the objective unless the model names another; kinds
+#: that are not listed are optimised like autoencoders.
 SIZES: dict[str, dict[str, TrainingPreset]] = {
-    "full": {"autoencoding": _FULL_AE, "adversarial": _FULL_GAN},
-    "small": {"autoencoding": _SMALL_AE, "adversarial": _SMALL_GAN},
+    "full": {
+        "autoencoding": _FULL_AE,
+        "adversarial": _FULL_GAN,
+        "tripod": _FULL_TRIPOD,
+        "factor-vae": _FULL_FACTOR_VAE,
+        "factor-qvae": _FULL_FACTOR_QVAE,
+    },
+    "small": {
+        "autoencoding": _SMALL_AE,
+        "adversarial": _SMALL_GAN,
+        "tripod": _SMALL_TRIPOD,
+        "factor-vae": _SMALL_FACTOR_VAE,
+        "factor-qvae": _SMALL_FACTOR_QVAE,
+    },
 }
 
 
-def training_preset(size: str, objective: str, recipe: str = "paper") -> TrainingPreset:
-    """Return how an objective is optimised at a size of the networks by a recipe."""
-    by_objective = SIZES[require_known(size, SIZES, "size")]
-    preset = by_objective.get(objective, by_objective["autoencoding"])
+def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPreset:
+    """Return how a model is optimised at a size of the networks by a recipe, by the name of its preset."""
+    presets = SIZES[require_known(size, SIZES, "size")]
+    preset = presets.get(name, presets["autoencoding"])
     changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
+    num_values = changes.num_values if preset is presets["autoencoding"] else None
     return replace(
         preset,
         steps=changes.steps.get(size, preset.steps),
-        num_values=preset.num_values if changes.num_values is None else changes.num_values,
+        num_values=preset.num_values if num_values is None else num_values,
     )
 
 
@@ -105,6 +144,7 @@ class ModelSpec:
         networks: kind of the network pair (``registry.NETWORKS``); the default stands for the pair of qlae that suits
             the observations, the paper's for images.
         weights: of the loss terms, those of the objective and those of the latent space.
+        weights_on: other weights of single terms, by data set.
         latent_options, objective_options, networks_options: settings of the three parts, fields of their configs.
         training: defaults of training options, such as ``{"learning_rate": 1e-4}``, instead of the paper's.
         weight_decay: where ``weight_decay_on`` does not name the data set.
@@ -114,6 +154,7 @@ class ModelSpec:
         tuned_on: its value for single data sets, if it is a loss weight.
         grid: the values that studies try for it; empty where nothing is tuned.
         published: whether the model is a row of the paper's tables.
+        preset: the entry of ``SIZES`` that says how the model is optimised; that of its objective if not set.
     """
 
     name: str
@@ -132,6 +173,8 @@ class ModelSpec:
     tuned_on: Mapping[str, float] = field(default_factory=dict)
     grid: tuple[float, ...] = ()
     published: bool = False
+    weights_on: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    preset: str | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.name, str) and MODEL_NAME.fullmatch(self.name)):
@@ -141,6 +184,13 @@ class ModelSpec:
             )
         if self.tuned != "weight_decay":
             require_known(self.tuned, ["weight_decay", *self.weights], f"hyperparameter that {self.name} tunes")
+        for data, weights in self.weights_on.items():
+            for name in weights:
+                require_known(name, self.weights, f"loss term of {self.name} on {data}")
+
+    def training_preset(self, size: str, recipe: str = "paper") -> TrainingPreset:
+        """Return how the model is optimised at a size of the networks by a recipe."""
+        return training_preset(size, self.preset or self.objective, recipe)
 
     def weight_decay_for(self, data: str, form: str = "paper") -> float:
         """Return the weight decay for a data set."""
@@ -150,7 +200,8 @@ class ModelSpec:
 
     def weights_for(self, data: str) -> dict[str, float]:
         """Return the weights of the loss terms for a data set."""
-        return dict(self.weights) | ({self.tuned: self.tuned_on[data]} if data in self.tuned_on else {})
+        tuned = {self.tuned: self.tuned_on[data]} if data in self.tuned_on else {}
+        return dict(self.weights) | dict(self.weights_on.get(data, {})) | tuned
 
 
 # Table "Key regularization hyperparameter tuning": the grids; and the values the authors settled on. The values of the
@@ -188,10 +239,51 @@ _QLGAN = replace(
     weight_decay_on={"falcor3d": 0.0001},
 )
 
+_AE = ModelSpec("ae", "continuous", AUTOENCODING, weight_decay=0.001, grid=(0.0, 0.001, 0.01, 0.1), published=True)
+# The authors' configurations (kylehkhsu/tripod). On other sets, those of Shapes3D.
+_TRIPOD = ModelSpec(
+    "tripod",
+    "finite-scalar",
+    AUTOENCODING | {"multi_information": 1e-4, "hessian": 1e-2},
+    weights_on={
+        "mpi3d": {"multi_information": 1e-8, "hessian": 1e-4},
+        "falcor3d": {"multi_information": 1e-10, "hessian": 1e-2},
+        "isaac3d": {"multi_information": 1e-4, "hessian": 1e-8},
+    },
+    objective="tripod",
+    networks="tripod",
+    latent_options={"low": -1.0, "high": 1.0},
+)
+# Kim and Mnih have γ = 7 on 3D Shapes; the other values are those that Locatello et al. (2019) tried.
+_FACTOR_VAE = ModelSpec(
+    "factor-vae",
+    "gaussian",
+    AUTOENCODING | {"kl": 1.0, "total_correlation": 7.0},
+    objective="total-correlation",
+    tuned="total_correlation",
+    grid=(7.0, 10.0, 20.0, 30.0, 40.0, 50.0, 100.0),
+    preset="factor-vae",
+)
+# The authors' configurations (ituvisionlab/FactorQVAE); they have no Falcor3D, and of MPI3D another version.
+_FACTOR_QVAE = ModelSpec(
+    "factor-qvae",
+    "relaxed",
+    AUTOENCODING | {"kl": 1e-3, "total_correlation": 1e-4},
+    weights_on={
+        "mpi3d": {"kl": 5e-5, "total_correlation": 1e-6},
+        "isaac3d": {"kl": 5e-5, "total_correlation": 5e-5},
+    },
+    objective="total-correlation",
+    latent_options={"num_values": 64},
+    objective_options={"discriminator": None, "reconstruction": "squared_error", "divided": False},
+    training={"schedule": "cosine", "floor": 0.00125},
+    preset="factor-qvae",
+)
+
 MODELS: dict[str, ModelSpec] = {
     spec.name: spec
     for spec in (
-        ModelSpec("ae", "continuous", AUTOENCODING, weight_decay=0.001, grid=(0.0, 0.001, 0.01, 0.1), published=True),
+        _AE,
         ModelSpec(
             "beta-vae",
             "gaussian",
@@ -231,6 +323,11 @@ MODELS: dict[str, ModelSpec] = {
         replace(_QLGAN, name="qlinfowgan-gp-no-weight-decay", **_UNTUNED),
         # Not in the paper: QLAE with a fixed grid (finite scalar quantization) in place of its codebooks.
         ModelSpec("fsq-ae", "finite-scalar", AUTOENCODING, **_BY_DATA),
+        # What came after the paper.
+        _TRIPOD,
+        _FACTOR_VAE,
+        _FACTOR_QVAE,
+        replace(_AE, name="ae-ica", latent="independent-components", published=False),
     )
 }
 
@@ -283,13 +380,13 @@ def resolve(
         require_known(name, option_names(TrainingOptions), "training option")
     options = replace(options or TrainingOptions(), **more)
     if spec.training:
-        options = replace(TrainingOptions(**spec.training), **chosen_options(options))
+        options = _with_defaults(options, spec.training)
     require_known(options.form, FORMS, "form")
     is_gan = not OBJECTIVES[spec.objective].part.reconstructs
     recipe = find_recipe(options.recipe, model=spec.name, is_gan=is_gan)
-    preset = training_preset(options.size, spec.objective, options.recipe)
+    preset = spec.training_preset(options.size, options.recipe)
     latent = _resolve_latent(spec, preset, data, num_sources, options)
-    objective = _resolve_objective(spec, data, options)
+    objective = _resolve_objective(spec, preset, data, options)
     steps = preset.steps if options.steps is None else plain(options.steps)
     return RunConfig(
         model=spec.name,
@@ -299,7 +396,7 @@ def resolve(
         objective=objective,
         training=TrainingConfig(
             optimizer=_resolve_optimizer(spec, preset, data, options),
-            schedule=_resolve_schedule(options, recipe, steps),
+            schedule=_resolve_schedule(options, recipe, steps, preset.decay_share),
             weight_decay_schedule=_resolve_decay_schedule(options.weight_decay_schedule, steps),
             batch_size=preset.batch_size if options.batch_size is None else plain(options.batch_size),
             steps=steps,
@@ -307,6 +404,13 @@ def resolve(
             precision="float32" if options.precision == "auto" else options.precision,
         ),
     )
+
+
+def _with_defaults(options: TrainingOptions, defaults: Mapping[str, Any]) -> TrainingOptions:
+    """Return options with a model's defaults for those that are not set."""
+    if options.schedule == "constant":  # then there is no decay that the model's defaults could describe
+        defaults = {name: value for name, value in defaults.items() if name not in ("decay_steps", "floor")}
+    return replace(TrainingOptions(**defaults), **chosen_options(options))
 
 
 def _resolve_latent(
@@ -337,7 +441,7 @@ def _resolve_latent(
     return entry.config(**settings)
 
 
-def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Any:
+def _resolve_objective(spec: ModelSpec, preset: TrainingPreset, data: DataConfig, options: TrainingOptions) -> Any:
     entry = OBJECTIVES[spec.objective]
     weights = spec.weights_for(data.name)
     of_latent = [name for name in weights if name not in (*entry.part.terms, *entry.part.optional_terms)]
@@ -355,7 +459,8 @@ def _resolve_objective(spec: ModelSpec, data: DataConfig, options: TrainingOptio
         curve_points = parse_curve(points) if isinstance(points, str) else points
         schedules[name] = check_curve(f"the schedule of {name}", curve_points)
     fields = _field_names(entry)
-    settings = _checked_settings(spec.objective_options, fields, f"setting of the objective {spec.objective}")
+    settings = {name: value for name, value in preset.objective_options.items() if name in fields}
+    settings |= _checked_settings(spec.objective_options, fields, f"setting of the objective {spec.objective}")
     if options.codebook_player != "generator":
         if "codebook_player" in fields and "learned" in _field_names(LATENTS[spec.latent]):
             settings["codebook_player"] = options.codebook_player
@@ -400,16 +505,16 @@ def _resolve_optimizer(
         beta2=preset.beta2[options.form],
         weight_decay=weight_decay,
         decay_biases=not official,
-        clip=OFFICIAL_CLIP if official else None,
+        clip=OFFICIAL_CLIP if official else preset.clip,
     )
 
 
-def _resolve_schedule(options: TrainingOptions, recipe: Recipe, steps: int) -> LearningRateSchedule:
+def _resolve_schedule(options: TrainingOptions, recipe: Recipe, steps: int, decay_share: float) -> LearningRateSchedule:
     kind = options.schedule or recipe.schedule
     falls = kind != "constant"
     if not falls and (options.decay_steps is not None or options.floor):
         warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=3)
-    decay_steps = max(1, steps // 2) if options.decay_steps is None else plain(options.decay_steps)
+    decay_steps = max(1, int(decay_share * steps)) if options.decay_steps is None else plain(options.decay_steps)
     return LearningRateSchedule(
         kind=kind,
         decay_steps=decay_steps if falls else 0,

@@ -2,7 +2,7 @@
 
 In 0.1 a config had one latent with the fields of all latent spaces, an objective that was a name, and the options of
 training at its top level; a GAN's critic was ``critic`` where it is now ``parts.critic``. Networks had no revision, and
-those of the form ``official`` differed from today's (``models/networks/images.py``).
+those of the form ``official`` differed from today's (``models/networks/paper.py``).
 """
 
 from typing import Any, TypeVar

@@ -152,7 +152,7 @@ def test_networks_take_images_of_any_size(size, shape):
 
 @pytest.mark.parametrize("shape", [(60, 90, 3), (13, 8, 1)])
 def test_padding_is_undone_by_cropping(shape):
-    from qlae.models.networks.images import FULL
+    from qlae.models.networks.paper import FULL
 
     grid = FULL.grid(*shape[:2])
     images = torch.rand(2, shape[2], *shape[:2])

@@ -11,6 +11,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import subcommand
 
+from .._extras import explain_missing
 from .._version import __version__
 from .data import Data
 from .explore import Explore
@@ -80,18 +81,29 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
+    except ModuleNotFoundError as error:
+        explained = explain_missing(error, f"qlae {arguments[0]}" if arguments else "qlae")
+        if explained is None:
+            raise
+        return _fail(explained, 2)
     except KeyboardInterrupt as stop:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # impatient further ones would only print a traceback
         if isinstance(command, Train) and str(stop):
             print(f"\nqlae: {stop}. To continue, run the same command again", file=sys.stderr)
         return 128 + getattr(stop, "signal", signal.SIGINT)
     except RuntimeError as error:
-        from ..training import TrainingDiverged
-
-        if isinstance(error, TrainingDiverged):
+        if _is_divergence(error):
             return _fail(error, 1)
         raise
     return 0
+
+
+def _is_divergence(error: RuntimeError) -> bool:
+    if "qlae.training" not in sys.modules:  # only metrics were computed, perhaps without torch
+        return False
+    from ..training import TrainingDiverged
+
+    return isinstance(error, TrainingDiverged)
 
 
 def _own_process(command: object) -> None:

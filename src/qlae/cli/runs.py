@@ -60,8 +60,10 @@ class Train:
 
     Attributes:
         model: One of the paper's models (ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook,
-            qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay),
-            fsq-ae, or a model of your own (--import).
+            qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay), a
+            model that came after it (fsq-ae; tripod, with penalties on dependent latents and on interactions in the
+            decoder; factor-vae and factor-qvae, with a discriminator against total correlation; ae-ica, independent
+            components of a trained autoencoder), or a model of your own (--import).
         data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy or
             .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,

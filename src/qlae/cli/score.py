@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Flag, Imports
+from .arguments import Flag, Imports, OptionalPath
 
 BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
 METRICS_HELP = f"Metrics to compute: {BUILT_IN_METRICS}, one of your own (--import), or all."
@@ -16,14 +16,20 @@ METRICS_HELP = f"Metrics to compute: {BUILT_IN_METRICS}, one of your own (--impo
 
 @dataclass(frozen=True)
 class Score:
-    """Score any representation: an .npz file with arrays `sources` (n, n_s) and `latents` (n, n_z).
+    """Score any representation: an .npz file or a CSV table with sources and latents, or a file of each.
 
-    Integer latents are codes, and floats are continuous; if the file also has an array `codes`, the floats are the
-    values of these codes. For example:
+    Integer latents are codes, and floats are continuous; if an .npz file also has an array `codes`, the floats are the
+    values of these codes. This command needs no torch. For example:
       qlae score codes.npz --metrics infomec dci --plot nmi.png
+      qlae score latents.npy --sources sources.npy
+      qlae score table.csv --source-columns hue shape
 
     Attributes:
-        file: The file, as np.savez(path, sources=…, latents=…) writes it.
+        files: An .npz file, as np.savez(path, sources=…, latents=…) writes it, or a .csv file with a header; or two
+            files, .npy or .csv, of latents and of sources.
+        sources: File of the sources, if FILE holds only latents: .npy (n, n_s) or .csv.
+        source_columns: Columns of a single .csv file that are sources; by default those whose names start with
+            "source". All others are latents, except a first column named image, file, index, row or id.
         protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod.
         latent_kind: Override the type of the latents, for codes that are stored as floats or continuous values stored
             as integers.
@@ -47,7 +53,9 @@ class Score:
         plot: Draw the NMI heatmap to this .png, .svg or .pdf file; without a path, to FILE-nmi.png next to FILE.
     """
 
-    file: Positional[Annotated[Path, arg(metavar="FILE.npz")]]
+    files: Positional[Annotated[tuple[Path, ...], arg(metavar="FILE [FILE]")]]
+    sources: OptionalPath = None
+    source_columns: tuple[str, ...] = ()
     metrics: Annotated[tuple[str, ...], arg(help=METRICS_HELP)] = ("infomec",)
     protocol: str = "paper"
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
@@ -70,12 +78,15 @@ class Score:
         from ..metrics import metric_names, null_scores_of_file, plot_nmi, print_scores, score_file
         from ..metrics.metric_options import dci_options
 
+        file, sources_path = self._sample()
         import_modules(self.imports)
         names = metric_names(self.metrics)
-        picture = self._picture(names)
+        picture = self._picture(names, file)
         if self.null_encoder < 0:
             raise ValueError(f"--null-encoder takes a number of draws, at least 0, got {self.null_encoder}")
         options = {
+            "sources_path": sources_path,
+            "source_columns": self.source_columns,
             "metrics": names,
             "protocol": self.protocol,
             "prune": self.prune,
@@ -88,23 +99,36 @@ class Score:
         steps = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
             scores = score_file(
-                self.file,
+                file,
                 bootstrap=self.bootstrap,
                 progress=lambda part: report(next(steps), note=part),
                 **options,
             )
-        null = null_scores_of_file(self.file, num_draws=self.null_encoder, **options) if self.null_encoder else None
+        null = null_scores_of_file(file, num_draws=self.null_encoder, **options) if self.null_encoder else None
         if self.json:
             plain = scores.to_dict() | ({} if null is None else {"null_encoder": null.to_dict()})
             print(json.dumps(plain, indent=2))
         else:
-            print_scores(scores, title=str(self.file), null=null)
+            print_scores(scores, title=str(file), null=null)
         if picture is not None:
-            plot_nmi(scores.results["infomec"], picture, title=self.file.stem)
+            plot_nmi(scores.results["infomec"], picture, title=file.stem)
             if not self.json:
                 print(picture)
 
-    def _picture(self, names: list[str]) -> Path | None:
+    def _sample(self) -> tuple[Path, Path | None]:
+        """Return the file that is scored, and the file of its sources if that is another."""
+        from ..metrics.sample_files import which_is_sources
+
+        if not self.files or len(self.files) > 2 - (self.sources is not None):
+            raise ValueError(
+                f"give one file, or two of which one holds the sources, got {len(self.files) + bool(self.sources)}"
+            )
+        if len(self.files) == 1:
+            return self.files[0], self.sources
+        number = which_is_sources(self.files)
+        return self.files[1 - number], self.files[number]
+
+    def _picture(self, names: list[str], file: Path) -> Path | None:
         """Return the path of the heatmap, or None without --plot; raise an error if it cannot be drawn or written."""
         if self.plot is None:
             return None
@@ -112,7 +136,7 @@ class Score:
             raise ValueError(f"--plot takes one path, got {len(self.plot)}")
         if "infomec" not in names:
             raise ValueError(f"--plot draws the NMI of InfoMEC, and --metrics are {' '.join(names)}: add infomec")
-        picture = self.plot[0] if self.plot else self.file.parent / f"{self.file.stem}-nmi.png"
+        picture = self.plot[0] if self.plot else file.parent / f"{file.stem}-nmi.png"
         if picture.suffix not in (".png", ".svg", ".pdf") or not picture.parent.is_dir():
             raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
         return picture

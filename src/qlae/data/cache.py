@@ -241,6 +241,8 @@ def build(
     with _lock_entry(key):
         if (final / "info.json").is_file():
             return open_entry(final)
+        if partial.is_symlink():
+            raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
         partial.mkdir(parents=True, exist_ok=True)
         _write_images(partial, data, fill, made_with)
         if sources is not None:
@@ -273,10 +275,16 @@ def _write_images(partial: Path, data: Mapping[str, Any], fill: Fill, made_with:
     def job_done(done: int, total: int) -> None:
         if done == total or done % max(1, total // 100) == 0:
             _flush(memory)
-            write_json(partial / "progress.json", {"begun": identity, "jobs_done": done})
+            write_json(partial / "progress.json", _progress(identity, done))
 
     fill(np.frombuffer(memory, dtype=np.uint8).reshape(shape), first_job, job_done)
     _flush(memory)
+
+
+def _progress(identity: str, jobs_done: Any) -> dict[str, Any]:
+    """Return the content of ``progress.json``; its checksum tells a damaged count."""
+    digest = hashlib.sha256(f"{jobs_done} of {identity}".encode()).hexdigest()
+    return {"begun": identity, "jobs_done": jobs_done, "sha256": digest}
 
 
 def _flush(memory: mmap.mmap) -> None:
@@ -291,8 +299,9 @@ def _first_job(partial: Path, identity: str, shape: tuple[int, ...]) -> int:
     num_bytes = int(np.prod(shape, dtype=np.int64))
     try:
         progress = read_json(partial / "progress.json")
-        if progress["begun"] == identity and (partial / "images.u8").stat().st_size == num_bytes:
-            return int(progress["jobs_done"])
+        done = progress["jobs_done"]
+        if progress == _progress(identity, done) and (partial / "images.u8").stat().st_size == num_bytes:
+            return int(done)
     except (OSError, ValueError, KeyError, TypeError):
         pass  # there is no earlier build, or it cannot be trusted
     for name in ("progress.json", "images.u8"):

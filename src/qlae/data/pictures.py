@@ -29,7 +29,7 @@ FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26
 #: WebP is decoded through several copies of the image.
-MAX_PIXELS_OF = {"WEBP": 2**25}
+MAX_PIXELS_OF = {"WEBP": 3 * 2**23}
 #: Images with more pixels are scaled down by a whole factor first, to at least this many times the resolution.
 LARGE_PIXELS, LARGE_FACTOR = 2**24, 4
 #: Images with more pixels are decoded one at a time.

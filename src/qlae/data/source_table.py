@@ -6,7 +6,10 @@ Columns are separated by commas, semicolons or tabs, whichever occurs most often
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
+
+from .._opening import open_regular
 
 DELIMITERS = (",", ";", "\t")
 EXAMPLE = "file,shape,size"
@@ -72,7 +75,8 @@ def _read_lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     if not path.is_file():
         raise ValueError(f"{path} is not a file: sources come as a CSV (one line per image) or an .npy")
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # a quoted name may contain line breaks
+        # Line breaks stay as they are, because a quoted name may contain them.
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
             first = file.readline()
             file.seek(0)
             reader = csv.reader(file, delimiter=max(DELIMITERS, key=first.count), strict=True)

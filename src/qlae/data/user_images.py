@@ -92,7 +92,7 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
     if sources is None and "sources" in keys:
         sources = ArrayStream(path, "sources").read_all()
         if "source_names" in keys:
-            names = [str(n) for n in ArrayStream(path, "source_names").read_all()]
+            names = _read_texts(path, "source_names")
     table = None if sources is None else source_array(sources, len(stream))
     columns = {} if table is None else named_columns(table, names)
     return _image_set(
@@ -108,8 +108,16 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
 
 def _origin(path: Path, keys: list[str]) -> str:
     """Return the origin that an ``.npz`` states, as those of `qlae data render` do; by default ``"real"``."""
-    origin = str(ArrayStream(path, "origin").read_all()[0]) if "origin" in keys else "real"
-    return origin if origin in ORIGINS else "real"
+    origins = _read_texts(path, "origin") if "origin" in keys else []
+    return origins[0] if len(origins) == 1 and origins[0] in ORIGINS else "real"
+
+
+def _read_texts(path: Path, key: str) -> list[str]:
+    """Return an array of texts from an ``.npz``."""
+    stream = ArrayStream(path, key)
+    if len(stream.shape) != 1 or stream.dtype.kind != "U":
+        raise ValueError(f"{key} in {path} must be a list of texts, got {stream.dtype} {stream.shape}")
+    return [str(text) for text in stream.read_all()]
 
 
 def _dtype_hint(dtype: np.dtype[Any]) -> str:
@@ -211,7 +219,7 @@ def source_array(sources: Sources, num_images: int) -> NDArray[Any]:
 
 def named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
     names = names or default_source_names(table.shape[1])
-    if len(set(names)) != table.shape[1]:
+    if len(names) != table.shape[1] or len(set(names)) != len(names):
         raise ValueError(f"{table.shape[1]} sources need {table.shape[1]} distinct names, got {names}")
     return {n: table[:, i].tolist() for i, n in enumerate(names)}
 

@@ -258,7 +258,7 @@ def open_run(
 
 
 def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path) -> Exploration:
-    sample = run.arrays(run.sample_path)
+    sample = read_sample(run, model)
     images = _load_images(run, data)
     if images is not None and sample["indices"].max() >= len(images):
         raise ValueError(
@@ -277,6 +277,22 @@ def _require_images(run: Run) -> None:
             "of images only. Its pictures show what each latent does (interventions.png); in Python, "
             "qlae.load(run).decode(codes) decodes any code"
         )
+
+
+def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
+    """Return the evaluation sample of a run; raise a ``ValueError`` unless it is one that its model can decode."""
+    name = "codes" if isinstance(model.latent, DiscreteLatent) else "latents"
+    sample = run.arrays(run.sample_path, ("indices", "sources", name))
+    codes, indices = sample[name], sample["indices"]
+    fits = codes.shape[1] == model.latent.num_latents and indices.min() >= 0
+    if fits and isinstance(model.latent, DiscreteLatent):
+        fits = codes.min() >= 0 and bool((codes < np.asarray(model.latent.num_values)).all())
+    if not fits:
+        raise ValueError(
+            f"{run.sample_path} does not belong to the model of the run; "
+            f"run `qlae evaluate {run.path}` to write it again"
+        )
+    return sample
 
 
 def _is_scored(run: Run, step: int) -> bool:

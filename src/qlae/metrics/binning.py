@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .inputs import Floats, Ints, Sources, whole_number
+from .inputs import MAX_DRAWS, Floats, Ints, Sources, whole_number
 
 
 def equal_width(values: Floats, num_bins: int) -> Ints:
@@ -16,7 +16,7 @@ def equal_width(values: Floats, num_bins: int) -> Ints:
     >>> equal_width(np.array([0.0, 0.4, 0.5, 1.0]), 2)
     array([0, 0, 1, 1])
     """
-    whole_number("num_bins", num_bins, 1)
+    whole_number("num_bins", num_bins, 1, MAX_DRAWS)
     edges = np.histogram_bin_edges(values, num_bins)
     return np.asarray(np.digitize(values, edges[:-1]) - 1, dtype=np.int64)
 

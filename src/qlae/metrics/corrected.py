@@ -25,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from .chance import Chance
 from .discrete import entropy
@@ -43,7 +43,7 @@ def evidence_needed(num_tests: int) -> float:
     >>> round(evidence_needed(72), 2)
     4.69
     """
-    return float(norm.isf(_ERROR / max(num_tests, 1)))
+    return -float(ndtri(_ERROR / max(num_tests, 1)))
 
 
 def evidence_weights(evidence: Floats, num_tests: int) -> Floats:

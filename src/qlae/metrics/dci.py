@@ -27,11 +27,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-from sklearn.model_selection import train_test_split
 
 from .forest import choose_implementation, features_per_split, forest_by_depth
-from .inputs import Floats, Ints, Latents, Sources, check_pair, leave_out_constant, plain_columns, whole_number
+from .inputs import (
+    MAX_DRAWS,
+    Floats,
+    Ints,
+    Latents,
+    Sources,
+    check_pair,
+    leave_out_constant,
+    plain_columns,
+    whole_number,
+)
 from .registry import UNIT, Score, register_metric
 from .splits import honest_split, random_split, train_size
 
@@ -194,7 +202,7 @@ def dci(
     tried = _check_depths(protocol, depths)
     options: dict[str, Any] = {
         "depths": tried,
-        "num_trees": whole_number("num_trees", num_trees, 1),
+        "num_trees": whole_number("num_trees", num_trees, 1, MAX_DRAWS),
         "num_drawn": features_per_split(max_features, z.num_latents),
         "implementation": choose_implementation(forest),
         "seed": seed,
@@ -242,6 +250,8 @@ def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...
 
 def _split(n: int, protocol: str, split: str, seed: int) -> tuple[Ints, Ints, Ints]:
     """Return the numbers of the rows that train, that choose the depth and that give I (for "paper" the same)."""
+    from sklearn.model_selection import train_test_split
+
     if split == "honest":
         return honest_split(n, seed)
     if protocol == "tripod":
@@ -257,6 +267,8 @@ def _chance(train: Ints, test: Ints) -> float:
 
 
 def _boosted(sources: Sources, latents: Latents, seed: int) -> DCI:
+    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
     cut, values = train_size(sources.num_samples), plain_columns(latents.values)
     importance = np.zeros((sources.num_sources, latents.num_latents))
     train_accuracy, test_accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import config_context
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from .inputs import Floats
 
@@ -163,6 +161,9 @@ def _fit(
     seed: int,
     n_jobs: int | None,
 ) -> Any:
+    from sklearn import config_context
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
     kind = RandomForestClassifier if classify else RandomForestRegressor
     forest = kind(
         num_trees,

@@ -49,10 +49,12 @@ def plot_nmi(
     figure.savefig(picture, dpi=150, format=path.suffix.removeprefix(".") or "png")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        temporary.write_bytes(picture.getvalue())
+        with open(temporary, "xb") as file:  # new, so that it cannot be a link
+            file.write(picture.getvalue())
         os.replace(temporary, path)
-    except OSError:  # as for a full disk
+    except OSError as error:  # as for a full disk
         temporary.unlink(missing_ok=True)
+        error.filename = str(path)
         raise
     return path
 

@@ -13,7 +13,6 @@ import warnings
 from typing import Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from .discrete import entropy
@@ -62,6 +61,8 @@ def _converged(latents: Latents, features: Floats | None, labels: Ints, size: in
         assert features is not None
         fit = fit_continuous(features, labels, size, tolerance=_TOLERANCE * null)
     if not fit.converged:
+        from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
+
         warnings.warn(
             f"the logistic regression of source {source} stopped after {fit.iterations} iterations before it "
             "converged: InfoE is a lower bound.",

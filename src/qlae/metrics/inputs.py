@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+#: Upper bounds: of seeds, as scikit-learn takes them, of repetitions, and of processes.
+MAX_SEED, MAX_DRAWS, MAX_JOBS = 2**32 - 1, 1_000_000, 4096
 MAX_FLOAT_LEVELS = 256
 MIN_FLOAT_REPEATS = 4
 EXACT = 2**53  # a float represents every integer up to this one
@@ -256,14 +258,16 @@ def require_discrete(sources: Sources, metric: str) -> None:
         )
 
 
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return `value` as an int; raise a ``ValueError`` unless it is a whole number of at least `least`.
+def whole_number(name: str, value: Any, least: int, most: int = MAX_SEED) -> int:
+    """Return `value` as an int; raise a ``ValueError`` unless it is a whole number from `least` to `most`.
 
     >>> whole_number("num_bins", np.int64(20), 2)
     20
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
+    if value > most:
+        raise ValueError(f"{name} is {value!r}; give a whole number of at most {most:,}.")
     return int(value)
 
 

@@ -22,9 +22,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.special import digamma
-from sklearn.preprocessing import scale
 
 from .inputs import Floats, Ints, plain_columns
 
@@ -33,6 +31,8 @@ JITTER = 1e-10
 
 def rescale_and_jitter(values: Floats, random: np.random.RandomState) -> Floats:
     """Return columns of (n, m) in units of their standard deviation, plus noise that breaks ties."""
+    from sklearn.preprocessing import scale
+
     scaled = np.asarray(scale(plain_columns(values), with_mean=False), dtype=np.float64)
     means = np.maximum(1, np.mean(np.abs(scaled), axis=0))
     scaled += JITTER * means * random.standard_normal(size=scaled.shape)
@@ -171,6 +171,8 @@ def _adjust(x: Floats, centres: Floats, radius: Floats, first: Ints, last: Ints)
 
 def continuous_pair(x: Floats, y: Floats, k: int) -> float:
     """Return I(x; y) of two continuous variables (n,) by the KSG estimator, which may be below 0."""
+    from scipy.spatial import cKDTree
+
     n = x.size
     k = min(k, n - 1)
     plane = np.column_stack([x, y])

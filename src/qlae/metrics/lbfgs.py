@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from .inputs import Floats, Ints
@@ -58,6 +57,8 @@ def fit_balanced(features: Features, labels: Ints, size: int) -> float:
         labels: (n,) 0 … size − 1, all of which occur.
         size: number of classes.
     """
+    from scipy.optimize import minimize
+
     num_features = features.num_features
     columns = 1 if size == 2 else size  # two classes have one logit
     ones = np.ones(labels.size)

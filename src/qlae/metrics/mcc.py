@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
 
 from .inputs import Floats, check_pair, leave_out_constant, plain_columns
 from .registry import UNIT, Score, register_metric
@@ -45,6 +43,9 @@ def mcc(
     >>> print(mcc(sources, -2 * sources[:, [1, 2, 0]]))
     MCC 1.000  [pearson; n = 100]
     """
+    from scipy.optimize import linear_sum_assignment
+    from scipy.stats import rankdata
+
     if correlation not in ("pearson", "spearman"):
         raise ValueError(f"correlation is {correlation!r}; allowed are 'pearson' and 'spearman'.")
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)

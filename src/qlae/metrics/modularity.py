@@ -19,9 +19,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from .binning import binned_labels, equal_width_columns
 from .discrete import discrete_mutual_information
@@ -110,6 +107,9 @@ def explicitness(
     >>> print(explicitness(sources, np.eye(3)[sources].reshape(300, 6)))
     explicitness 1.000  [disentanglement_lib; n = 300]
     """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     require_discrete(s, "explicitness")
@@ -144,6 +144,8 @@ def explicitness(
 
 def _mean_roc_area(labels: Any, probabilities: Floats, classes: Any) -> float:
     """Return the mean over classes of P(score of a member > score of another), ties counted half."""
+    from scipy.stats import rankdata
+
     areas = []
     for column, value in enumerate(classes):
         member: Bools = labels == value

@@ -7,16 +7,17 @@ size. A score says something if it exceeds that of a null encoder of the same si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .inputs import check_latents, whole_number
+from .inputs import MAX_DRAWS, check_latents, whole_number
 from .registry import find_score
-from .scoring import read_sample, score
+from .sample_files import read_sample
+from .scoring import score
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def null_scores(
     """
     if (latents is None) == (num_latents is None):
         raise ValueError("give either latents, whose rows are shuffled, or num_latents to draw, not both or neither.")
-    whole_number("num_draws", num_draws, 1)
+    whole_number("num_draws", num_draws, 1, MAX_DRAWS)
     random = np.random.default_rng(seed)
     num_samples = np.shape(sources)[0]
     if latents is not None:
@@ -109,15 +110,22 @@ def null_scores(
     )
 
 
-def null_scores_of_file(path: str | Path, *, num_draws: int = 5, **options: Any) -> NullScores:
-    """Return what metrics give for the latents of an .npz file if their rows are shuffled.
+def null_scores_of_file(
+    path: str | Path,
+    *,
+    num_draws: int = 5,
+    sources_path: str | Path | None = None,
+    source_columns: Sequence[str] = (),
+    **options: Any,
+) -> NullScores:
+    """Return what metrics give for the latents of a file if their rows are shuffled.
 
     Args:
-        path: a file as for `score_file`.
+        path, sources_path, source_columns: files as for `score_file`.
         num_draws: number of shuffles.
         options: as for `score`.
     """
-    sources, latents, options = read_sample(path, options)
+    sources, latents, options = read_sample(path, options, sources_path=sources_path, source_columns=source_columns)
     return null_scores(sources, latents, num_draws=num_draws, **options)
 
 

@@ -10,8 +10,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from .inputs import Floats, Ints
 from .result import MetricResult
@@ -43,6 +41,9 @@ def beta_vae_score(
     >>> beta_vae_score(first, second, factors, eval_first=first, eval_second=second, eval_factors=factors).score
     1.0
     """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     train, labels = _differences(first, second, factors, "first")
     held_out, held_out_labels = _differences(eval_first, eval_second, eval_factors, "eval_first")
     if train.shape[1] != held_out.shape[1]:

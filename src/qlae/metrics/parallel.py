@@ -13,8 +13,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from joblib import Parallel, delayed
-
 from .registry import METRICS, Metric
 
 
@@ -29,6 +27,8 @@ def run_jobs(
         calls: the other arguments of each call.
         n_jobs: number of processes, as in joblib.
     """
+    from joblib import Parallel, delayed
+
     portable = [_PortableMetric(metric) for metric in metrics]
     jobs = (delayed(_run)(function, portable, arguments) for arguments in calls)
     yield from Parallel(n_jobs=n_jobs, return_as="generator")(jobs)

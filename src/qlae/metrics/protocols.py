@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.stats import iqr
 
 from .information import ContinuousNMI, check_continuous_nmi
-from .inputs import Bools, Latents, check_latents
+from .inputs import Bools, Floats, Latents, check_latents
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Protocol:
             return np.asarray(latents.sizes) > 1  # equals a range above 0, for codes of any size
         if not self.prune:
             return latents.varying
-        spreads = np.ptp(latents.values, axis=0) if self.spread == "range" else iqr(latents.values, axis=0)
+        spreads = np.ptp(latents.values, axis=0) if self.spread == "range" else _interquartile_ranges(latents.values)
         spreads = np.atleast_1d(spreads)
         if latents.discrete and self.code_share is None:
             return np.asarray(spreads > self.code_floor)
@@ -69,6 +68,12 @@ class Protocol:
             return f"{name} > {self.code_floor:g}"
         share = self.code_share if latents.discrete else self.continuous_share
         return f"{name} > 1/{1 / (share or 1.0):.0f} of the largest"
+
+
+def _interquartile_ranges(values: Floats) -> Floats:
+    from scipy.stats import iqr  # which takes half a second to import
+
+    return np.asarray(iqr(values, axis=0))
 
 
 PROTOCOLS = {

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 
 from .inputs import Floats, check_pair, leave_out_constant
 from .ratios import top_two_gaps
@@ -90,6 +88,9 @@ def _squared_correlation(x: Floats, y: Floats) -> float:
 
 def _accuracy(latent: Floats, labels: Any, cut: int, dual: bool, seed: int) -> float:
     """Return the accuracy, in the rows from `cut` on, of a support vector classifier fitted to the rows before."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import LinearSVC
+
     if np.unique(labels[:cut]).size < 2:
         return float(np.mean(labels[cut:] == labels[0]))
     model = LinearSVC(C=0.01, class_weight="balanced", dual=dual, random_state=seed)

@@ -1,25 +1,20 @@
-"""Score a representation by several metrics: `score` takes arrays, `score_file` an .npz file."""
+"""Score a representation by several metrics: `score` takes arrays, `score_file` files."""
 
 from __future__ import annotations
 
 import warnings
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .compute import compute_metric, scores_in
 from .half_samples import half_sample_intervals
-from .inputs import Sources, check_pair, check_sources, require_discrete, scored_form, whole_number
+from .inputs import MAX_DRAWS, MAX_JOBS, Sources, check_pair, check_sources, require_discrete, whole_number
 from .metric_options import with_options
 from .protocols import choose_protocol, find_protocol
 from .registry import METRICS, find_metric, find_score, metric_names
-
-#: An archive may expand to this many bytes, or to this many times its size if that is more.
-_MAX_EXPANDED, _MAX_EXPANSION = 2**28, 20
+from .sample_files import read_sample
 
 __all__ = [
     "METRICS",
@@ -160,11 +155,13 @@ def check_options(metrics: str | Sequence[str], protocol: str, bootstrap: int, n
     """Return the names of the metrics, or raise a ``ValueError`` if `score` would refuse an option."""
     names = metric_names(metrics)
     find_protocol(protocol)
-    whole_number("bootstrap", bootstrap, 0)
+    whole_number("bootstrap", bootstrap, 0, MAX_DRAWS)
     if bootstrap == 1:
         raise ValueError("bootstrap is 1: one half-sample has no spread; give 200, or 0 for no intervals.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be at least 1, or -1 for all cores, got 0.")
+    if n_jobs is not None:
+        whole_number("n_jobs", n_jobs, -MAX_JOBS, MAX_JOBS)
     return names
 
 
@@ -184,62 +181,25 @@ def allowed_names(names: list[str], sources: Sources) -> list[str]:
     return [name for name in names if name not in refused]
 
 
-def score_file(path: str | Path, **options: Any) -> Scores:
-    """Score an .npz file with arrays ``sources``, and ``latents`` or ``codes``.
+def score_file(
+    path: str | Path,
+    *,
+    sources_path: str | Path | None = None,
+    source_columns: Sequence[str] = (),
+    **options: Any,
+) -> Scores:
+    """Score the latents of a file: an .npz file or a CSV table with sources, or a file of latents and one of sources.
 
-    If it has both, as a run's ``sample.npz`` does, codes are scored as the numbers that they stand for. Codes alone
-    stand for vectors, as those of a VQ-VAE, and enter InfoE one-hot.
+    In an .npz file the arrays are called ``sources``, and ``latents`` or ``codes``. If it has both of these, as a run's
+    ``sample.npz`` does, codes are scored as the numbers that they stand for. Codes alone stand for vectors, as those of
+    a VQ-VAE, and enter InfoE one-hot. In tables, columns of integers are codes, and columns of floats are continuous.
 
     Args:
-        path: the file.
+        path: an .npz, .npy or .csv file.
+        sources_path: an .npy or .csv file of the sources, if `path` has only latents.
+        source_columns: names of the columns of a single CSV table that are sources; by default those whose names start
+            with "source".
         options: as for `score`.
     """
-    sources, latents, options = read_sample(path, options)
+    sources, latents, options = read_sample(path, options, sources_path=sources_path, source_columns=source_columns)
     return score(sources, latents, **options)
-
-
-def read_sample(path: str | Path, options: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    """Return sources and latents of an .npz file, and the options of `score`, completed by what the file says."""
-    path = Path(path)
-    arrays = _load_arrays(path)
-    if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
-        present = ", ".join(arrays) or "a single unnamed array"
-        raise ValueError(f"{path} holds {present}; arrays named 'sources' and 'latents' are needed.")
-    form = scored_form(arrays.get("latents"), arrays.get("codes"))
-    own = {"latent_kind": form.latent_kind}
-    if options.get("latent_kind") != "continuous":
-        own["code_input"] = form.code_input
-    return arrays["sources"], form.latents, {**own, **options}
-
-
-def _load_arrays(path: Path) -> dict[str, Any]:
-    """Return the arrays of an .npz file; none if it holds a single array."""
-    if not path.is_file():
-        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
-    try:
-        _require_modest(path)
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            return {}
-        with file:
-            return dict(file)
-    except Exception as error:  # damaged archives and arrays raise nearly anything
-        reason = error if isinstance(error, OSError | _Oversized) else "it is no .npz file of plain arrays"
-        raise ValueError(
-            f"{path} cannot be read ({reason}); write it with np.savez(path, sources=…, latents=…)."
-        ) from error
-
-
-class _Oversized(ValueError):
-    """An archive that would expand to far more than its own size."""
-
-
-def _require_modest(path: Path) -> None:
-    """Raise if a small archive would fill the memory."""
-    if not zipfile.is_zipfile(path):
-        return
-    with zipfile.ZipFile(path) as archive:
-        expanded = sum(info.file_size for info in archive.infolist())
-    size = path.stat().st_size
-    if expanded > max(_MAX_EXPANDED, _MAX_EXPANSION * size):
-        raise _Oversized(f"its {size:,} bytes would expand to {expanded:,}")

@@ -50,7 +50,8 @@ class Model(nn.Module):
     Args:
         encoder: inputs → (b, latent.num_inputs).
         latent: a latent space of ``qlae.models.latents``.
-        decoder: (b, latent.num_outputs) → logits of images, or means of other observations, in the inputs' shape.
+        decoder: (b, latent.num_outputs), ``latent.decoder_inputs`` of latents → logits of images, or means of other
+            observations, in the inputs' shape.
         observations: what the model takes and gives.
         resolution: pixels per side of square RGB images of bytes, instead of ``observations``.
         parts: modules that the objective adds, such as the critic of a GAN, by name.
@@ -99,7 +100,7 @@ class Model(nn.Module):
         Networks run in the precision of their weights, the latent space in that of the inputs.
         """
         latent = self.latent(run_in_own_precision(self.encoder, images), generator)
-        return ModelOutput(run_in_own_precision(self.decoder, latent.z), latent)
+        return ModelOutput(run_in_own_precision(self.decoder, self.latent.decoder_inputs(latent.z)), latent)
 
     @property
     def device(self) -> torch.device:
@@ -113,8 +114,8 @@ class Model(nn.Module):
         return self._over_images(images, lambda x: self._latent_output(x).codes)
 
     def latents(self, images: ImageArray) -> NDArray[np.float32]:
-        """Return the latents (n, num_outputs) of observations, such as images (n, r, r, 3) uint8: the values that the
-        decoder sees."""
+        """Return the latents (n, num_outputs) of observations, such as images (n, r, r, 3) uint8: the values that
+        ``decode`` takes."""
         return self._over_images(images, lambda x: self._latent_output(x).z)
 
     def reconstruct(self, images: ImageArray) -> NDArray[Any]:
@@ -162,8 +163,13 @@ class Model(nn.Module):
 
     def _decode(self, latents: Tensor) -> NDArray[Any]:
         with torch.inference_mode():
-            parts = [self.form.to_array(self.decoder(z.to(self.device))).cpu().numpy() for z in latents.split(CHUNK)]
+            parts = [self._decode_chunk(z.to(self.device)) for z in latents.split(CHUNK)]
         return np.concatenate(parts) if parts else np.empty((0, *self.observations.shape), self.observations.dtype)
+
+    def _decode_chunk(self, latents: Tensor) -> NDArray[Any]:
+        outputs = self.decoder(self.latent.decoder_inputs(latents))
+        array: NDArray[Any] = self.form.to_array(outputs).cpu().numpy()
+        return array
 
     def _codes_to_z(self, codes: NDArray[np.integer]) -> Tensor:
         if not isinstance(self.latent, DiscreteLatent):

@@ -5,6 +5,8 @@ from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
 from .objective import Objective, ObjectiveConfig
 from .player import Player, players_of, require_players, require_terms
+from .total_correlation import TotalCorrelation
+from .tripod import Tripod
 from .weighting import Terms, Weighting
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "ObjectiveConfig",
     "Player",
     "Terms",
+    "TotalCorrelation",
+    "Tripod",
     "Weighting",
     "players_of",
     "reconstruction_terms",

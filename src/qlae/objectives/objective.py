@@ -45,12 +45,14 @@ class Objective(ABC):
         optional_terms: names of terms that it computes as well if they have a weight, which no model gives them.
         reconstructs: whether the model learns to reconstruct images, as an autoencoder does and a GAN does not.
         networks_in_patches: whether small networks may work on patches of several pixels.
+        trains_in_bfloat16: whether networks run in bfloat16 on a GPU unless float32 is asked for.
     """
 
     terms: ClassVar[tuple[str, ...]] = ()
     optional_terms: ClassVar[tuple[str, ...]] = ()
     reconstructs: ClassVar[bool] = True
     networks_in_patches: ClassVar[bool] = True
+    trains_in_bfloat16: ClassVar[bool] = True
 
     def __init__(self, config: Any):
         self.config = config

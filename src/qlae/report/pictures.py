@@ -21,7 +21,7 @@ from .._files import write_whole
 from ..metrics import count_informative, find_score, known_scores
 from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, escape_math, nmi_figure
 from ..runs.directory import Run
-from ..scoring.meanings import find_informative, name_meanings
+from ..scoring.meanings import find_informative, listed_active, name_meanings
 from .labels import LatentLabels
 from .text import measure_text
 from .tiles import GAP, fade, tile
@@ -51,12 +51,13 @@ def draw_pictures(run: Run) -> list[Path]:
     Returns:
         The paths of the pictures.
     """
-    arrays = run.arrays(run.pictures_path)
+    arrays = run.arrays(run.pictures_path, ("originals", "reconstructions", "interventions"))
     results = run.results
     scores = results["averaged"]
     title = f"{results['model']} on {results['data']['name']}"
-    active = np.asarray(scores.get("active_latents", [True] * arrays["interventions"].shape[2]))
-    labels = LatentLabels(active, find_informative(scores, len(active)), name_meanings(results, len(active)))
+    count = arrays["interventions"].shape[2]
+    labels = LatentLabels(listed_active(scores, count), find_informative(scores, count), name_meanings(results, count))
+    active = labels.active
     observations = run.observations
     drawing = observations.traits.load_drawing()(observations, labels)
     figures = drawing.draw(arrays, scores, title)
@@ -65,7 +66,7 @@ def draw_pictures(run: Run) -> list[Path]:
         texts["infom"] += f" ({count_informative(scores)} informative)"
         heading = "  ".join(texts.values())
         figures["nmi"] = nmi_figure(
-            np.asarray(scores["nmi"]),
+            np.asarray(scores["nmi"], dtype=float),
             active=active,
             informative=np.asarray(scores["informative_latents"]),
             source_names=results["data"]["source_names"],
@@ -226,7 +227,9 @@ def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     figure.suptitle(f"{escape_math(title)}: scores of parts of the sample", fontsize=11)
     axes = figure.subplots()
     for name, by_size in curve["scores"].items():
-        points = [(size, values) for size, values in zip(curve["sizes"], by_size, strict=True) if values]
+        points = [
+            (size, list(map(float, values))) for size, values in zip(curve["sizes"], by_size, strict=True) if values
+        ]
         sizes = [size for size, _ in points]
         (line,) = axes.plot(sizes, [np.mean(values) for _, values in points], marker="o", markersize=3.5, label=name)
         ends = [min(values) for _, values in points], [max(values) for _, values in points]

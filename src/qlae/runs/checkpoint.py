@@ -21,6 +21,7 @@ from .._checks import MAX_COUNT
 from .._files import sync_folder, write_bytes, write_json
 from .._opening import read_regular
 from ..upgrade import upgrade_tensors
+from .results import is_number
 
 NAMES = ("checkpoint", "previous")
 FORMAT = 1
@@ -116,7 +117,7 @@ def _is_complete(manifest: dict[str, Any]) -> bool:
     return (
         isinstance(manifest["tensors_sha256"], str)
         and all(type(count) is int and 0 <= count < MAX_COUNT for count in counts)
-        and type(state.get("seconds", 0)) in (int, float)
+        and is_number(state.get("seconds", 0))
     )
 
 

@@ -7,7 +7,7 @@ pictures. Reading one needs no torch.
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,24 @@ from .._parsing import parse_dataclass
 from ..config import DataConfig, RunConfig
 from ..observations import Observations
 from ..registry import MissingPart
-from .results import check_results
+from .arrays import check_arrays
+from .results import is_count, is_number, read_results
+
+
+def read_config(path: Path, *, remedy: str) -> RunConfig:
+    """Return the config in a ``config.json``.
+
+    Args:
+        path: the file.
+        remedy: what the user can do about a damaged file. It ends the error message.
+    """
+    content = read_json(path, remedy=remedy)
+    try:
+        return RunConfig.from_dict(content)
+    except MissingPart as error:  # the file is as it should be
+        raise MissingPart(f"{path}: {error}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read ({error}); {remedy}") from None
 
 
 class Run:
@@ -69,14 +86,7 @@ class Run:
 
     @property
     def config(self) -> RunConfig:
-        remedy = "if it was damaged, restore it or start again in another folder"
-        content = read_json(self.config_path, remedy=remedy)
-        try:
-            return RunConfig.from_dict(content)
-        except MissingPart as error:  # the file is as it should be
-            raise MissingPart(f"{self.config_path}: {error}") from None
-        except ValueError as error:
-            raise ValueError(f"{self.config_path} cannot be read ({error}); {remedy}") from None
+        return read_config(self.config_path, remedy="if it was damaged, restore it or start again in another folder")
 
     @property
     def observations(self) -> Observations:
@@ -92,12 +102,7 @@ class Run:
         """The scores, as ``qlae evaluate`` wrote them."""
         if not self.results_path.is_file():
             raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
-        results = read_json(self.results_path, remedy=self._remedy)
-        try:
-            check_results(results)
-        except ValueError as error:
-            raise ValueError(f"{self.results_path} cannot be read ({error}); {self._remedy}") from None
-        return results
+        return read_results(self.results_path, remedy=self._remedy)
 
     @property
     def results_so_far(self) -> dict[str, Any] | None:
@@ -112,11 +117,24 @@ class Run:
         """Whether it holds anything that could be lost: a checkpoint, or results."""
         return any((self.path / name).exists() for name in ("checkpoint.json", "previous.json", self.results_path.name))
 
-    def arrays(self, path: Path) -> dict[str, NDArray[Any]]:
-        """Return the arrays of one of the run's ``.npz`` files."""
+    def arrays(self, path: Path, required: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+        """Return the arrays of one of the run's ``.npz`` files.
+
+        Args:
+            path: ``sample_path`` or ``pictures_path``.
+            required: names of arrays that must be there.
+
+        Raises:
+            ValueError: the file is missing or damaged, or an array is missing or of another kind than expected.
+        """
         if not path.is_file():
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
-        return read_npz(path, remedy=self._remedy)
+        arrays = read_npz(path, remedy=self._remedy)
+        try:
+            check_arrays(arrays, required, self.observations if path == self.pictures_path else None)
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be read ({error}); {self._remedy}") from None
+        return arrays
 
     @property
     def _remedy(self) -> str:
@@ -131,7 +149,7 @@ class Run:
                 row = json.loads(line)
             except (ValueError, RecursionError):
                 break
-            if not isinstance(row, dict) or not isinstance(row.get("step"), int):
+            if not isinstance(row, dict) or not all(map(is_number, row.values())) or not is_count(row.get("step")):
                 break
             rows.append(row)
         return rows

@@ -64,7 +64,7 @@ class _Decode(nn.Module):
 
     def forward(self, code: Tensor) -> Tensor:
         z = self.latent.to_values(code) if isinstance(self.latent, DiscreteLatent) else code
-        return self.form.to_array(self.decoder(z))
+        return self.form.to_array(self.decoder(self.latent.decoder_inputs(z)))
 
 
 def export_run(

@@ -1,6 +1,7 @@
 """Load the model of a run directory, or of a folder that ``save_pretrained`` wrote."""
 
 import os
+import warnings
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from ..models.building import Networks, build_model
 from ..models.model import Model, place
 from . import checkpoint
 from .directory import Run
+from .fitted import read_fitted
 from .memory import require_memory
 from .pretrained import Origin, is_pretrained, read_pretrained
 from .shipped import find_folder
@@ -48,18 +50,47 @@ def load(
 
 
 def model_from(
-    run: Run, snapshot: checkpoint.Checkpoint, *, weights: str, device: str, networks: Networks | None = None
+    run: Run,
+    snapshot: checkpoint.Checkpoint,
+    *,
+    weights: str,
+    device: str,
+    networks: Networks | None = None,
+    fitted: bool = True,
 ) -> Model:
-    """Return the model of a run with one of the two sets of weights of a checkpoint."""
+    """Return the model of a run with one of the two sets of weights of a checkpoint.
+
+    Args:
+        run: the run directory.
+        snapshot: its checkpoint.
+        weights: ``"averaged"`` or ``"raw"``.
+        device: where the model will run.
+        networks: the encoder and the decoder, if the run was trained with networks of your own.
+        fitted: whether a latent space that is fitted after training comes as it was fitted.
+    """
     _require_weights(weights)
     config = run.config
     model = _build(config, networks)
     # Buffers, such as the running statistics of batch norm, have no average: they come from the raw weights.
     tensors = _tensors_with_prefix(snapshot, WEIGHTS["raw"]) | _tensors_with_prefix(snapshot, WEIGHTS[weights])
+    if fitted and model.latent.is_fitted_after_training:
+        tensors |= _fitted_tensors(run, snapshot, weights)
     _fill(model, tensors, run.path, networks)
     results = run.results_so_far or {}
     is_current = results.get("steps") == snapshot.state["step"]  # otherwise the run was trained further since
     return _prepare(model, Origin(config, weights, results if is_current else {}), device)
+
+
+def _fitted_tensors(run: Run, snapshot: checkpoint.Checkpoint, weights: str) -> dict[str, Tensor]:
+    tensors = read_fitted(run.path, snapshot, weights)
+    if tensors is None:
+        warnings.warn(
+            f"the latents of {run.path} were not fitted since update {snapshot.state['step']:,}, so they are the "
+            f"encoder's outputs as they are; `qlae train` does it at the end of a run, and so does `qlae evaluate "
+            f"{run.path}`",
+            stacklevel=4,
+        )
+    return tensors or {}
 
 
 def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Networks | None) -> Model:

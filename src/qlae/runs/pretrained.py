@@ -16,14 +16,16 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from .._files import read_json, write_bytes, write_json
-from .._opening import require_regular
+from .._files import write_bytes, write_json
+from .._opening import read_regular, require_regular
 from .._version import __version__
 from ..config import RunConfig
 from ..metrics import count_informative, find_score
 from ..published import published_results
 from ..registry import NETWORKS
 from ..upgrade import upgrade_tensors
+from .directory import read_config
+from .results import WEIGHTS, read_results
 
 WEIGHTS_FILE = "model.safetensors"
 CARD = "README.md"
@@ -100,8 +102,10 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
         raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
     if not (folder / "config.json").is_file():
         raise ValueError(f"{folder / 'config.json'} is missing; {REMEDY}")
-    config = RunConfig.from_dict(read_json(folder / "config.json", remedy=REMEDY))
-    results = read_json(folder / RESULTS, remedy=REMEDY) if (folder / RESULTS).is_file() else {}
+    if weights not in WEIGHTS:
+        raise ValueError(f"{path} must hold the averaged or the raw weights, got {weights[:60]!r}; {REMEDY}")
+    config = read_config(folder / "config.json", remedy=REMEDY)
+    results = read_results(folder / RESULTS, remedy=REMEDY) if (folder / RESULTS).is_file() else {}
     return Origin(config, weights, results), upgrade_tensors(tensors)
 
 
@@ -116,7 +120,7 @@ def _require_free(folder: Path) -> None:
         raise ValueError(
             f"{folder} holds other files ({there[0]}, …); choose a new or empty folder, or one of an earlier export"
         )
-    if CARD in there and (folder / CARD).read_bytes() != model_card(read_pretrained(folder)[0]).encode():
+    if CARD in there and read_regular(folder / CARD) != model_card(read_pretrained(folder)[0]).encode():
         raise ValueError(f"{folder / CARD} was edited after the export; move it away or choose another folder")
 
 
@@ -217,6 +221,8 @@ def _describe_networks(config: Any) -> str:
     entry = NETWORKS.entry_of(config)
     if not entry.is_ours:
         return f"networks `{entry.kind}` of the module `{entry.module}`"
+    if entry.kind != "paper":
+        return f"{config.size} networks `{entry.kind}`"
     return f"{config.size} networks of the {config.form} form"
 
 

@@ -1,18 +1,46 @@
-"""Check the content of ``results.json``, so that its readers can rely on it.
+"""Read ``results.json`` and check its content, so that others can rely on it.
 
 The file may have been edited, damaged or written by another version, so it is checked once, where it is read. A library
 for schemas (pydantic, msgspec) would bring a dependency for this one file, and messages that speak of its own types;
 configs are checked against their dataclasses already.
 """
 
-import math
+from pathlib import Path
 from typing import Any
 
+from .._files import read_json
 from ..observations import described_observations
 
 WEIGHTS = ("averaged", "raw")
+#: Scores that come with the matrix of NMI.
+INFOMEC = ("infom", "infoe", "infoc")
+#: Lists of booleans, one per latent.
+LATENT_LISTS = ("active_latents", "informative_latents")
+#: Entries that say how a metric was computed.
+DETAILS = ("dci",)
+#: Larger numbers are damage.
+MAX_MAGNITUDE, MAX_COUNT = 1e300, 2**53
 #: Entries of the scores that are not plain numbers.
 TEXTS = ("infoe_input", "protocol", "forest", "split", "normalisation")
+
+
+def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
+    """Return the content of a ``results.json``.
+
+    Args:
+        path: the file.
+        remedy: what the user can do about a damaged file. It ends the error message.
+
+    Raises:
+        ValueError: the content is damaged, or of another kind than expected.
+        OSError: the file is missing or the system cannot read it; the error names it.
+    """
+    content = read_json(path, remedy=remedy)
+    try:
+        check_results(content)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read ({error}); {remedy}") from None
+    return content
 
 
 def check_results(content: dict[str, Any]) -> None:
@@ -20,7 +48,9 @@ def check_results(content: dict[str, Any]) -> None:
     _texts(content, ("model", "protocol"), "")
     _counts(content, ("seed", "steps", "num_samples"), "")
     _number(content, "seconds", "")
-    _require(isinstance(content.get("versions", {}), dict), "versions", content.get("versions"), "an object")
+    for key in ("versions", "settings"):
+        _require(isinstance(content.get(key, {}), dict), key, content.get(key), "an object")
+    _require(isinstance(content.get("prune", True), bool), "prune", content.get("prune"), "true or false")
     _list_of(content, "warnings", str, "", optional=True)
     data = _object(content, "data")
     _texts(data, ("name", "origin"), "data.")
@@ -29,40 +59,67 @@ def check_results(content: dict[str, Any]) -> None:
     num_sources = len(_list_of(data, "source_names", str, "data."))
     sizes = _list_of(data, "source_sizes", int, "data.")
     _require(len(sizes) == num_sources, "data.source_sizes", sizes, f"a list of {num_sources} numbers")
+    if "drawn" in data:
+        _list_of(_object(data, "drawn", "data."), "continuous", str, "data.drawn.")
     for weights in WEIGHTS:
-        if weights in content or weights == "averaged":
-            _check_scores(_object(content, weights), f"{weights}.", num_sources)
+        _check_scores(_object(content, weights), f"{weights}.", num_sources)
 
 
 def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
+    lists = [_list_of(scores, key, bool, where) for key in LATENT_LISTS if key in scores]
+    _require(
+        len({len(flags) for flags in lists}) < 2, where + LATENT_LISTS[-1], lists[-1:], "as long as the other list"
+    )
+    if "nmi" in scores:
+        _check_nmi(scores, where, num_sources)
     for key, value in scores.items():
-        if key == "nmi":
-            rows = _list_of(scores, key, list, where)
-            num_latents = len(_list_of(scores, "active_latents", bool, where))
-            fits = len(rows) == num_sources and all(len(row) == num_latents for row in rows)
-            numbers = fits and all(_is_number(entry) for row in rows for entry in row)
-            _require(numbers, where + key, value, f"{num_sources} lists of {num_latents} numbers")
-            others = _list_of(scores, "informative_latents", bool, where)
-            _require(len(others) == num_latents, f"{where}informative_latents", others, f"a list of {num_latents}")
-        elif key in ("active_latents", "informative_latents"):
-            _list_of(scores, key, bool, where)
-        elif key == "intervals":
-            pairs = _object(scores, key, where).values()
-            fits = all(isinstance(pair, list) and len(pair) == 2 and all(map(_is_number, pair)) for pair in pairs)
-            _require(fits, where + key, value, "an object of pairs of numbers")
+        if key in ("nmi", *LATENT_LISTS):
+            continue
+        if key == "intervals":
+            _check_intervals(scores, _object(scores, key, where), where)
         elif key == "by_sample_size":
             _check_curve(_object(scores, key, where), where + key)
-        elif isinstance(value, dict | list):
-            continue  # of a metric of the user's
+        elif isinstance(value, dict | list) and not _is_score(key):
+            continue  # details of a metric
         elif not isinstance(value, str) or key not in TEXTS:
             _number(scores, key, where)
 
 
+def _is_score(key: str) -> bool:
+    """Return whether a key is that of a number which tables show. Metrics load slowly, so they are asked last."""
+    if key in DETAILS:
+        return False
+    from ..metrics import known_scores
+
+    return key in known_scores()
+
+
+def _check_nmi(scores: dict[str, Any], where: str, num_sources: int) -> None:
+    """Check the scores of InfoMEC, which come together: the matrix of NMI, two lists of latents, three scores."""
+    rows = _list_of(scores, "nmi", list, where)
+    num_latents = len(_list_of(scores, "active_latents", bool, where))
+    fits = len(rows) == num_sources > 0 and all(len(row) == num_latents > 0 for row in rows)
+    numbers = fits and all(is_number(entry) for row in rows for entry in row)
+    _require(numbers, f"{where}nmi", rows, f"{num_sources} lists of {num_latents} numbers")
+    _list_of(scores, "informative_latents", bool, where)
+    for key in INFOMEC:
+        _number(scores, key, where)
+
+
+def _check_intervals(scores: dict[str, Any], intervals: dict[str, Any], where: str) -> None:
+    _counts(scores, ("bootstrap",), where)
+    for key, pair in intervals.items():
+        fits = isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair))
+        _require(fits, f"{where}intervals.{key}", pair, "a pair of numbers")
+        _number(scores, key, where)
+
+
 def _check_curve(curve: dict[str, Any], where: str) -> None:
     sizes = _list_of(curve, "sizes", int, f"{where}.")
+    _require(all(is_count(size) and size > 0 for size in sizes), f"{where}.sizes", sizes, "a list of positive numbers")
     for values in _object(curve, "scores", f"{where}.").values():
         fits = isinstance(values, list) and len(values) == len(sizes)
-        fits = fits and all(isinstance(part, list) and all(map(_is_number, part)) for part in values)
+        fits = fits and all(isinstance(part, list) and all(map(is_number, part)) for part in values)
         _require(fits, f"{where}.scores", values, f"lists of numbers for {len(sizes)} sizes")
 
 
@@ -80,12 +137,11 @@ def _texts(content: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
 def _counts(content: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
     for key in keys:
         value = content.get(key)
-        is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-        _require(is_count, where + key, value, "a whole number that is not negative")
+        _require(is_count(value), where + key, value, "a whole number that is not negative")
 
 
 def _number(content: dict[str, Any], key: str, where: str) -> None:
-    _require(_is_number(content.get(key)), where + key, content.get(key), "a number")
+    _require(is_number(content.get(key)), where + key, content.get(key), "a number")
 
 
 def _list_of(content: dict[str, Any], key: str, kind: type, where: str, *, optional: bool = False) -> list[Any]:
@@ -98,8 +154,14 @@ def _list_of(content: dict[str, Any], key: str, kind: type, where: str, *, optio
 KINDS = {str: "texts", int: "whole numbers", bool: "true and false", list: "lists"}
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) < 1e300 and math.isfinite(value)
+def is_number(value: Any) -> bool:
+    """Return whether a value of a JSON file is a finite number."""
+    return type(value) in (int, float) and abs(value) < MAX_MAGNITUDE  # false for NaN too
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a value of a JSON file is a whole number that is not negative."""
+    return type(value) is int and 0 <= value < MAX_COUNT
 
 
 def _require(holds: bool, where: str, value: Any, expected: str) -> None:

@@ -27,6 +27,7 @@ from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.loading import model_from
 from ..runs.pretrained import is_pretrained
+from .fitting import fit_latents, fit_run, fitting_images
 from .interventions import intervention_steps, make_pictures
 from .sample import (
     NUM_SAMPLES,
@@ -92,6 +93,7 @@ def evaluate_run(
         what = "is an exported model; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = load_from_config(config.data) if data is None else _require_fitting(data, config.data)
+    fit_run(run, snapshot, data, networks=networks, device=device)
     sample, images = _draw(data, request.num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
@@ -116,7 +118,7 @@ def evaluate_run(
         "prune": request.prune,
         "seed": config.training.seed,
         "steps": snapshot.state["step"],
-        "seconds": round(snapshot.state["seconds"], 1),
+        "seconds": round(snapshot.state.get("seconds", 0.0), 1),
         "device": describe_device(pick_device(device)),
         "num_samples": len(sample),
         **({"settings": snapshot.state["settings"]} if "settings" in snapshot.state else {}),
@@ -169,7 +171,9 @@ def scorer(
 
     def score_saved(snapshot: checkpoint.Checkpoint) -> dict[str, float]:
         with torch.random.fork_rng(devices=[]), evaluation_process():  # parts from outside may draw random numbers
-            model = model_from(run, snapshot, weights="averaged", networks=networks, device=device)
+            model = model_from(run, snapshot, weights="averaged", networks=networks, device=device, fitted=False)
+            if model.latent.is_fitted_after_training:
+                fit_latents(model, fitting_images(data, device))
             encoded = encode_sample(model, images, task="scoring", show=False)
         scores = score_weights(sources, encoded, source_kinds=kinds, show=False)
         return {name: scores[name] for name in watched_scores() if name in scores}

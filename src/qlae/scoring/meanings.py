@@ -62,7 +62,7 @@ def find_informative(scores: dict[str, Any], num_latents: int) -> NDArray[np.boo
     Returns:
         Booleans (num_latents,).
     """
-    return np.asarray(scores.get("informative_latents", [True] * num_latents), dtype=bool)
+    return _flags(scores, "informative_latents", num_latents)
 
 
 def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -77,7 +77,28 @@ def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_
         Booleans (num_latents,).
     """
     if "active_latents" in scores:
-        return np.asarray(scores["active_latents"], dtype=bool)
+        return _flags(scores, "active_latents", codes.shape[1])
     if len(codes) < 2:  # a single image does not vary
         return np.zeros(codes.shape[1], dtype=bool)
     return active_latents(codes)
+
+
+def listed_active(scores: dict[str, Any], num_latents: int) -> NDArray[np.bool_]:
+    """Return which latents the scores list as active; all of them if the data have no sources.
+
+    Args:
+        scores: Scores of one set of weights.
+        num_latents: Number of latents of the model.
+    """
+    return _flags(scores, "active_latents", num_latents)
+
+
+def _flags(scores: dict[str, Any], key: str, num_latents: int) -> NDArray[np.bool_]:
+    """Return a list of booleans of the scores, by default all true; raise an error unless there is one per latent."""
+    flags = np.asarray(scores.get(key, [True] * num_latents), dtype=bool)
+    if len(flags) != num_latents:
+        raise ValueError(
+            f"{key} in results.json are {len(flags)}, and the run has {num_latents} latents: "
+            "its files are of different evaluations; run `qlae evaluate` on it"
+        )
+    return flags

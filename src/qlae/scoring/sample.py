@@ -111,7 +111,7 @@ def rescore_run(
         "prune": prune,
         **scores,
         "warnings": messages,
-        "versions": results["versions"] | versions(),
+        "versions": results.get("versions", {}) | versions(),
     }
     write_json(run.results_path, results)
     return results

@@ -20,7 +20,7 @@ OVERHEAD_SECONDS = 3.0  # loading, writing files, drawing pictures
 def run_seconds(job: Job, device_type: str) -> float:
     """Return a guess at the seconds that a run takes on one worker."""
     size = job.options.get("size", "full")
-    preset = training_preset(size, MODELS[job.model_name].objective)
+    preset = MODELS[job.model_name].training_preset(size)
     pixels = (job.resolution / MEASURED_RESOLUTION[size]) ** 2
     batch = job.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
     scale = max(pixels * batch, 0.2) if device_type == "cpu" else 1.0

@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .._checks import require_known
 from .._directory_lock import LOCK_FILE, is_locked, locked_directory
 from .._files import write_json
 from .._opening import read_regular
+from .._parsing import parse_dataclass
 from .._version import __version__
 from ..runs.directory import Run
 from .jobs import Job
 from .plan import Plan
+from .selection import Candidate
 
 STATES = ("done", "running", "failed", "waiting")
 
@@ -83,8 +86,14 @@ class Index:
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> "Index":
-        """Return the index that `to_dict` described."""
-        return Index({name: Entry(**entry) for name, entry in content["runs"].items()}, content["selected"])
+        """Return the index that `to_dict` described; raise a ``ValueError`` if a field is wrong."""
+        index = parse_dataclass(Index, content, "the index")
+        for name, entry in index.runs.items():
+            require_known(entry.state, STATES, f"state of {name}")
+        for pair, candidates in index.selected.items():
+            for candidate in candidates:
+                parse_dataclass(Candidate, candidate, f"the selection of {pair}")
+        return index
 
 
 class StudyFolder:
@@ -148,7 +157,7 @@ class StudyFolder:
             return Index()
         try:
             return Index.from_dict(self._read(self.index_path))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             warnings.warn(
                 f"{self.index_path} cannot be read ({error}); using the run directories instead", stacklevel=2
             )

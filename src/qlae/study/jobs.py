@@ -9,7 +9,7 @@ from typing import Any
 from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
 from ..metrics import find_metric
-from ..presets import MODELS, resolve, training_preset
+from ..presets import MODELS, resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
 from .plan import DataPlan, ModelPlan, Plan
@@ -172,7 +172,7 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
 def num_updates(job: Job) -> int:
     """Return the number of updates of a job."""
     size, recipe = job.options.get("size", "full"), job.options.get("recipe", "paper")
-    preset = training_preset(size, MODELS[job.model_name].objective, recipe)
+    preset = MODELS[job.model_name].training_preset(size, recipe)
     return int(job.options.get("steps", preset.steps))
 
 

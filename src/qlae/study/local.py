@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._checks import require_known
+from .._opening import open_own
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job
@@ -110,7 +111,7 @@ class _Starter:
         self.command, self.environment, self.log = command, environment, log
 
     def __call__(self) -> "subprocess.Popen[str]":
-        with open(self.log, "a") as errors:
+        with open_own(self.log, append=True) as errors:
             return subprocess.Popen(
                 self.command,
                 env=self.environment,

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import require_known
+from .._opening import read_regular
 from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
 from ..options import TrainingOptions
-from ..presets import MODELS, SIZES, training_preset
+from ..presets import MODELS, SIZES
 from ..registry import OBJECTIVES
 from .selection import NEAR_DB
 
@@ -190,7 +191,7 @@ def read_plan(name: str | Path) -> Plan:
             raise ValueError(f"{path} is not a file; name a TOML or JSON file, or one of {', '.join(plan_names())}")
         stem = path.stem
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_regular(path).decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} is not UTF-8 text ({error})") from None
     else:
@@ -290,7 +291,7 @@ def _model_plan(label: str, table: dict[str, Any], common_options: dict[str, Any
     if len({f"{value:g}" for value in grid}) < len(set(map(float, grid))):
         raise ValueError(f"models.{label}: values of grid must differ in their first six digits, got {grid}")
     if "grid" not in table and preset.tuned == "weight_decay":  # the paper's grid is for full-size networks
-        factor = training_preset(size, preset.objective).weight_decay_factor
+        factor = preset.training_preset(size).weight_decay_factor
         grid = [float(f"{factor * value:.6g}") for value in grid]
     return ModelPlan(label, name, tuple(dict.fromkeys(map(float, grid))), options)
 

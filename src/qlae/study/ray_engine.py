@@ -11,6 +11,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from .._files import write_bytes
+from .._opening import read_regular
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job
@@ -126,7 +127,7 @@ def _token(folder: StudyFolder) -> str:
     path = folder.path / ".token"
     if not path.is_file():
         write_bytes(path, secrets.token_hex(8).encode())
-    return path.read_text()
+    return read_regular(path).decode("ascii", errors="replace")
 
 
 def _load_ray() -> Any:

@@ -159,4 +159,4 @@ def _progress(folder: StudyFolder, name: str, steps: int | None) -> str:
     if not log:
         return "no update logged yet"
     progress = f"update {log[-1]['step']:,}" + (f" of {steps:,}" if steps else "")
-    return f"{progress}, loss {log[-1]['loss']:.4f}"
+    return f"{progress}, loss {log[-1]['loss']:.4f}" if "loss" in log[-1] else progress

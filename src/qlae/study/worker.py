@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._imports import import_modules
+from .._opening import read_regular
 from ..runs.directory import Run
 from .jobs import Job, data_difference, needs_scores_only
 
@@ -31,7 +32,7 @@ LOCK_SECONDS = 60.0  # time to wait for a run whose last worker is still ending
 PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
 RETURNED_FILES = (
     *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz"),
-    *("checkpoint.safetensors", "checkpoint.json"),
+    *("checkpoint.safetensors", "checkpoint.json", "fitted.safetensors"),
 )
 BACKUP_FILES = ("previous.safetensors", "previous.json")  # useless in a finished run, and half of its size
 
@@ -136,11 +137,11 @@ def run_job_on_node(
         return _failure(error, 0.0)
     job = Job.from_dict(content)
     token_path = Path(study, ".token")
-    if token_path.is_file() and token_path.read_text() == token:
+    if token_path.is_file() and read_regular(token_path) == token.encode():
         return run_job(job, Run(Path(study, "runs", job.name)), device=device, threads=threads)
     run = Run(Path(tempfile.gettempdir(), f"qlae-study-{token}", job.name))
     outcome = run_job(job, run, device=device, threads=threads)
-    files = {path.name: path.read_bytes() for path in map(run.path.joinpath, RETURNED_FILES) if path.is_file()}
+    files = {path.name: read_regular(path) for path in map(run.path.joinpath, RETURNED_FILES) if path.is_file()}
     return outcome | {"files": files}
 
 

@@ -8,7 +8,8 @@ are in the JSON.
 """
 
 import warnings
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -70,6 +71,8 @@ class TrainingState:
     def from_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Restore a state, bit for bit."""
         tensors, state = checkpoint.tensors, checkpoint.state
+        _require_entries(state, ("seconds", "threads", "window_filled"))
+        _require_entries(state["window_filled"], [turn.player.name for turn in self.update.turns])
         own = self._tensors()
         surplus = sorted(tensors.keys() - own.keys() - {"sampler", "noise", "random", "random.cuda"})
         if surplus:
@@ -120,11 +123,17 @@ class TrainingState:
 
 
 def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
-    if name not in tensors:
-        raise ValueError(
-            f"the checkpoint has no {name!r}: another version of qlae wrote it; start again in another folder"
-        )
+    _require_entries(tensors, [name])
     return tensors[name]
+
+
+def _require_entries(content: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Raise a ``ValueError`` if a part of a checkpoint lacks an entry."""
+    for name in names:
+        if name not in content:
+            raise ValueError(
+                f"the checkpoint has no {name!r}: another version of qlae wrote it; start again in another folder"
+            )
 
 
 def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:

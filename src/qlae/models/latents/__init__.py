@@ -2,7 +2,9 @@
 
 from .continuous import ContinuousLatent, GaussianLatent, UniformLatent
 from .finite_scalar import FiniteScalarLatent
+from .independent import IndependentComponents
 from .quantized import QuantizedLatent
+from .relaxed import RelaxedLatent
 from .space import CodeUsage, DiscreteLatent, DiscreteLatentConfig, LatentConfig, LatentOutput, LatentSpace
 from .vector_quantized import VectorQuantizedLatent
 
@@ -13,10 +15,12 @@ __all__ = [
     "DiscreteLatentConfig",
     "FiniteScalarLatent",
     "GaussianLatent",
+    "IndependentComponents",
     "LatentConfig",
     "LatentOutput",
     "LatentSpace",
     "QuantizedLatent",
+    "RelaxedLatent",
     "UniformLatent",
     "VectorQuantizedLatent",
 ]

@@ -91,6 +91,11 @@ class GaussianLatent(LatentSpace):
         samples, means, deviations = (t.flatten(0, -2) for t in (z, mean, deviation))  # all rows are the batch
         return LatentOutput(z, None, decomposed_kl(samples, means, deviations, self.num_images))
 
+    def unrounded(self, x: Tensor) -> Tensor:
+        """Return the means."""
+        self.require_inputs(x)
+        return x.chunk(2, dim=-1)[0]
+
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw decoder inputs from the prior."""
         return torch.randn(num_samples, self.num_latents, generator=generator, device=_device_of(generator))

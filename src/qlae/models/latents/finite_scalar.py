@@ -18,7 +18,10 @@ from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput
 
 @dataclass(frozen=True)
 class FiniteScalarConfig(DiscreteLatentConfig):
-    """The settings of ``FiniteScalarLatent``."""
+    """The settings of ``FiniteScalarLatent``, see there."""
+
+    low: float = -0.5
+    high: float = 0.5
 
 
 @LATENTS.register("finite-scalar", FiniteScalarConfig)
@@ -51,6 +54,10 @@ class FiniteScalarLatent(DiscreteLatent):
         bounded = self._bounded(x)
         codes = self._round(bounded)
         return LatentOutput(straight_through(bounded, self.look_up(codes).to(x.dtype)), codes, {})
+
+    def unrounded(self, x: Tensor) -> Tensor:
+        """Return the bounded entries."""
+        return self._bounded(x)
 
     def to_codes(self, x: Tensor) -> Tensor:
         """Return the index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""

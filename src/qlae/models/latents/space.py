@@ -86,6 +86,7 @@ class LatentSpace(nn.Module, ABC):
             number of pixels and channels as well.
         has_codes: whether each latent takes one of finitely many values.
         has_prior: whether ``sample`` can draw latents.
+        is_fitted_after_training: whether ``fit`` must be called once the networks are trained.
         least_range: a latent whose values differ by less carries nothing.
     """
 
@@ -95,6 +96,7 @@ class LatentSpace(nn.Module, ABC):
     nats: tuple[str, ...] = ()
     has_codes: ClassVar[bool] = False
     has_prior: ClassVar[bool] = True
+    is_fitted_after_training: ClassVar[bool] = False
     least_range: ClassVar[float] = 0.0
 
     @classmethod
@@ -116,7 +118,40 @@ class LatentSpace(nn.Module, ABC):
 
     @abstractmethod
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw decoder inputs (num_samples, num_outputs) from the prior."""
+        """Draw latents (num_samples, num_outputs) from the prior."""
+
+    def decoder_inputs(self, z: Tensor) -> Tensor:
+        """Return what the decoder sees for latents ``z`` (b, num_outputs): the latents themselves, for most spaces."""
+        return z
+
+    def unrounded(self, x: Tensor) -> Tensor:
+        """Return the latents (b, num_outputs) of encoder outputs before rounding and noise; for penalties on them."""
+        self.require_inputs(x)
+        return x
+
+    @property
+    def num_features(self) -> int:
+        """Numbers per latent in the features of ``with_features``."""
+        return self.num_outputs // self.num_latents
+
+    def with_features(
+        self, x: Tensor, generator: torch.Generator | None = None, number: Tensor | None = None
+    ) -> tuple[LatentOutput, Tensor]:
+        """Return the output of ``forward`` and what stands for each latent before a discriminator.
+
+        Args:
+            x: encoder outputs (b, num_inputs).
+            generator: of random numbers.
+            number: of the update, from 1, a scalar tensor, for spaces that change while they are trained.
+
+        Returns:
+            The output, and features (b, num_latents, num_features); the latents themselves, for most spaces.
+        """
+        output: LatentOutput = self(x, generator)
+        return output, output.z.unflatten(-1, (self.num_latents, self.num_features))
+
+    def fit(self, x: NDArray[Any]) -> None:
+        """Fit what is not trained by gradients to encoder outputs (n, num_inputs) of training images."""
 
     def require_inputs(self, x: Tensor) -> None:
         """Raise an error unless the last dimension of ``x`` has ``num_inputs`` entries."""

@@ -1,7 +1,7 @@
-"""The encoders and decoders, one pair for each kind of observations."""
+"""The encoders and decoders: one pair for each kind of observations, and Tripod's. Each registers itself."""
 
 from .config import NetworksConfig
-from .images import (
+from .paper import (
     FIRST_OFFICIAL,
     FORMS,
     FULL,
@@ -26,6 +26,7 @@ from .images import (
     unfolded,
 )
 from .series import SeriesDecoder, SeriesEncoder, SeriesNetworks, SeriesNetworksConfig
+from .tripod import ResidualDecoder, ResidualEncoder, TripodNetworks, TripodNetworksConfig, TripodSize
 from .vectors import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 
 __all__ = [
@@ -50,12 +51,17 @@ __all__ = [
     "NetworkSize",
     "NetworksConfig",
     "PaperNetworks",
+    "ResidualDecoder",
+    "ResidualEncoder",
     "SeriesDecoder",
     "SeriesEncoder",
     "SeriesNetworks",
     "SeriesNetworksConfig",
     "StyleDecoder",
     "StyleLayer",
+    "TripodNetworks",
+    "TripodNetworksConfig",
+    "TripodSize",
     "dense",
     "network_form",
     "num_blocks",

@@ -22,7 +22,7 @@ from ...ops.norms import leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
 from .config import NetworksConfig
-from .images import PAPER, dense, num_blocks
+from .paper import PAPER, dense, num_blocks
 
 SLOPE = PAPER.slope  # of the leaky ReLU
 

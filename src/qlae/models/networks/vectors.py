@@ -15,7 +15,7 @@ from ...ops.convolutions import linear
 from ...registry import NETWORKS
 from ..latents import LatentSpace
 from .config import NetworksConfig
-from .images import dense
+from .paper import dense
 
 #: size → widths of the hidden layers.
 WIDTHS = {"full": (512, 512, 512), "small": (128, 128)}

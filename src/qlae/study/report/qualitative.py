@@ -26,7 +26,7 @@ from ...observations import described_observations
 from ...published import PRIOR
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
-from ...scoring.meanings import find_informative, name_meanings
+from ...scoring.meanings import find_informative, listed_active, name_meanings
 from .aggregate import Group, Summary
 
 DPI = 140
@@ -185,7 +185,7 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
     """
     index = group.median_index()
     run, results = group.runs[index], group.results[index]
-    arrays = run.arrays(run.pictures_path)
+    arrays = run.arrays(run.pictures_path, ["interventions"])
     observations = run.observations
     if _has_tiles(group):
         arrays = {n: to_colours(array, observations) if array.ndim >= 4 else array for n, array in arrays.items()}
@@ -209,7 +209,7 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
     steps = run.blocks.shape[1]
     rows = np.unique(np.linspace(0, steps - 1, min(steps, num_steps)).round().astype(int))
     reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
-    active = np.asarray(run.scores.get("active_latents", [True] * run.blocks.shape[2]))
+    active = listed_active(run.scores, run.blocks.shape[2])
     title = f"{run.title}, seed {run.results['seed']}: {run.steps}{reduced}"
     return plot_interventions(
         run.blocks[:, rows], active, run.meanings, title, informative=run.informative, pitch=pitch, rise=rise
@@ -217,10 +217,12 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
 
 
 def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
+    if "nmi" not in run.scores:
+        raise ValueError(f"the results of {run.title} have no matrix of NMI; `qlae evaluate` computes it")
     scores = f"InfoM {run.scores['infom']:.2f} ({count_informative(run.scores)} informative)"
     scores += f"  InfoC {run.scores['infoc']:.2f}" if all_scores else ""
     return nmi_figure(
-        np.asarray(run.scores["nmi"]),
+        np.asarray(run.scores["nmi"], dtype=float),
         active=np.asarray(run.scores["active_latents"]),
         informative=np.asarray(run.scores["informative_latents"]),
         source_names=run.results["data"]["source_names"],

@@ -183,5 +183,5 @@ def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
 def _sample(group: Group) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return sources (n, n_s) and latents (n, n_z) of the run with the median InfoM."""
     run = group.runs[group.median_index()]
-    arrays = run.arrays(run.sample_path)
+    arrays = run.arrays(run.sample_path, ("sources", "latents"))
     return arrays["sources"], arrays["latents"]

@@ -262,29 +262,58 @@ class StyleDecoder(nn.Module):
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.start = nn.Parameter(torch.full((1, widths[0], *self.grid.start), 0.1))
-        layers = []
+        layers: list[nn.Module] = []
+        self.block_ends: list[int] = []  # number of layers up to the end of each block
         in_width = widths[0]
         for block, out_width in enumerate(widths):
             for stride in (1,) * size.decoder_same + (2,) * (block < blocks):
                 layers.append(StyleLayer(in_width, out_width, size.dense_width, stride=stride, form=form))
                 in_width = out_width
+            self.block_ends.append(len(layers))
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
         self.patch = patch
         self.output = nn.Conv2d(in_width, channels * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
 
     def forward(self, z: Tensor) -> Tensor:
-        if z.shape[1:] != (self.num_inputs,):
-            raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
-        w = dense(z, self.dense1, self.dense2)
-        x = self.start
-        for layer, style in zip(self.layers, self.styles(w), strict=True):
-            x = layer(x, style)
+        x = self._styled(self.start, self._dense(z), slice(None))
+        return self._logits(x)
+
+    def activations(self, z: Tensor) -> tuple[Tensor, ...]:
+        """Return the output of the dense layers (b, dense_width) and of all blocks but the last, (b, c, h, w) each.
+
+        ``finish`` makes logits of them. Together they compute ``forward``, for penalties on the activations.
+        """
+        w = self._dense(z)
+        x: Tensor = self.start
+        outputs, start = [w], 0
+        for end in self.block_ends[:-1]:
+            x, start = self._styled(x, w, slice(start, end)), end
+            outputs.append(x)
+        return tuple(outputs)
+
+    def finish(self, activations: Sequence[Tensor]) -> Tensor:
+        """Return the logits that follow from ``activations``."""
+        start = self.block_ends[-2] if len(self.block_ends) > 1 else 0
+        x = activations[-1] if start else self.start
+        return self._logits(self._styled(x, activations[0], slice(start, None)))
+
+    def _logits(self, x: Tensor) -> Tensor:
         return self.grid.crop(unfolded(pixel_conv(self.output, x), self.patch))
 
-    def styles(self, w: Tensor) -> Sequence[Tensor]:
-        """Return the styles of all layers, (b, 2 · width) each, by one matrix product for all."""
-        maps = [cast(StyleLayer, layer).style for layer in self.layers]
+    def _dense(self, z: Tensor) -> Tensor:
+        if z.shape[1:] != (self.num_inputs,):
+            raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
+        return dense(z, self.dense1, self.dense2)
+
+    def _styled(self, x: Tensor, w: Tensor, layers: slice) -> Tensor:
+        for layer, style in zip(self.layers[layers], self.styles(w, layers), strict=True):
+            x = layer(x, style)
+        return x
+
+    def styles(self, w: Tensor, layers: slice = slice(None)) -> Sequence[Tensor]:
+        """Return the styles of a range of layers, (b, 2 · width) each, by one matrix product for all."""
+        maps = [cast(StyleLayer, layer).style for layer in self.layers[layers]]
         weights, biases = torch.cat([affine.weight for affine in maps]), torch.cat([affine.bias for affine in maps])
         styles = linear(w, weights, biases)
         if self.form.positive_style:

@@ -1,0 +1,221 @@
+"""Read sources and latents from files: an .npz archive, a CSV table, or one file (.npy or .csv) of each."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .inputs import scored_form
+
+#: An archive may expand to this many bytes, or to this many times its size if that is more.
+_MAX_EXPANDED, _MAX_EXPANSION = 2**28, 20
+_ROW_NAMES = ("", "image", "file", "index", "row", "id")  # first columns that number or name the rows
+_SINGLE = (".npy", ".csv")
+
+
+def read_sample(
+    path: str | Path,
+    options: Mapping[str, Any],
+    *,
+    sources_path: str | Path | None = None,
+    source_columns: Sequence[str] = (),
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return sources and latents of files, and the options of `score`, completed by what an .npz file says.
+
+    Args:
+        path: an .npz file or a .csv file with sources and latents; with `sources_path` an .npy or .csv file of latents.
+        options: of `score`.
+        sources_path: an .npy or .csv file of sources.
+        source_columns: names of the columns of a single CSV table that are sources.
+    """
+    path = Path(path)
+    if source_columns and (sources_path is not None or path.suffix != ".csv"):
+        raise ValueError("source columns are those of a single CSV table; leave them out for other files.")
+    if sources_path is not None:
+        latents, sources = _read_single(path, "latents"), _read_single(Path(sources_path), "sources")
+        return sources, latents, dict(options)
+    if path.suffix == ".csv":
+        sources, latents = _divide(_read_table(path), path, source_columns)
+        return sources, latents, dict(options)
+    if path.suffix == ".npy" and path.is_file():
+        raise ValueError(f"{path} holds a single unnamed array; give the sources, too, in a second file.")
+    arrays = _load_arrays(path)
+    if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
+        present = ", ".join(arrays) or "a single unnamed array"
+        raise ValueError(f"{path} holds {present}; arrays named 'sources' and 'latents' are needed.")
+    form = scored_form(arrays.get("latents"), arrays.get("codes"))
+    own = {"latent_kind": form.latent_kind}
+    if options.get("latent_kind") != "continuous":
+        own["code_input"] = form.code_input
+    return arrays["sources"], form.latents, {**own, **options}
+
+
+def which_is_sources(files: Sequence[Path]) -> int:
+    """Return which of two files holds the sources, by their names, or raise a ``ValueError``.
+
+    >>> which_is_sources([Path("run/latents.npy"), Path("run/sources.npy")])
+    1
+    """
+    votes = []
+    for file in files:
+        stem = file.stem.lower()
+        sources, latents = ("source" in stem or "factor" in stem), ("latent" in stem or "code" in stem)
+        votes.append(int(sources) - int(latents))
+    if votes[0] == votes[1]:
+        raise ValueError(
+            f"the names of {files[0]} and {files[1]} do not tell which holds the sources: give it as --sources"
+        )
+    return int(votes[1] > votes[0])
+
+
+class _Table(NamedTuple):
+    names: list[str]
+    columns: list[NDArray[Any]]
+
+    def select(self, names: Sequence[str]) -> _Table:
+        """Return some of the columns."""
+        return _Table(list(names), [self.columns[self.names.index(name)] for name in names])
+
+    def array(self) -> NDArray[Any]:
+        """Return the columns as one array; of objects, if some are text and others are not."""
+        if len({column.dtype.kind == "U" for column in self.columns}) == 1:
+            return np.column_stack(self.columns)
+        table = np.empty((len(self.columns[0]), len(self.columns)), dtype=object)
+        for j, column in enumerate(self.columns):
+            table[:, j] = column.tolist()
+        return table
+
+
+def _read_single(path: Path, what: str) -> NDArray[Any]:
+    """Return the one array of an .npy or .csv file."""
+    if path.suffix not in _SINGLE or not path.is_file():
+        raise ValueError(f"the {what} file {path} is not an .npy or .csv file; write one with np.save(path, {what}).")
+    if path.suffix == ".csv":
+        table = _without_row_names(_read_table(path))
+        if what == "latents":
+            _require_numbers(table, path)
+        return table.array()
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except Exception as error:  # damaged files raise nearly anything
+        reason = error if isinstance(error, OSError) else "it is no .npy file of plain numbers or strings"
+        raise ValueError(f"{path} cannot be read ({reason}); write it with np.save(path, {what}).") from error
+
+
+def _divide(table: _Table, path: Path, source_columns: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the sources and the latents of a table."""
+    missing = [name for name in source_columns if name not in table.names]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(table.names)}.")
+    chosen = set(source_columns) or {name for name in table.names if name.lower().startswith("source")}
+    if not chosen:
+        raise ValueError(
+            f"no column of {path} has a name that starts with 'source' (its columns are {', '.join(table.names)}): "
+            "say which columns are sources (source_columns), or give sources in a file of their own."
+        )
+    sources = table.select([name for name in table.names if name in chosen])
+    latents = table.select([name for name in table.names if name not in chosen])
+    latents = _without_row_names(latents)
+    if not latents.columns:
+        raise ValueError(f"every column of {path} is a source; latents are needed, too.")
+    _require_numbers(latents, path)
+    return sources.array(), latents.array()
+
+
+def _without_row_names(table: _Table) -> _Table:
+    """Leave out a first column that numbers or names the rows."""
+    start = int(len(table.names) > 1 and table.names[0].lower() in _ROW_NAMES)
+    return _Table(table.names[start:], table.columns[start:])
+
+
+def _require_numbers(table: _Table, path: Path) -> None:
+    for name, column in zip(table.names, table.columns, strict=True):
+        if column.dtype.kind == "U":
+            text = next(cell for cell in column.tolist() if not _is_number(cell))
+            raise ValueError(
+                f"column {name!r} of {path} holds text ({text!r}), and latents are numbers: if it is a source, name it "
+                "in source_columns."
+            )
+
+
+def _read_table(path: Path) -> _Table:
+    """Return the columns of a CSV file with a header: integers, floats or text."""
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file.")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} cannot be read as a CSV table ({error}).") from error
+    if len(rows) < 3:
+        raise ValueError(f"{path} has {len(rows)} lines; a header and at least 2 samples are needed.")
+    names = [name.strip() for name in rows[0]]
+    if all(_is_number(name) for name in names):
+        raise ValueError(
+            f"{path} begins with numbers ({', '.join(names[:4])}, …); its first line must name the columns."
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"{path} has two columns of one name; its columns are {', '.join(names)}.")
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(names):
+            raise ValueError(f"line {number} of {path} has {len(row)} cells, and the header has {len(names)}.")
+        for name, cell in zip(names, row, strict=True):
+            if not cell.strip():
+                raise ValueError(f"line {number} of {path} has no value for {name!r}; fill it, or leave the line out.")
+    return _Table(names, [_column(list(cells)) for cells in zip(*rows[1:], strict=True)])
+
+
+def _column(cells: list[str]) -> NDArray[Any]:
+    for kind in (np.int64, np.float64):
+        try:
+            return np.array([kind(cell) for cell in cells])
+        except (ValueError, OverflowError):
+            continue
+    return np.array([cell.strip() for cell in cells], dtype=str)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _load_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of an .npz file; none if it holds a single array."""
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
+    try:
+        _require_modest(path)
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            return {}
+        with file:
+            return dict(file)
+    except Exception as error:  # damaged archives and arrays raise nearly anything
+        reason = error if isinstance(error, OSError | _Oversized) else "it is no .npz file of plain arrays"
+        raise ValueError(
+            f"{path} cannot be read ({reason}); write it with np.savez(path, sources=…, latents=…)."
+        ) from error
+
+
+class _Oversized(ValueError):
+    """An archive that would expand to far more than its own size."""
+
+
+def _require_modest(path: Path) -> None:
+    """Raise if a small archive would fill the memory."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        expanded = sum(info.file_size for info in archive.infolist())
+    size = path.stat().st_size
+    if expanded > max(_MAX_EXPANDED, _MAX_EXPANSION * size):
+        raise _Oversized(f"its {size:,} bytes would expand to {expanded:,}")

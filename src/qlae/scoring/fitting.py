@@ -1,0 +1,72 @@
+"""Fit latent spaces that gradients do not train, such as independent components, to a trained encoder.
+
+The encodings are those of 10,000 training images, drawn with a fixed seed. The result is stored in the run
+(``fitted.safetensors``), and loading, evaluation, interventions, the explorer and exports use it.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from .._device import pick_device
+from .._process import evaluation_process
+from ..config import RunConfig
+from ..data import SourceDataset, images_of
+from ..models.building import Networks
+from ..models.model import CHUNK, Model
+from ..registry import LATENTS
+from ..runs.checkpoint import Checkpoint
+from ..runs.directory import Run
+from ..runs.fitted import WEIGHTS, read_fitted, write_fitted
+from ..runs.loading import model_from
+
+NUM_IMAGES = 10_000
+SEED = 1  # not that of the evaluation sample
+
+
+def is_fitted_after_training(config: RunConfig) -> bool:
+    """Return whether the latent space of a run is fitted once the networks are trained."""
+    return bool(LATENTS.entry_of(config.latent).part.is_fitted_after_training)
+
+
+def fit_run(
+    run: Run, snapshot: Checkpoint, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
+) -> None:
+    """Fit the latent space of a run to a checkpoint, for both sets of weights, unless that was done before.
+
+    Args:
+        run: the run directory.
+        snapshot: its checkpoint.
+        data: the images that it was trained on.
+        networks: the encoder and the decoder, if it was trained with networks of your own.
+        device: where the encoder runs.
+    """
+    if not is_fitted_after_training(run.config):
+        return
+    if all(read_fitted(run.path, snapshot, weights) for weights in WEIGHTS):
+        return
+    images = fitting_images(data, device)
+    buffers = {}
+    for weights in WEIGHTS:
+        with evaluation_process():
+            model = model_from(run, snapshot, weights=weights, networks=networks, device=device, fitted=False)
+            fit_latents(model, images)
+        buffers[weights] = {f"latent.{name}": tensor for name, tensor in model.latent.named_buffers()}
+    write_fitted(run.path, snapshot, buffers)
+
+
+def fitting_images(data: SourceDataset, device: str) -> NDArray[np.uint8]:
+    """Return the training images whose encodings a latent space is fitted to."""
+    count = min(NUM_IMAGES, len(data))
+    rows = np.sort(np.random.default_rng(SEED).choice(len(data), count, replace=False))
+    return images_of(data, rows, str(pick_device(device)))
+
+
+def fit_latents(model: Model, images: NDArray[np.uint8]) -> None:
+    """Fit the latent space of a model in evaluation mode to the encodings of images (n, r, r, 3)."""
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(images), CHUNK):
+            batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            parts.append(model.encoder(batch).double().cpu().numpy())
+        model.latent.fit(np.concatenate(parts))

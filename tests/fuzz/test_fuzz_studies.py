@@ -1,0 +1,85 @@
+"""Readers of plans and of study folders survive damaged files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from fuzzing import NUM_INPUTS, fuzz_bytes, fuzz_json
+from rich.console import Console
+
+from qlae.study import StudyFolder
+from qlae.study.driver import current_index
+from qlae.study.dry_run import describe_study
+from qlae.study.folder import Index
+from qlae.study.local import LocalEngine
+from qlae.study.plan import read_plan
+from qlae.study.report.aggregate import summarise
+from qlae.study.view import status
+
+STUDY = Path(__file__).parents[2] / "results" / "study"
+PLAN = {
+    "steps": 100,
+    "size": "small",
+    "rerun_seeds": 1,
+    "data": {"shapes3d": {"resolution": 16, "sources": ["shape"]}},
+    "models": {"qlae": {"grid": [0.1, 0.3], "num_latents": 4, "weights": {"quantize": 0.1}}, "ae": {"grid": []}},
+}
+
+
+def test_plan(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_bytes(b'data = ["shapes3d"]\nmodels = ["qlae", "ae"]\nsteps = 100\nrerun_seeds = 1\nsize = "small"\n')
+    fuzz_bytes(path, lambda: read_plan(path))
+
+
+def test_plan_in_json(tmp_path):
+    path = tmp_path / "plan.json"
+    fuzz_json(path, PLAN, lambda: read_plan(path))
+
+
+def test_dry_run(tmp_path):
+    path = tmp_path / "plan.json"
+    engine = LocalEngine(1, device="cpu")
+    fuzz_json(
+        path,
+        PLAN,
+        lambda: describe_study(read_plan(path), tmp_path / "out", engine),
+        num_inputs=max(10, NUM_INPUTS // 5),
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A copy of a finished study, with its index."""
+    folder = StudyFolder(shutil.copytree(STUDY, tmp_path / "study", ignore=shutil.ignore_patterns("report", "*.png")))
+    folder.write_index(current_index(folder.plan, folder, Index(), strict=False))
+    return folder
+
+
+def shown(folder):
+    with open("/dev/null", "w") as file:
+        Console(file=file).print(status(folder))
+
+
+def test_study(folder):
+    fuzz_json(folder.plan_path, json.loads(folder.plan_path.read_text()), lambda: folder.plan)
+
+
+def test_index(folder):
+    content = json.loads(folder.index_path.read_text())
+    fuzz_json(folder.index_path, content, lambda: folder.index)
+
+
+def test_status(folder):
+    index = folder.index_path.read_text()
+    few = max(10, NUM_INPUTS // 50)
+    fuzz_json(folder.index_path, json.loads(index), lambda: shown(folder), num_inputs=few)
+    folder.index_path.write_text(index)
+    fuzz_json(folder.plan_path, json.loads(folder.plan_path.read_text()), lambda: shown(folder), num_inputs=few)
+
+
+def test_summary(folder):
+    path = next(folder.path.glob("runs/**/results.json"))
+    few = max(10, NUM_INPUTS // 50)
+    fuzz_json(path, json.loads(path.read_text()), lambda: summarise(folder), num_inputs=few)

@@ -1,0 +1,95 @@
+"""The metrics and `qlae score` work where torch is not installed, and everything else says what to install."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qlae.metrics import score
+
+BLOCK = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "safetensors", "h5py"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process in which torch cannot be imported."""
+    command = [sys.executable, "-c", BLOCK + code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def cli(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return run("from qlae.cli import main; main()", *map(str, arguments))
+
+
+@pytest.fixture(scope="module")
+def sample() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(11)
+    sources = rng.integers(0, 4, (400, 2))
+    return sources, np.column_stack([sources[:, 1], (sources[:, 0] + (rng.random(400) < 0.2)) % 4, sources[:, 0]])
+
+
+def test_all_metrics_are_computed_and_equal_those_beside_torch(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    sources, codes = sample
+    code = """
+import json, warnings, numpy as np
+warnings.simplefilter("ignore")
+import qlae, qlae.metrics
+sources, codes = (np.array(json.loads(x)) for x in sys.argv[1:])
+print(json.dumps(dict(qlae.metrics.score(sources, codes, metrics="all").values)))
+"""
+    done = run(code, json.dumps(sources.tolist()), json.dumps(codes.tolist()))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == pytest.approx(dict(score(sources, codes, metrics="all").values), abs=1e-12)
+
+
+def test_importing_metrics_loads_neither_scikit_learn_nor_other_slow_packages() -> None:
+    slow = ("torch", "sklearn", "scipy.stats", "matplotlib", "joblib", "rich", "numba")
+    done = run(f"import qlae, qlae.metrics; print([name for name in {slow} if sys.modules.get(name)])")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("name", ["train", "load", "evaluate", "models", "QuantizedLatent"])
+def test_what_needs_torch_names_what_to_install(name: str) -> None:
+    done = run(f"import qlae; qlae.{name}")
+    assert f"qlae.{name} needs torch" in done.stderr.splitlines()[-1]
+    assert "pip install 'qlae[train]'" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("arguments", [("train", "qlae"), ("explore", "nothing")])
+def test_commands_that_need_torch_say_so_in_one_line(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    done = cli(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"qlae: qlae {arguments[0]} needs torch"), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_score_reads_npz_csv_and_two_files_without_torch(sample: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    sources, codes = sample
+    np.savez(tmp_path / "a.npz", sources=sources, latents=codes)
+    np.save(tmp_path / "sources.npy", sources)
+    np.save(tmp_path / "latents.npy", codes)
+    header = "image,source_a,source_b,z0,z1,z2"
+    rows = [",".join(map(str, (i, *s, *z))) for i, (s, z) in enumerate(zip(sources, codes, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]))
+    results = [
+        cli("score", tmp_path / "a.npz", "--json"),
+        cli("score", tmp_path / "sources.npy", tmp_path / "latents.npy", "--json"),
+        cli("score", tmp_path / "t.csv", "--json"),
+    ]
+    assert all(done.returncode == 0 for done in results), [done.stderr for done in results]
+    expected = score(sources, codes)["infoe_corrected"]
+    for done in results:
+        assert json.loads(done.stdout)["infomec"]["infoe_corrected"] == pytest.approx(expected, abs=1e-12)
