@@ -125,7 +125,21 @@ def test_the_explorer_shows_images_and_refuses_the_rest(trained):
     assert exploration.describe()["resolution"] == side
 
 
-@pytest.mark.parametrize("model", ["ae", "beta-tcvae", "bioae", "vq-vae", "fsq-ae", "qlinfowgan-gp", "infowgan-gp"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "ae",
+        "beta-tcvae",
+        "bioae",
+        "vq-vae",
+        "fsq-ae",
+        "qlinfowgan-gp",
+        "infowgan-gp",
+        "factor-vae",
+        "factor-qvae",
+        "ae-ica",
+    ],
+)
 @pytest.mark.parametrize("name", ["vectors", "series", "wide"])
 def test_every_model_trains_on_every_kind(model, name, tmp_path):
     data = qlae.load_data(observations(name))

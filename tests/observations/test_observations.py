@@ -62,7 +62,7 @@ def test_tensors_may_have_channels_first():
         (np.zeros((2, 3, 32, 32), np.uint8), r"channels came first.*np.moveaxis\(array, 1, -1\)"),
         (np.zeros((2, 32, 32, 17), np.uint8), "1 to 16 channels, got 17"),
         (np.zeros((2, 7, 32, 3), np.uint8), "8 to 256 pixels per side.*got 7×32"),
-        (np.zeros((2, 300, 300, 3), np.uint8), "8 to 256 pixels per side.*got 300×300"),
+        (np.zeros((2, 300, 301, 3), np.uint8), "8 to 256 pixels per side.*got 300×301"),
         (np.zeros((2, 5, 3)), "at least 8 time steps"),
         (np.zeros(4), r"vectors \(n, features\).*got shape \(4,\)"),
         (np.zeros((0, 4)), "is empty"),

@@ -1,6 +1,7 @@
 """Plans: reading them, errors that name the entry, and the order of the runs in the paper's stages."""
 
 import json
+from pathlib import Path
 
 import pytest
 from study_fixtures import TINY, tiny_plan
@@ -112,3 +113,25 @@ def test_files_in_toml_and_json(tmp_path):
         read_plan(tmp_path / "none.toml")
     with pytest.raises(ValueError, match="unknown plan 'papper': did you mean \"paper\""):
         read_plan("papper")
+
+
+def test_a_model_may_have_a_number_of_seeds_of_its_own():
+    models = {"a": {"model": "qlae", "rerun_seeds": 4}, "b": {"model": "ae"}, "c": {"model": "qlae", "rerun_seeds": 0}}
+    models["c"]["grid"] = [0.1]
+    plan = Plan.from_content({"data": ["shapes3d"], "models": models, "tune": False, "tune_seeds": 1, "rerun_seeds": 2})
+    jobs = rerun_jobs(plan, {("shapes3d", label): None for label in models})
+    assert {label: [job.seed for job in jobs if job.model == label] for label in models} == {
+        **{"a": [1, 2, 3, 4], "b": [1, 2], "c": []}
+    }
+    with pytest.raises(ValueError, match=r"models\.b: rerun_seeds must be at least 0, got -1"):
+        Plan.from_content({"data": ["shapes3d"], "models": {"b": {"model": "ae", "rerun_seeds": -1}}})
+    with pytest.raises(ValueError, match="rerun_seeds is 0 and b has no grid"):
+        Plan.from_content({"data": ["shapes3d"], "models": {"b": {"model": "qlae", "grid": [], "rerun_seeds": 0}}})
+
+
+def test_the_leaderboard_has_every_model_with_the_same_number_of_updates():
+    plan = read_plan(Path(__file__).parents[2] / "results/leaderboard/plan.toml")
+    pairs = {(data.label, model.label): None for data in plan.data for model in plan.models}
+    jobs = rerun_jobs(plan, pairs)
+    assert len(jobs) == 4 * (5 + 8 * 2)
+    assert {num_updates(job) for job in jobs} == {60_000}

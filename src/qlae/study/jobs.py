@@ -96,15 +96,16 @@ def rerun_jobs(plan: Plan, values: Mapping[tuple[str, str], float | None]) -> li
     """
     return [
         make_job(plan, "rerun", data, model, values[data.label, model.label], seed)
-        for seed in range(plan.tune_seeds + plan.rerun_seeds)
+        for seed in range(plan.tune_seeds + max(map(plan.rerun_seeds_of, plan.models)))
         for data in plan.data
         for model in plan.models
-        if (data.label, model.label) in values and seed >= _first_rerun_seed(plan, model)
+        if (data.label, model.label) in values and seed in _rerun_seeds(plan, model)
     ]
 
 
-def _first_rerun_seed(plan: Plan, model: ModelPlan) -> int:
-    return plan.tune_seeds if model.grid or plan.aggregate == "reruns" else 0
+def _rerun_seeds(plan: Plan, model: ModelPlan) -> range:
+    first = plan.tune_seeds if model.grid or plan.aggregate == "reruns" else 0
+    return range(first, plan.tune_seeds + plan.rerun_seeds_of(model))
 
 
 def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: float | None, seed: int) -> Job:

@@ -87,12 +87,16 @@ class DataPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model of a plan, under a label; `grid` is empty if nothing is tuned."""
+    """A model of a plan, under a label; `grid` is empty if nothing is tuned.
+
+    `own_rerun_seeds` replaces the number of seeds that the plan has for all models.
+    """
 
     label: str
     name: str
     grid: tuple[float, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    own_rerun_seeds: int | None = None
 
     @property
     def tuned(self) -> str:
@@ -164,6 +168,10 @@ class Plan:
         changes = {key: value for key, value in options.items() if value is not None}
         return Plan.from_content(self.content | changes, name=self.name) if changes else self
 
+    def rerun_seeds_of(self, model: ModelPlan) -> int:
+        """Return the number of seeds that a model is rerun with."""
+        return self.rerun_seeds if model.own_rerun_seeds is None else model.own_rerun_seeds
+
     def check(self) -> None:
         """Raise ``ValueError`` if a number or a name is invalid."""
         for key, least in (("tune_seeds", 1), ("rerun_seeds", 0), ("num_samples", 2)):
@@ -178,8 +186,11 @@ class Plan:
         require_known(self.protocol, PROTOCOLS, "protocol")
         require_known(self.scored_weights, SCORED_WEIGHTS, "scored_weights")
         require_known(self.aggregate, AGGREGATES, "aggregate")
-        if not self.rerun_seeds and not all(model.grid for model in self.models):
-            untuned = ", ".join(model.label for model in self.models if not model.grid)
+        for model in self.models:
+            if self.rerun_seeds_of(model) < 0:
+                raise ValueError(f"models.{model.label}: rerun_seeds must be at least 0, got {model.own_rerun_seeds}")
+        untuned = ", ".join(one.label for one in self.models if not one.grid and not self.rerun_seeds_of(one))
+        if untuned:
             raise ValueError(f"rerun_seeds is 0 and {untuned} has no grid, so it would never run; set rerun_seeds")
 
 
@@ -279,7 +290,7 @@ def _data_plan(label: str, table: dict[str, Any]) -> DataPlan:
 
 def _model_plan(label: str, table: dict[str, Any], common_options: dict[str, Any], tune: bool) -> ModelPlan:
     """Return a model of a plan from its table and the options that all models share."""
-    _check(table, MODEL_OPTIONS | {"model": str, "grid": list}, f"models.{label}")
+    _check(table, MODEL_OPTIONS | {"model": str, "grid": list, "rerun_seeds": int}, f"models.{label}")
     name = _known_model(table.get("model", label))
     options = common_options | {key: value for key, value in table.items() if key in MODEL_OPTIONS}
     preset = MODELS[name]
@@ -293,7 +304,7 @@ def _model_plan(label: str, table: dict[str, Any], common_options: dict[str, Any
     if "grid" not in table and preset.tuned == "weight_decay":  # the paper's grid is for full-size networks
         factor = preset.training_preset(size).weight_decay_factor
         grid = [float(f"{factor * value:.6g}") for value in grid]
-    return ModelPlan(label, name, tuple(dict.fromkeys(map(float, grid))), options)
+    return ModelPlan(label, name, tuple(dict.fromkeys(map(float, grid))), options, table.get("rerun_seeds"))
 
 
 def _known_model(name: str) -> str:

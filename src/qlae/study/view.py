@@ -63,7 +63,8 @@ def summary_line(index: Index, num_workers: int | None, plan: Plan) -> Text:
     entries = list(index.runs.values())
     parts = [f"{sum(entry.state == state for entry in entries)} {state}" for state in STATES]
     tuning = {(e.data, e.model) for e in entries if e.stage == "tune" and e.state in ("waiting", "running")}
-    num_unselected = len(tuning) * plan.rerun_seeds
+    num_seeds = {model.label: plan.rerun_seeds_of(model) for model in plan.models}
+    num_unselected = sum(num_seeds[model] for _, model in tuning)
     if num_unselected:
         parts.append(f"{num_unselected} reruns not selected yet")
     left = seconds_left([*entries, *[Entry("rerun", "", "", None, 0)] * num_unselected], num_workers or 1)

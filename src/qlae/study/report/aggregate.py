@@ -274,4 +274,5 @@ def _counts(entry: Entry, selected: list[float], plan: Plan, aggregate: str) -> 
     """Return whether a finished run counts in the tables."""
     if entry.stage == "rerun":
         return True
-    return entry.value in selected and (aggregate != "reruns" or not plan.rerun_seeds)
+    reruns = next(plan.rerun_seeds_of(model) for model in plan.models if model.label == entry.model)
+    return entry.value in selected and (aggregate != "reruns" or not reruns)
