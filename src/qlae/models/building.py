@@ -81,8 +81,8 @@ def _build_pair(part: Any, config: RunConfig, latent: LatentSpace) -> Networks:
     if "resolution" in parameters and "resolution" not in arguments:
         raise ValueError(
             f"the networks {part.__name__} take square RGB images of bytes, and the data have "
-            f"{observations.traits.many} of {observations.size}; use networks={observations.traits.networks!r}, or give "
-            "its from_config a parameter observations instead of resolution"
+            f"{observations.traits.many} of {observations.size}; use networks={observations.traits.networks!r}, or "
+            "give its from_config a parameter observations instead of resolution"
         )
     pair: Networks = part.from_config(config.networks, **arguments)
     return pair
