@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 
 from qlae.explorer import open_run
 from qlae.explorer.server import build_app
-from qlae.explorer.serving import bind
+from qlae.explorer.serving import bind, without_tracebacks
 
 HOST = "127.0.0.1:8642"
 BODIES = {
@@ -139,12 +139,13 @@ def port(exploration):
     bound = bind(0)
     server = uvicorn.Server(uvicorn.Config(build_app(exploration), log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield bound.getsockname()[1]
-    server.should_exit = True
-    thread.join()
+    with without_tracebacks():
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield bound.getsockname()[1]
+        server.should_exit = True
+        thread.join()
 
 
 def exchange(port, content, timeout):

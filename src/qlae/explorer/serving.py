@@ -1,9 +1,12 @@
 """Serve the explorer on a local port and open it in the browser."""
 
+import contextlib
+import logging
 import os
 import socket
 import threading
 import webbrowser
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..data import SourceDataset
@@ -85,4 +88,26 @@ def _serve(app: "Starlette", server_socket: socket.socket) -> None:
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
     )
-    uvicorn.Server(config).run(sockets=[server_socket])
+    with without_tracebacks():
+        uvicorn.Server(config).run(sockets=[server_socket])
+
+
+@contextlib.contextmanager
+def without_tracebacks() -> Iterator[None]:
+    """Keep errors of a caller who breaks HTTP in the middle of a request out of the terminal.
+
+    The connection is closed. What uvicorn would print about it is a traceback of its own.
+    """
+
+    def is_ours(record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        return not type(error).__module__.startswith("h11")
+
+    loggers = [logging.getLogger(name) for name in ("asyncio", "uvicorn.error")]
+    for logger in loggers:
+        logger.addFilter(is_ours)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(is_ours)
