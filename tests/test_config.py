@@ -88,9 +88,9 @@ def test_unknown_model_suggests_the_nearest():
         resolve("qlea", DATA, 2)
 
 
-def test_no_sources_needs_a_number_of_latents():
-    with pytest.raises(ValueError, match="choose the number of latents"):
-        resolve("qlae", DataConfig("folder"), 0)
+def test_no_sources_give_ten_latents_with_a_warning():
+    with pytest.warns(UserWarning, match="folder has no sources to count, so the model gets 10 latents; choose"):
+        assert resolve("qlae", DataConfig("folder"), 0).latent.num_latents == 10
     assert resolve("qlae", DataConfig("folder"), 0, num_latents=5).latent.num_latents == 5
 
 

@@ -222,7 +222,7 @@ def test_an_evaluation_of_an_earlier_version_is_drawn_without_interpolations(run
     assert not (old.path / "interpolations.png").exists()
 
 
-@pytest.mark.filterwarnings("ignore:all images have the same code")
+@pytest.mark.filterwarnings("ignore:all observations have the same code")
 def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     data = SourceDataset(np.asarray(tiny_data.images), np.empty((40, 0)), name="mine", origin="real")
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, size="small", num_latents=4, show=False)
@@ -232,7 +232,7 @@ def test_data_without_sources_is_pictured_but_not_scored(tmp_path, tiny_data):
     assert drawn == [*("reconstructions", "interventions", "interpolations", "generated", "curves")]
     with pytest.raises(ValueError, match="mine was passed as arrays, which a run does not store"):
         evaluate_run(run.path, show=False)
-    with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; images alone give the PSNR"):
+    with pytest.warns(UserWarning, match="the data have no sources, so there is no dci; without them, only reconstr"):
         evaluate_run(run.path, data=data, metrics=["dci"], show=False)
 
 
@@ -278,7 +278,10 @@ def test_model_says_what_it_wants(run, tiny_data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"resolution": 32, "sources": ["floor hue", "shape"]}, "the model takes 16×16 images, data has 32×32"),
+        (
+            {"resolution": 32, "sources": ["floor hue", "shape"]},
+            "the model takes images of 16×16, data has images of 32×32",
+        ),
         (
             {"resolution": 16, "sources": ["scale", "shape"]},
             "data with the sources floor hue, shape, this one has",

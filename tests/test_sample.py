@@ -261,13 +261,13 @@ def test_a_new_evaluation_keeps_sample_size_protocol_and_metrics(evaluated, tmp_
 
 def test_warnings_are_kept_with_the_results(evaluated):
     same = {"codes": np.zeros((50, 3), dtype=np.int64)}
-    with pytest.warns(UserWarning, match="all images have the same code"):
+    with pytest.warns(UserWarning, match="all observations have the same code"):
         score_weights(np.zeros((50, 0)), same)
     arrays = {"sources": np.zeros((50, 0)), **same, "raw_codes": np.arange(150).reshape(50, 3)}
-    with pytest.warns(UserWarning, match="all images have the same code"):
+    with pytest.warns(UserWarning, match="all observations have the same code"):
         _, warned = score_sample(arrays)
     assert warned == [
-        "averaged weights: all images have the same code, so the model does not distinguish them; train longer"
+        "averaged weights: all observations have the same code, so the model does not distinguish them; train longer"
     ]
     assert all(warning.startswith(("averaged weights: ", "raw weights: ")) for warning in evaluated.results["warnings"])
 

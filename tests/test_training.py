@@ -480,10 +480,8 @@ def test_training_without_evaluation_leaves_no_results(tmp_path, tiny_data):
 def test_wrong_arguments_are_told(tmp_path, tiny_data):
     with pytest.raises(ValueError, match=r'unknown option of train .stepz.: did you mean "steps"'):
         qlae.train("qlae", tiny_data, out=tmp_path / "run", stepz=3)
-    with pytest.raises(
-        ValueError, match=r"data must be a data set or the name of one, got ndarray; make one of an array"
-    ):
-        qlae.train("qlae", np.zeros((4, 16, 16, 3), np.uint8), out=tmp_path / "run")
+    with pytest.raises(ValueError, match=r"data must be a data set, its name or path, or an array, got NoneType"):
+        qlae.train("qlae", None, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

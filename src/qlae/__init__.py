@@ -86,6 +86,7 @@ _MODULES = (
     "metrics",
     "models",
     "objectives",
+    "observations",
     "options",
     "presets",
     "registry",

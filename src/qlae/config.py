@@ -16,6 +16,7 @@ from typing import Any
 
 from ._checks import MAX_LATENTS, whole_number
 from ._parsing import flatten, parse_dataclass
+from .observations import Observations, require_sides, square_images
 from .registry import LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 from .upgrade import upgrade_config
@@ -26,16 +27,18 @@ MAX_RESOLUTION = 2**14  # pixels per side
 
 @dataclass(frozen=True)
 class DataConfig:
-    """The images of a run.
+    """The data of a run.
 
     Attributes:
         name: of the data set.
-        resolution: pixels per side.
+        resolution: pixels per side of square images.
         origin: ``"rendered"`` or ``"real"``.
         num_images: size of the data set.
         source_names: names of the sources, in order.
         recipe: the arguments of ``load_data`` that recreate the data; None if only the caller has the data.
         checksum: of images from files.
+        observations: what each of them is, unless they are the paper's: square RGB images of bytes, for which it is
+            None. If it is given, ``resolution`` is 0 and not written.
     """
 
     name: str
@@ -45,6 +48,26 @@ class DataConfig:
     source_names: tuple[str, ...] = ()
     recipe: dict[str, Any] | None = None
     checksum: str | None = None
+    observations: Observations | None = None
+
+    def __post_init__(self) -> None:
+        if self.observations is not None:
+            object.__setattr__(self, "resolution", 0)
+
+    @property
+    def observed(self) -> Observations:
+        """What each observation is."""
+        return square_images(self.resolution) if self.observations is None else self.observations
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON; that of the paper's images is as in earlier versions."""
+        fields = dataclasses.asdict(self)
+        if self.observations is None:
+            del fields["observations"]
+        else:
+            del fields["resolution"]
+            fields["observations"] = self.observations.to_dict()
+        return fields
 
 
 @dataclass(frozen=True)
@@ -140,14 +163,15 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        whole_number("resolution", self.data.resolution, at_most=MAX_RESOLUTION)
+        if self.data.observations is None:
+            whole_number("resolution", self.data.resolution, at_most=MAX_RESOLUTION)
         whole_number("num_latents", self.latent.num_latents, at_most=MAX_LATENTS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return nested plain dictionaries, ready for JSON."""
         return {
             "model": self.model,
-            "data": dataclasses.asdict(self.data),
+            "data": self.data.to_dict(),
             "networks": NETWORKS.to_dict(self.networks),
             "latent": LATENTS.to_dict(self.latent),
             "objective": OBJECTIVES.to_dict(self.objective),
@@ -247,12 +271,8 @@ def check_weights(weights: Any) -> None:
 
 
 def require_resolution(resolution: int) -> None:
-    """Raise an error for images that the paper's networks cannot take."""
-    if resolution < 8 or resolution.bit_count() != 1:
-        raise ValueError(
-            f"the networks take square images with 8, 16, 32, 64, 128, … pixels per side (4·2^k), got {resolution}; "
-            "resize the images or render them at one of these resolutions"
-        )
+    """Raise an error for square images that the networks of qlae cannot take."""
+    require_sides(resolution, resolution)
 
 
 def require_number(name: str, value: Any) -> None:

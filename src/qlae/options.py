@@ -31,7 +31,7 @@ class TrainingOptions:
         networks: Name of an encoder and decoder, paper, tripod, or a pair that a module of yours registers (--import),
             instead of the model's own.
         steps: Number of updates; 200,000 in the paper.
-        batch_size: Images per update; 128 in the paper, 64 for GANs. With a discriminator, half of them are for it.
+        batch_size: Observations per update; 128 in the paper, 64 for GANs. With a discriminator, half are for it.
         learning_rate: Learning rate of AdamW; 0.001 in the paper, 0.0002 for GANs.
         schedule: Schedule of the learning rate: constant, as in the paper, or a linear or cosine decay at the end of
             the run.
@@ -49,7 +49,8 @@ class TrainingOptions:
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
             commit, …) rise linearly from 0; 0 if not set.
-        num_latents: Number of latents; the preset is twice the number of sources.
+        num_latents: Number of latents; the preset is twice the number of sources, or 10 for data without sources
+            (vectors of fewer features have as many latents as features).
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
             with --size small.
         fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.

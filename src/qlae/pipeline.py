@@ -7,6 +7,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,10 +17,11 @@ from ._device import pick_device
 from ._numpy_errors import usual_errors
 from .config import RunConfig
 from .data import SourceDataset, data_config, load_data, load_from_config
+from .data.arrays import is_in_memory
 from .models.building import Networks, own_roles
 from .options import ExecutionOptions, TrainingOptions, split_options
-from .presets import ModelSpec, find_model, resolve
-from .registry import NETWORKS, OBJECTIVES
+from .presets import ModelSpec, find_model, network_pair, resolve
+from .registry import OBJECTIVES
 from .runs import checkpoint
 from .runs.directory import Run
 from .runs.memory import require_memory
@@ -34,7 +36,7 @@ LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an esti
 @usual_errors()
 def train(
     model: str | ModelSpec,
-    data: SourceDataset | str,
+    data: Any,
     *,
     out: str | os.PathLike[str],
     networks: Networks | str | None = None,
@@ -46,7 +48,7 @@ def train(
 
     Args:
         model: a name such as ``"qlae"`` (``qlae.presets.MODELS`` lists them) or a ``qlae.ModelSpec``.
-        data: a data set, or its name.
+        data: a data set, its name or path, or an array, tensor, data frame or torch data set: see ``qlae.load_data``.
         out: the run directory.
         networks: an encoder and a decoder of your own, torch modules, of which one may be None for the paper's; or the
             name of a registered pair. Copies of the modules are trained.
@@ -82,12 +84,13 @@ def configure(
     if isinstance(networks, str):
         training, networks = dataclasses.replace(training, networks=networks), None
     own = own_roles(networks)
-    trusted = not own and NETWORKS[training.networks or spec.networks].is_ours
+    described = data_config(data)
+    trusted = not own and network_pair(spec, described, training).is_ours
     trusted = trusted and OBJECTIVES[spec.objective].part.trains_in_bfloat16
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )
-    config = resolve(spec, data_config(data), len(data.source_names), training, own_networks=own)
+    config = resolve(spec, described, len(data.source_names), training, own_networks=own)
     return config, execution, networks
 
 
@@ -96,7 +99,7 @@ def resume(
     path: str | os.PathLike[str],
     *,
     steps: int | None = None,
-    data: SourceDataset | None = None,
+    data: Any = None,
     networks: Networks | None = None,
     callbacks: Sequence[Callback] = (),
     show: bool = True,
@@ -192,17 +195,16 @@ def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) 
         fit_run(run, snapshot, data, networks=networks, device=device)
 
 
-def require_data(data: SourceDataset | str) -> SourceDataset:
-    """Return data by their name, or as they are; raise a ``ValueError`` for anything else."""
-    if isinstance(data, str):
+def require_data(data: Any) -> SourceDataset:
+    """Return a data set as it is, or load it by its name or path or from an array; raise an error for anything else."""
+    if isinstance(data, SourceDataset):
+        return data
+    if isinstance(data, str | Path | list | tuple) or is_in_memory(data):
         return load_data(data)
-    if not isinstance(data, SourceDataset):
-        raise ValueError(
-            f"data must be a data set or the name of one, got {type(data).__name__}; "
-            "make one of an array of images by qlae.SourceDataset(images, sources, name='mine', origin='real'), "
-            "without sources if there are none"
-        )
-    return data
+    raise ValueError(
+        f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
+        "qlae.load_data(array, sources=…) combines an array with sources"
+    )
 
 
 def _require_scorable(data: SourceDataset) -> None:

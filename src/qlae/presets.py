@@ -26,6 +26,10 @@ from .schedules import Curve, LearningRateSchedule, check_curve, step_curve, war
 FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters
 LATENTS_PER_SOURCE = 2  # Tables "Fixed hyperparameters", of both objectives
+#: Latents for data without sources. Ten are usual in the field (disentanglement_lib gives every model ten), suffice for
+#: the 5 to 9 sources of its benchmarks, and pruning tells which of them a model does not use.
+DEFAULT_LATENTS = 10
+PAPER_NETWORKS = "paper"  # of a specification that names none; other kinds of observations have their own
 
 # Table "Fixed latent quantization hyperparameters".
 QUANTIZED = {"quantize": 0.01, "commit": 0.01}
@@ -137,7 +141,8 @@ class ModelSpec:
         name: of the model, in results and on the command line.
         latent: kind of the latent space (``registry.LATENTS``).
         objective: kind of the objective (``registry.OBJECTIVES``).
-        networks: kind of the network pair (``registry.NETWORKS``).
+        networks: kind of the network pair (``registry.NETWORKS``); the default stands for the pair of qlae that suits
+            the observations, the paper's for images.
         weights: of the loss terms, those of the objective and those of the latent space.
         weights_on: other weights of single terms, by data set.
         latent_options, objective_options, networks_options: settings of the three parts, fields of their configs.
@@ -156,7 +161,7 @@ class ModelSpec:
     latent: str
     weights: Mapping[str, float]
     objective: str = "autoencoding"
-    networks: str = "paper"
+    networks: str = PAPER_NETWORKS
     latent_options: Mapping[str, Any] = field(default_factory=dict)
     objective_options: Mapping[str, Any] = field(default_factory=dict)
     networks_options: Mapping[str, Any] = field(default_factory=dict)
@@ -386,7 +391,7 @@ def resolve(
     return RunConfig(
         model=spec.name,
         data=data,
-        networks=_resolve_networks(spec, options, own_networks),
+        networks=_resolve_networks(spec, data, options, own_networks),
         latent=latent,
         objective=objective,
         training=TrainingConfig(
@@ -466,8 +471,14 @@ def _resolve_objective(spec: ModelSpec, preset: TrainingPreset, data: DataConfig
     return entry.config(weights=weights, schedules=schedules, **settings)
 
 
-def _resolve_networks(spec: ModelSpec, options: TrainingOptions, own: Sequence[str]) -> Any:
-    entry = NETWORKS[options.networks or spec.networks]
+def network_pair(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Entry:
+    """Return the network pair of a model on a data set: the one that is asked for, or that of the observations."""
+    default = data.observed.traits.networks if spec.networks == PAPER_NETWORKS else spec.networks
+    return NETWORKS[options.networks or default]
+
+
+def _resolve_networks(spec: ModelSpec, data: DataConfig, options: TrainingOptions, own: Sequence[str]) -> Any:
+    entry = network_pair(spec, data, options)
     fields = _field_names(entry)
     settings = {
         "size": options.size,
@@ -536,9 +547,12 @@ def _checked_settings(settings: Mapping[str, Any], fields: Sequence[str], what: 
 
 
 def _count_latents(data: DataConfig, num_sources: int) -> int:
-    if not num_sources:
-        raise ValueError(
-            f"{data.name} has no sources to count, so choose the number of latents: num_latents=12, or on the command "
-            "line --num-latents 12"
-        )
-    return LATENTS_PER_SOURCE * num_sources
+    if num_sources:
+        return LATENTS_PER_SOURCE * num_sources
+    num_latents = min(DEFAULT_LATENTS, data.observed.num_entries)
+    warnings.warn(
+        f"{data.name} has no sources to count, so the model gets {num_latents} latents; choose another number with "
+        f"num_latents={2 * num_latents}, or --num-latents {2 * num_latents} on the command line",
+        stacklevel=4,
+    )
+    return num_latents

@@ -44,8 +44,10 @@ def test_the_generator_is_all_the_state(images):
 
 
 def test_bad_images_are_errors(images):
-    with pytest.raises(ValueError, match=r"must be uint8 \(n, r, r, 3\), got torch.float32"):
-        DeviceBatches(torch.zeros(2, 4, 4, 3), 8, generator())
+    with pytest.raises(ValueError, match=r"must have one row each, got shape \(0, 4\)"):
+        DeviceBatches(torch.zeros(0, 4), 8, generator())
+    assert DeviceBatches(torch.zeros(2, 4), 8, generator()).dtype == torch.float32
+    assert HostBatches(images, 8, generator(), CPU).dtype == torch.uint8
 
 
 def test_everything_fits_on_a_cpu():

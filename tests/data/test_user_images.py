@@ -342,7 +342,7 @@ def test_wrong_arrays(tmp_path):
     ):
         np.save(tmp_path / f"{i}.npy", images)
         with pytest.raises(ValueError, match=message):
-            load_data(str(tmp_path / f"{i}.npy"))
+            prepare_data("mine", tmp_path / f"{i}.npy", resolution=16)
     (tmp_path / "objects.npy").write_bytes(object_array((1,)))
     with pytest.raises(ValueError, match="holds pickled objects"):
         load_data(str(tmp_path / "objects.npy"))

@@ -50,9 +50,9 @@ def correlation(sources: np.ndarray, latents: np.ndarray) -> float:
 def test_built_in_metrics_stand_in_their_order() -> None:
     names = ["infomec", "dci", "mig", "sap", "modularity", "explicitness", "irs", "mcc"]
     assert list(METRICS) == metric_names() == metric_names("all") == names
-    assert watched_scores() == ("infom", "infoe", "infoc", "informative", "psnr")
+    assert watched_scores() == ("infom", "infoe", "infoc", "informative", "psnr", "r2")
     infomec = ["infom", "infoe", "infoe_scalar", "infoc", *CORRECTED, "active", "informative"]
-    assert list(known_scores()) == [*infomec, "d", "c", "i", *names[2:], "psnr"]
+    assert list(known_scores()) == [*infomec, "d", "c", "i", *names[2:], "psnr", "r2"]
 
 
 def test_help_names_the_built_in_metrics() -> None:

@@ -24,10 +24,11 @@ Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAp
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Which images to use.
+    """Which data to use.
 
     Attributes:
-        resolution: Height and width of the images in pixels; the networks take 8, 16, 32, 64, 128, …
+        resolution: Height and width of the images in pixels, 8 to 256, or 512, 1024; 64 by default. Images in an .npy
+            or .npz keep their size and channels by default.
         sources: Sources that vary, such as --sources "floor hue" shape; the others are fixed. By default all sources
             vary.
         continuous: Let sources take any value in their range instead of only those of the grid.
@@ -38,9 +39,12 @@ class DataOptions:
         data_path: Read the published files of the data set from here instead of rendering it.
         source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
             name) or a .npy.
+        source_columns: Columns of a table (CSV, Parquet) that are sources; the others are features.
+        drop_columns: Columns of a table to leave out, such as row numbers.
+        kind: What an array holds, images, vectors or series, where its shape does not tell it.
     """
 
-    resolution: int = 64
+    resolution: OptionalInt = None
     sources: Names = ()
     continuous: Flag = False
     correlated: Annotated[tuple[str, ...], arg(metavar="[PAIR …]", help_behavior_hint="")] = ()
@@ -48,6 +52,9 @@ class DataOptions:
     noise: float = 0.0
     data_path: OptionalPath = None
     source_file: OptionalPath = None
+    source_columns: Names = ()
+    drop_columns: Names = ()
+    kind: OptionalName = None
 
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
@@ -66,6 +73,9 @@ def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDatase
             noise=options.noise,
             path=options.data_path,
             source_file=options.source_file,
+            source_columns=options.source_columns,
+            drop_columns=options.drop_columns,
+            kind=options.kind,
             progress=report,
         )
 

@@ -64,7 +64,8 @@ class Train:
             model that came after it (fsq-ae; tripod, with penalties on dependent latents and on interactions in the
             decoder; factor-vae and factor-qvae, with a discriminator against total correlation; ae-ica, independent
             components of a trained autoencoder), or a model of your own (--import).
-        data: A data set by name (`qlae data list` shows them), or the path of a folder or file with your own images.
+        data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy or
+            .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
             the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds.
         seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels, as
@@ -133,8 +134,15 @@ class Train:
         print(f"Picture: agreement.png in {out}. " + _next_steps(selection.best.run, self.imports, evaluated=True))
 
     def _require_model(self) -> str:
+        """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
+        from ..config import require_resolution
+        from ..presets import find_model
+
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
+        find_model(self.model)
+        if self.images.resolution is not None and self.training.networks is None:
+            require_resolution(self.images.resolution)
         return self.model
 
     def _folder_name(self, data_name: str, last: str) -> str:
@@ -171,7 +179,13 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
     names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
     place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
+    return f"{place}Next: {with_imports(_next_command(run), imports)}"
+
+
+def _next_command(run: "Run") -> str:
+    """Return the command that shows what a model encodes: the explorer, where it can show the observations."""
+    has_tiles = run.observations.traits.load_drawing().has_tiles
+    return f"qlae explore {run.path}" if has_tiles else f"qlae encode {run.path} --out codes.csv"
 
 
 @dataclass(frozen=True)
@@ -255,7 +269,7 @@ class Evaluate:
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
-        print(f"Next: {with_imports(f'qlae explore {run.path}', self.imports)}")
+        print(f"Next: {with_imports(_next_command(run), self.imports)}")
 
 
 @dataclass(frozen=True)
@@ -310,4 +324,4 @@ class Report:
             for path in draw_pictures(run):
                 print(path)
         print_results(runs, weights=("averaged", "raw"))
-        print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")
+        print(f"Next: {with_imports(_next_command(runs[0]), self.imports)}")

@@ -1,4 +1,4 @@
-"""Random batches of uint8 images on a device; the cast to float happens inside the update.
+"""Random batches of observations on a device; images stay bytes, and the cast to float happens inside the update.
 
 Rows are drawn independently with replacement, as in the paper's x ~ D. If all images fit on the device, they stay there
 (``DeviceBatches``). Otherwise, or if they are memory-mapped, each batch is copied from the host (``HostBatches``).
@@ -16,10 +16,10 @@ SHARE = 0.6  # the fraction of a GPU's free memory that images may take; the res
 
 
 class Batches(ABC):
-    """Random batches of uint8 images (b, r, r, 3) on a device.
+    """Random batches of observations on a device, such as uint8 images (b, r, r, 3).
 
     Attributes:
-        images: (n, r, r, 3), the population.
+        images: the population, one observation per row.
         batch_size: b.
         device: the device of the batches.
         generator: the source of randomness. Its state is the whole state of the sampler.
@@ -35,6 +35,13 @@ class Batches(ABC):
         """The shape of a batch."""
         return self.batch_size, *self.images.shape[1:]
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of a batch."""
+        if isinstance(self.images, Tensor):
+            return self.images.dtype
+        return torch.from_numpy(np.empty(0, self.images.dtype)).dtype
+
     @abstractmethod
     def draw(self) -> Tensor:
         """Return the next batch."""
@@ -44,7 +51,7 @@ class DeviceBatches(Batches):
     """Batches of images that are all on the device.
 
     Args:
-        images: (n, r, r, 3) uint8.
+        images: one observation per row, such as (n, r, r, 3) uint8.
         batch_size: b.
         generator: a generator on the device of the images.
     """
@@ -52,8 +59,8 @@ class DeviceBatches(Batches):
     images: Tensor
 
     def __init__(self, images: Tensor, batch_size: int, generator: torch.Generator):
-        if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[-1] != 3 or not len(images):
-            raise ValueError(f"images must be uint8 (n, r, r, 3), got {images.dtype} of shape {tuple(images.shape)}")
+        if images.ndim < 2 or not len(images):
+            raise ValueError(f"observations must have one row each, got shape {tuple(images.shape)}")
         self.images = images
         self.batch_size = batch_size
         self.generator = generator
@@ -68,7 +75,7 @@ class HostBatches(Batches):
     """Batches of images that stay on the host. Each is copied to the device, for a GPU through pinned memory.
 
     Args:
-        images: (n, r, r, 3) uint8, possibly memory-mapped.
+        images: one observation per row, such as (n, r, r, 3) uint8, possibly memory-mapped.
         batch_size: b.
         generator: a generator on the host.
         device: the device of the batches.

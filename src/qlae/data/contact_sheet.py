@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from .colours import to_colours
 from .dataset import SourceDataset
 
 COLUMNS = 10
@@ -27,6 +28,11 @@ def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_r
     Returns:
         The path.
     """
+    if len(data.observations.shape) != 3:
+        raise ValueError(
+            f"a contact sheet shows images, and {data.name} has {data.observations.traits.many} of "
+            f"{data.observations.size}"
+        )
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(data), min(num_random, len(data)), replace=False)
     strips = [("random images", rows[at : at + COLUMNS]) for at in range(0, len(rows), COLUMNS)]
@@ -68,16 +74,18 @@ def _is_grid(data: SourceDataset) -> bool:
 
 def draw_strips(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
     """Draw strips of images, each given as a heading and rows of the data."""
-    scale = max(1, 128 // data.resolution)  # small images are shown larger
-    size = scale * data.resolution
-    sheet = Image.new("RGB", (COLUMNS * (size + GAP) + GAP, len(strips) * (size + GAP + HEADING) + GAP), "white")
+    height, width = data.observations.shape[:2]
+    scale = max(1, 128 // max(height, width))  # small images are shown larger
+    height, width = scale * height, scale * width
+    sheet = Image.new("RGB", (COLUMNS * (width + GAP) + GAP, len(strips) * (height + GAP + HEADING) + GAP), "white")
     pen = ImageDraw.Draw(sheet)
     images = np.asarray(data.images[np.concatenate([rows for _, rows in strips])])
+    images = to_colours(images, data.observations)
     remaining = iter(images)
     for i, (heading, rows) in enumerate(strips):
-        top = GAP + i * (size + GAP + HEADING)
+        top = GAP + i * (height + GAP + HEADING)
         pen.text((GAP, top), heading, fill="black")
         for k, image in zip(range(len(rows)), remaining, strict=False):
-            tile = Image.fromarray(image).resize((size, size), Image.Resampling.NEAREST)
-            sheet.paste(tile, (GAP + k * (size + GAP), top + HEADING))
+            tile = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
+            sheet.paste(tile, (GAP + k * (width + GAP), top + HEADING))
     return sheet

@@ -1,4 +1,4 @@
-"""``SourceDataset``: uint8 images together with the sources that generated them.
+"""``SourceDataset``: images, vectors or series together with the sources that generated them.
 
 Images may be in memory, in a memory-mapped file, or rendered on demand. In each case they are indexed like a NumPy
 array along the first axis. Training, evaluation and pictures use data through this class only.
@@ -13,6 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from ..observations import Observations
+from .observing import as_array, observe
 from .sources import grid_levels
 
 ORIGINS = ("rendered", "real")
@@ -22,7 +24,7 @@ Progress = Callable[[int, int], None]
 
 @runtime_checkable
 class ImageArray(Protocol):
-    """The interface of images: a shape (n, h, w, 3), dtype uint8, and indexing by row. ``np.ndarray`` has it."""
+    """The interface of observations: a shape (n, …), a dtype, and indexing by row. ``np.ndarray`` has it."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -43,12 +45,14 @@ def default_source_names(num_sources: int) -> list[str]:
 
 
 class SourceDataset:
-    """Images and their sources.
+    """Images, vectors or series, and their sources.
 
     Attributes:
         name: the data set's name, such as ``shapes3d``.
         origin: ``"rendered"`` or ``"real"``.
-        images: (n, h, w, 3) uint8, possibly rendered on demand; ``np.asarray(data.images)`` returns all of them.
+        images: one observation per row: images (n, h, w, c), vectors (n, d) or series (n, t, c). Images may be rendered
+            on demand; ``np.asarray(data.images)`` returns all of them.
+        observations: the description of the rows: their kind, shape, type, feature names and statistics.
         sources: (n, n_s) int64 levels (float64 if continuous), in row-major grid order for a full grid.
         source_names, source_sizes: name and number of values for each column of `sources`.
         fixed: the levels of the scene's sources that do not vary here.
@@ -69,23 +73,34 @@ class SourceDataset:
         source_sizes: Sequence[int] = (),
         fixed: Mapping[str, int] | None = None,
         details: Mapping[str, Any] | None = None,
+        kind: str | None = None,
+        feature_names: Sequence[str] = (),
+        observations: Observations | None = None,
     ) -> None:
-        """Combine images and sources.
+        """Combine observations and sources.
 
         Args:
-            images: (n, h, w, 3) uint8, square.
+            images: images (n, h, w, c) of bytes or floats, grey images (n, h, w) of bytes, vectors (n, d), or series
+                (n, t, c) of floats; arrays, tensors or lists.
             sources: (n, n_s), or (n,) for one source. ``None`` stands for the full grid of `source_sizes`, which is
                 built on first use, or for no sources if `source_sizes` is empty too.
             source_names, source_sizes: see the class; by default "source 1", … and the number of distinct values.
             name, origin, fixed: see the class.
             details: further facts for `describe`, fit for JSON, such as how sources were drawn.
+            kind: ``"images"``, ``"vectors"`` or ``"series"``, if the shape does not tell it.
+            feature_names: names of the last axis.
+            observations: the description, if it is known already; values are then not looked at.
 
         Raises:
             ValueError: shapes or types are wrong, or do not fit each other.
         """
         if origin not in ORIGINS:
             raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
-        images = _check_images(images)
+        if observations is None:
+            images, kind = as_array(images, kind=kind, name=name)
+            observations = observe(images, kind, feature_names, name=name)
+        if isinstance(images, np.ndarray) and min(images.strides) < 0:  # a reversed view, which torch does not accept
+            images = images.copy()
         num_images = int(images.shape[0])
         if sources is None and not source_sizes:
             sources = np.zeros((num_images, 0), dtype=np.int64)
@@ -103,12 +118,13 @@ class SourceDataset:
         rows, columns = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape
         if rows != num_images or columns != len(source_names):
             raise ValueError(
-                f"sources of shape {(rows, columns)} do not fit {num_images} images "
+                f"sources of shape {(rows, columns)} do not fit {num_images} {observations.traits.many} "
                 f"and {len(source_names)} source names"
             )
         self.name = name
         self.origin = origin
         self.images = images
+        self.observations = observations
         self.source_names = tuple(source_names)
         self.source_sizes = tuple(int(size) for size in source_sizes)
         self.fixed = dict(fixed or {})
@@ -120,8 +136,8 @@ class SourceDataset:
 
     @property
     def resolution(self) -> int:
-        """Height and width of the images in pixels."""
-        return int(self.images.shape[1])
+        """Height and width in pixels of square RGB images of bytes; 0 for other observations."""
+        return self.observations.shape[0] if self.observations.is_standard else 0
 
     @property
     def sources(self) -> NDArray[Any]:
@@ -137,7 +153,8 @@ class SourceDataset:
         sizes = ", ".join(f"{name} {size}" for name, size in zip(self.source_names, self.source_sizes, strict=True))
         fixed = ", ".join(f"{name} = {level}" for name, level in self.fixed.items())
         return (
-            f"SourceDataset({self.name}, {self.origin}: {len(self):,} images of {self.resolution}×{self.resolution}; "
+            f"SourceDataset({self.name}, {self.origin}: {len(self):,} {self.observations.traits.many} of "
+            f"{self.observations.size}; "
             f"sources: {sizes or 'none'}{f'; fixed: {fixed}' if fixed else ''})"
         )
 
@@ -146,7 +163,7 @@ class SourceDataset:
         facts: dict[str, Any] = {
             "name": self.name,
             "origin": self.origin,
-            "resolution": self.resolution,
+            **self._describe_rows(),
             "num_images": len(self),
             "source_names": list(self.source_names),
             "source_sizes": list(self.source_sizes),
@@ -154,6 +171,11 @@ class SourceDataset:
         if self.fixed:
             facts["fixed"] = dict(self.fixed)
         return facts | self.details
+
+    def _describe_rows(self) -> dict[str, Any]:
+        if self.observations.is_standard:
+            return {"resolution": self.resolution}
+        return {"observations": self.observations.describe()}
 
     def in_memory(self, *, progress: Progress | None = None) -> SourceDataset:
         """Return the same data with all images in one NumPy array, rendering those that are rendered on demand."""
@@ -174,18 +196,7 @@ class SourceDataset:
             source_sizes=self.source_sizes,
             fixed=self.fixed,
             details=self.details | dict(details or {}),
+            observations=self.observations,
         )
         data.recipe, data.file_names = self.recipe, self.file_names
         return data
-
-
-def _check_images(images: ImageArray) -> ImageArray:
-    """Return images as an array of shape (n, size, size, 3) that torch can use, or raise a ``ValueError``."""
-    if isinstance(images, Sequence) or hasattr(images, "detach"):  # a list, or a tensor
-        images = np.asarray(images)
-    shape = tuple(images.shape)
-    if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or not shape[0] or images.dtype != np.uint8:
-        raise ValueError(f"images must be uint8 of shape (n, size, size, 3), got {images.dtype} of shape {shape}")
-    if isinstance(images, np.ndarray) and min(images.strides) < 0:  # a reversed view, which torch does not accept
-        images = images.copy()
-    return images

@@ -1,8 +1,8 @@
-"""Load data sets by name (rendered, registered, prepared on disk, or from files) or from the recipe in a config."""
+"""Load data sets by name (rendered, registered, prepared on disk), from files, arrays, or the recipe in a config."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 
 from .._checks import plain, require_known, whole_number
 from ..config import DataConfig
+from ..observations import VECTORS
 from . import cache
+from .array_files import checksum, holds_images, is_array_file, native_resolution, read_array_file
+from .arrays import data_from_memory, data_from_table, is_in_memory
 from .dataset import Progress, SourceDataset
+from .observing import array_of_rows
 from .registration import load_registered, registered_names, require_json, require_registered
 from .sampling import NoisyImages
 from .scene_data import load_scene
 from .sources import RENDERED_SETS, SOURCES
+from .tables import is_table, read_table_file
+
+DEFAULT_RESOLUTION = 64
 
 
 def data_names() -> list[str]:
@@ -24,10 +31,10 @@ def data_names() -> list[str]:
 
 
 def load_data(
-    name: str | Path,
+    name: Any,
     *,
-    resolution: int = 64,
-    sources: Sequence[str] | None = None,
+    resolution: int | None = None,
+    sources: Any = None,
     fixed: Mapping[str, int] | None = None,
     num_images: int | None = None,
     continuous: bool | Sequence[str] = False,
@@ -37,18 +44,26 @@ def load_data(
     device: str = "cpu",
     path: str | Path | None = None,
     source_file: str | Path | None = None,
+    source_columns: Sequence[str] = (),
+    drop_columns: Sequence[str] = (),
+    kind: str | None = None,
+    feature_names: Sequence[str] = (),
     progress: Progress | None = None,
     **options: Any,
 ) -> SourceDataset:
-    """Load a data set by name.
+    """Load a data set by name, from files, or from an array.
 
     Rendered data returns at once: images are rendered when they are indexed, or read if `keep_on_disk` has cached them.
 
     Args:
-        name: one of `data_names`, the path of the user's own images, or the name under which they were prepared.
-        resolution: height and width of the images, from 8 to 1024.
+        name: one of `data_names`; the path of the user's own images (a folder, an archive), of an ``.npy`` or ``.npz``
+            of images, vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or
+            the data themselves: an array, a tensor, a data frame, or a torch data set of map style.
+        resolution: height and width of the images, from 8 to 1024; 64 by default. Images in an ``.npy`` or ``.npz``
+            keep their size and channels by default.
         sources: the names of the sources that vary (all by default). Images are in row-major order of these, in the
-            order of the data set. Every other source stays at the middle of its range, level ``size // 2``.
+            order of the data set. Every other source stays at the middle of its range, level ``size // 2``. For data in
+            memory, the sources themselves: an array (n, n_s), columns by name, or a data frame.
         fixed: levels of sources that do not vary, if they should not be at the middle.
         num_images: draw this many images at random instead of all combinations once; 100,000 by default if any source
             is continuous or correlated.
@@ -59,6 +74,10 @@ def load_data(
         device: the device that renders, such as ``"cpu"`` or ``"cuda"``; images are returned on the host.
         path: read real files from here instead of rendering: see `prepare_data`.
         source_file: for the user's own images, a CSV or ``.npy`` file with their sources.
+        source_columns, drop_columns: columns of a table that are sources, and that are left out; all others are
+            features.
+        kind: ``"images"``, ``"vectors"`` or ``"series"``, where the shape of an array does not tell it.
+        feature_names: names of the features of an array in memory.
         progress: called with (images done, number of images) while real files are prepared.
         options: further arguments for the loader of a registered data set: see `register_dataset`.
 
@@ -70,12 +89,27 @@ def load_data(
     SourceDataset(shapes3d, rendered: 40 images of 32×32; sources: floor hue 10, shape 4; fixed: wall hue = 5, object hue = 5, scale = 4, orientation = 7)
     >>> data.images[7].shape, data.sources[7].tolist()
     ((32, 32, 3), [1, 3])
+    >>> load_data([[0.1, 2.0], [0.3, 1.0], [0.2, 4.0]], sources=[0, 1, 1], feature_names=["width", "height"])
+    SourceDataset(array, real: 3 vectors of 2 features; sources: source 1 2)
     """  # noqa: E501
+    if isinstance(name, list | tuple):
+        name = array_of_rows(name)
+    if not isinstance(name, str | Path):
+        given = {"resolution": resolution, "fixed": fixed, "num_images": num_images, "continuous": continuous}
+        given |= {"correlated": correlated, "noise": noise, "path": path, "source_file": source_file} | options
+        return _load_memory(
+            name, given, sources=sources, kind=kind, feature_names=feature_names, source_columns=source_columns,
+            drop_columns=drop_columns,
+        )  # fmt: skip
     known = {*SOURCES, *registered_names()}
     if isinstance(name, Path):
         name = f"./{name}" if str(name) in known else str(name)  # a path is never the name of a data set
     resolution, num_images, seed = plain(resolution), plain(num_images), whole_number("seed", seed, at_least=0)
+    is_given = resolution is not None
+    resolution = DEFAULT_RESOLUTION if resolution is None else resolution
     _check_arguments(resolution, continuous, correlated)
+    if feature_names:
+        raise ValueError("feature_names are for arrays in memory; an .npz may have an array feature_names")
     selection: dict[str, Any] = {
         "sources": sources,
         "fixed": fixed,
@@ -86,14 +120,26 @@ def load_data(
     if path is None and isinstance(name, str) and name and name not in known and Path(name).exists():
         path = name
     files = {"path": path, "source_file": source_file}
+    how_to_read = {"source_columns": list(source_columns), "drop_columns": list(drop_columns), "kind": kind}
+    how_to_read = {key: value for key, value in how_to_read.items() if value}
+    read = _reader(name, path, source_file, how_to_read, resolution if is_given else None)
+    if read is None and how_to_read:
+        raise ValueError(f"{next(iter(how_to_read))} is for tables and arrays, and {name} is neither")
     if name in registered_names():
         require_json(options)
         arguments = {key: value for key, value in (selection | files).items() if value} | options
         data = load_registered(name, resolution, arguments, seed=seed)
     elif options:
         raise TypeError(f"load_data() got an unexpected keyword argument {next(iter(options))!r} for {name!r}")
+    elif read is not None:
+        _refuse_selection(selection, str(path))
+        if noise:
+            raise ValueError(f"noise is for images that are rendered or prepared, and does not apply to {path}")
+        data = read()
     elif path is not None:
         _refuse_selection(selection, path)
+        if not is_given and is_array_file(path) and name not in SOURCES:
+            resolution = native_resolution(path) or resolution
         data = prepare_data(name, path, resolution=resolution, sources=source_file, progress=progress)
     elif name in SOURCES:
         if source_file is not None:
@@ -104,9 +150,61 @@ def load_data(
     else:
         data = _load_prepared(name, resolution, source_file)
         _refuse_selection(selection, name)
-    recipe = _make_recipe(selection, files, noise, seed) | options | (data.recipe or {})
+    recipe = _make_recipe(selection, files, noise, seed) | how_to_read | options | (data.recipe or {})
     data = _add_noise(data, noise, seed)
     data.recipe = recipe
+    return data
+
+
+def _load_memory(data: Any, given: Mapping[str, Any], **options: Any) -> SourceDataset:
+    """Return data that are in memory already; raise an error for arguments that apply to files and rendered data."""
+    if isinstance(data, SourceDataset) or not is_in_memory(data):
+        raise ValueError(
+            f"load_data takes the name of a data set, a path, an array, a tensor, a data frame or a torch data set of "
+            f"map style, got {type(data).__name__}"
+        )
+    for argument, value in given.items():
+        if value not in (None, False, 0.0):
+            raise ValueError(f"{argument} does not apply to data in memory; leave it out")
+    return data_from_memory(data, **options)
+
+
+def _reader(
+    name: str, path: str | Path | None, source_file: Any, how_to_read: Mapping[str, Any], resolution: int | None
+) -> Callable[[], SourceDataset] | None:
+    """Return a function that reads a table, or an array as it is; None for everything else.
+
+    Args:
+        name: of the data set, or its path.
+        path: of the file, if there is one.
+        source_file: the path of an ``.npy`` with sources.
+        how_to_read: the arguments of the caller for such files.
+        resolution: to which the caller wants images resized; None to leave them as they are.
+    """
+    if path is None or not Path(path).is_file() or name in SOURCES:
+        return None
+    label = None if Path(name).exists() else name
+    if is_table(path):
+        if source_file is not None:
+            raise ValueError("the sources of a table are among its columns: name them in source_columns")
+        return lambda: _read_table(Path(path), label, how_to_read)
+    if is_array_file(path):
+        if "source_columns" in how_to_read or "drop_columns" in how_to_read:
+            raise ValueError(f"source_columns and drop_columns name columns of a table, and {path} is an array")
+        kind = how_to_read.get("kind")
+        if native_resolution(path, kind) is None and resolution is None:
+            return lambda: read_array_file(path, sources=source_file, kind=kind, name=label)
+        if not holds_images(path, kind):
+            raise ValueError(f"resolution is for images of bytes; {path} is read as it is: leave resolution out")
+    return None
+
+
+def _read_table(path: Path, name: str | None, how_to_read: Mapping[str, Any]) -> SourceDataset:
+    if how_to_read.get("kind", VECTORS) != VECTORS:
+        raise ValueError(f"the rows of a table are vectors, got kind={how_to_read['kind']!r} for {path}")
+    columns = {key: value for key, value in how_to_read.items() if key != "kind"}
+    data = data_from_table(read_table_file(path, **columns), name=name or path.stem)
+    data.checksum = checksum(data)
     return data
 
 
@@ -117,7 +215,7 @@ def load_again(
 
     Args:
         name: the name of the data set.
-        resolution: height and width of the images.
+        resolution: height and width of the images; 0 for observations that are read as they are.
         recipe: `SourceDataset.recipe`.
         progress: as for `load_data`.
 
@@ -135,7 +233,16 @@ def load_again(
         require_registered(name, module)
     if "correlated" in arguments:
         arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
-    return load_data(name, resolution=resolution, progress=progress, **arguments)
+    resolution = arguments.pop("resolution", resolution)
+    path = arguments.get("path")
+    if path is not None and Path(path).is_file() and _is_read_as_it_is(path, arguments.get("kind")):
+        resolution = 0
+    return load_data(name, resolution=resolution or None, progress=progress, **arguments)
+
+
+def _is_read_as_it_is(path: str, kind: str | None) -> bool:
+    """Return whether a file holds observations that have no resolution: tables, and arrays that are not of bytes."""
+    return is_table(path) or (is_array_file(path) and not holds_images(path, kind))
 
 
 def load_from_config(config: DataConfig) -> SourceDataset:
@@ -147,13 +254,14 @@ def load_from_config(config: DataConfig) -> SourceDataset:
     if config.recipe is None:
         raise ValueError(f"{config.name} was passed as arrays, which a run does not store: pass them again as data=…")
     data = load_again(config.name, config.resolution, config.recipe)
+    many = data.observations.traits.many
     if len(data) != config.num_images:
         raise ValueError(
-            f"{config.name} had {config.num_images:,} images when the model was trained, but has {len(data):,} now"
+            f"{config.name} had {config.num_images:,} {many} when the model was trained, but has {len(data):,} now"
         )
     if config.checksum is not None and data.checksum not in (None, config.checksum):
         raise ValueError(
-            f"{config.name} has other images than when the model was trained, although the same number: "
+            f"{config.name} has other {many} than when the model was trained, although the same number: "
             "restore the original files"
         )
     return data
@@ -164,6 +272,7 @@ def data_config(data: SourceDataset) -> DataConfig:
     return DataConfig(
         name=data.name,
         resolution=data.resolution,
+        observations=None if data.observations.is_standard else data.observations,
         origin=data.origin,
         num_images=len(data),
         source_names=data.source_names,
@@ -260,4 +369,6 @@ def _make_recipe(selection: Mapping[str, Any], files: Mapping[str, Any], noise: 
 def _add_noise(data: SourceDataset, noise: float, seed: int) -> SourceDataset:
     if noise == 0:
         return data
+    if not data.observations.is_standard:
+        raise ValueError(f"noise is for RGB images of bytes, and {data.name} has {data.observations.traits.many}")
     return data.with_images(NoisyImages(data.images, noise, seed), {"noise": noise, "noise_seed": seed})

@@ -38,8 +38,9 @@ def register_dataset(name: str, loader: Loader) -> None:
 
     Args:
         name: the name; letters, digits and ``. _ -`` only. The same module may register it again.
-        loader: called as ``loader(resolution=…, **options)``, returns a `SourceDataset` at that resolution, and returns
-            the same data whenever it gets the same arguments. `load_data` passes on those of its arguments that the
+        loader: called as ``loader(resolution=…, **options)``, returns a `SourceDataset`, and returns the same data
+            whenever it gets the same arguments. Square RGB images have that resolution; other observations may ignore
+            it. `load_data` passes on those of its arguments that the
             caller gave, and ``seed`` if the loader has such a parameter. It adds noise to the pixels itself.
 
     Raises:
@@ -95,7 +96,7 @@ def load_registered(name: str, resolution: int, options: Mapping[str, Any], *, s
     data = registration.loader(resolution=resolution, **options, **seeds)
     if not isinstance(data, SourceDataset):
         raise ValueError(f"the loader of {name!r} must return a SourceDataset, got {type(data).__name__}")
-    if data.resolution != resolution:
+    if data.observations.is_standard and data.resolution != resolution:
         raise ValueError(
             f"the loader of {name!r} returned images of {data.resolution}×{data.resolution} pixels for "
             f"resolution={resolution}"
@@ -103,6 +104,8 @@ def load_registered(name: str, resolution: int, options: Mapping[str, Any], *, s
     data = copy.copy(data)  # the loader may return the same object every time
     data.name = name
     data.recipe = {"module": registration.module} | (seeds if seed else {})
+    if not data.observations.is_standard:
+        data.recipe["resolution"] = resolution  # which their description does not tell
     return data
 
 

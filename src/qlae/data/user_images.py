@@ -28,6 +28,8 @@ from .sources import SOURCES
 from .streams import ArrayStream, array_names
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+#: Images that are not read, and are named when they are left out.
+OTHER_SUFFIXES = (".heic", ".heif", ".avif", ".dng", ".cr2", ".nef", ".arw", ".jxl", ".svg")
 NAMES_SHOWN = 10
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
@@ -91,8 +93,8 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
         sources = ArrayStream(path, "sources").read_all()
         if "source_names" in keys:
             names = _read_texts(path, "source_names")
-    table = None if sources is None else _source_array(sources, len(stream))
-    columns = {} if table is None else _named_columns(table, names)
+    table = None if sources is None else source_array(sources, len(stream))
+    columns = {} if table is None else named_columns(table, names)
     return _image_set(
         name,
         len(stream),
@@ -126,11 +128,14 @@ def _dtype_hint(dtype: np.dtype[Any]) -> str:
 
 
 def _read_pictures(name: str, files: Files, sources: Sources | None, progress: Progress | None) -> ImageSet:
-    candidates = [
-        n for n in files.names() if n.lower().endswith(SUFFIXES) and not n.rsplit("/", 1)[-1].startswith("._")
-    ]
+    names = [n for n in files.names() if not n.rsplit("/", 1)[-1].startswith("._")]
+    candidates = [n for n in names if n.lower().endswith(SUFFIXES)]
+    others = [_printable(n) for n in names if n.lower().endswith(OTHER_SUFFIXES)]
     if not candidates:
-        raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files")
+        also = f"; it has {_describe_others(others)}" if others else ""
+        raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files{also}")
+    if others:
+        warnings.warn(f"{files.path}: {_describe_others(others)}; the others are used", stacklevel=4)
     checks = []
     for check in _check_files(files, candidates):
         checks.append(check)
@@ -151,14 +156,22 @@ def _read_pictures(name: str, files: Files, sources: Sources | None, progress: P
     if isinstance(sources, str | Path) and _is_csv(sources):
         columns = dict(read_table(Path(sources), readable))
     elif sources is not None:
-        table = _source_array(sources, len(candidates))
+        table = source_array(sources, len(candidates))
         rows = [i for i, (_, reason, _) in enumerate(checks) if reason is None]
-        columns = _named_columns(table[rows], None)
+        columns = named_columns(table[rows], None)
     digest = hashlib.sha256("".join(f"{_printable(n)}:{d}\n" for n, _, d in checks).encode()).hexdigest()
     fingerprint = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
     details = {"num_skipped": len(failures), "skipped": failures[:NAMES_SHOWN]} if failures else {}
     batches = image_batches(files, readable)
     return _image_set(name, len(readable), columns, batches, fingerprint, details, file_names=readable)
+
+
+def _describe_others(names: list[str]) -> str:
+    """Return in words which images are left out because of their format, and what to do."""
+    kinds = sorted({name.rsplit(".", 1)[-1].upper() for name in names})
+    examples = ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
+    count = f"{len(names):,} {'file' if len(names) == 1 else 'files'}"
+    return f"{count} in formats that are not read ({', '.join(kinds)}): {examples}. Convert them to PNG or JPEG"
 
 
 def _check_files(files: Files, names: list[str]) -> Iterator[tuple[str, str | None, str]]:
@@ -187,7 +200,7 @@ def _is_csv(path: str | Path) -> bool:
     return Path(path).suffix.lower() == ".csv"
 
 
-def _source_array(sources: Sources, num_images: int) -> NDArray[Any]:
+def source_array(sources: Sources, num_images: int) -> NDArray[Any]:
     """Return sources as an array (n, n_s), read from an ``.npy`` if they are a path."""
     if isinstance(sources, str | Path) and _is_csv(sources):
         raise ValueError(
@@ -204,7 +217,7 @@ def _source_array(sources: Sources, num_images: int) -> NDArray[Any]:
     return table
 
 
-def _named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
+def named_columns(table: NDArray[Any], names: list[str] | None) -> dict[str, list[Any]]:
     names = names or default_source_names(table.shape[1])
     if len(names) != table.shape[1] or len(set(names)) != len(names):
         raise ValueError(f"{table.shape[1]} sources need {table.shape[1]} distinct names, got {names}")
@@ -222,7 +235,7 @@ def _image_set(
     file_names: list[str] | None = None,
     origin: str = "real",
 ) -> ImageSet:
-    numbers = [_as_levels(n, values) for n, values in columns.items()]
+    numbers = [as_levels(n, values) for n, values in columns.items()]
     # `sources` has one dtype: floats if any source has fractions.
     table = np.stack(numbers, axis=1) if numbers else np.zeros((num_images, 0), np.int64)
     if table.size:
@@ -242,7 +255,7 @@ def _image_set(
     )
 
 
-def _as_levels(name: str, values: list[Any]) -> NDArray[Any]:
+def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
     whole = _as_whole_numbers(values)
     if whole is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import SourceDataset, load_from_config
+from ..data.colours import to_colours
 from ..data.dataset import ImageArray
 from ..data.pictures import decode as decode_picture
 from ..metrics import count_informative, find_score
@@ -31,6 +32,7 @@ from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
 from .search import Matches, find_nearest, find_sharing
 
+LUMA = np.array([0.299, 0.587, 0.114])  # of red, green and blue in grey, as in PIL
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
 SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
 
@@ -71,6 +73,12 @@ class Exploration:
         return len(self.codes)
 
     @property
+    def side(self) -> int:
+        """Pixels per side of a tile; images that are not square are centred on one."""
+        height, width, _ = self.model.observations.shape
+        return max(height, width)
+
+    @property
     def num_latents(self) -> int:
         return self.model.latent.num_latents
 
@@ -81,8 +89,8 @@ class Exploration:
         return {
             "run": self.run.path.resolve().name,
             "model": self.results["model"],
-            "data": {key: data[key] for key in ("name", "origin", "resolution", "num_images")},
-            "resolution": self.model.resolution,
+            "data": {key: data[key] for key in ("name", "origin", "num_images")} | {"resolution": self.side},
+            "resolution": self.side,
             "steps": self.results["steps"],
             "seed": self.results["seed"],
             "num_samples": len(self),
@@ -114,19 +122,30 @@ class Exploration:
         """Return the images of rows of the sample, or their reconstructions if the images are not available.
 
         Returns:
-            Images (n, r, r, 3).
+            Tiles (n, r, r, 3).
         """
         self.require_rows(rows)
         if self.images is None:
-            return self.model.decode(self.codes[rows])
+            return self.decode(self.codes[rows])
         order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
-        pictures = np.empty((len(rows), self.model.resolution, self.model.resolution, 3), np.uint8)
+        pictures = np.empty((len(rows), *self.model.observations.shape), self.model.observations.dtype)
         pictures[order] = self.images[self.indices[rows][order]]
-        return pictures
+        return self.tiles(pictures)
 
     def decode(self, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Decode codes (n, num_latents) to images (n, r, r, 3)."""
-        return self.model.decode(codes)
+        """Decode codes (n, num_latents) to tiles (n, r, r, 3)."""
+        return self.tiles(self.model.decode(codes))
+
+    def tiles(self, images: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return images (n, h, w, c) as tiles (n, r, r, 3): in three colours, and on squares if they are not square."""
+        colours = to_colours(images, self.model.observations)
+        height, width = colours.shape[1:3]
+        if height == width:
+            return colours
+        tiles = np.full((len(colours), self.side, self.side, 3), 255, np.uint8)
+        top, left = (self.side - height) // 2, (self.side - width) // 2
+        tiles[:, top : top + height, left : left + width] = colours
+        return tiles
 
     def encode(self, content: bytes) -> tuple[NDArray[np.uint8], list[float]]:
         """Encode an image file.
@@ -135,11 +154,24 @@ class Exploration:
             content: The bytes of the file.
 
         Returns:
-            The picture at the model's resolution (r, r, 3), and its code.
+            The picture as a tile (r, r, 3), and its code.
+
+        Raises:
+            ValueError: If the file cannot be read, or the model does not take grey or coloured square images of bytes.
         """
-        picture = np.array(decode_picture(content, self.model.resolution))  # a copy: torch requires a writable array
+        observations = self.model.observations
+        height, width, channels = observations.shape
+        if height != width or channels not in (1, 3) or observations.dtype != "uint8":
+            raise ValueError(
+                f"this model takes {observations.traits.many} of {observations.size} ({observations.dtype}); only "
+                "square grey or coloured images of bytes can be uploaded: use model.encode in Python"
+            )
+        colours = decode_picture(content, self.model.resolution)
+        picture = np.array(colours)  # a copy: torch requires a writable array
+        if channels == 1:
+            picture = np.rint(colours @ LUMA).astype(np.uint8)[..., None]
         codes = self.model.encode(picture[None]) if self.has_codes else self.model.latents(picture[None])
-        return picture, codes[0].tolist()
+        return self.tiles(picture[None])[0], codes[0].tolist()
 
     def to_code(self, entries: list[float]) -> NDArray[Any]:
         """Return a code (num_latents,) from plain numbers.
@@ -212,8 +244,10 @@ def open_run(
                 f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported "
                 "from, or export it again with --samples 1000"
             )
+        _require_images(run)
         model = load(path, networks=networks, device=device)
         return _explore(run, model, data=data, names=names)
+    _require_images(run)
     snapshot = checkpoint.load(run.path)
     if snapshot is None:
         raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
@@ -232,6 +266,17 @@ def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path)
             f"{len(images):,} images; give the data set that the run was trained on"
         )
     return Exploration(run, model, sample=sample, results=run.results, names=names, images=images)
+
+
+def _require_images(run: Run) -> None:
+    """Raise a ``ValueError`` unless the model's observations can be shown on the page."""
+    observations = run.observations
+    if not observations.traits.load_drawing().has_tiles:
+        raise ValueError(
+            f"{run.path} is a model of {observations.traits.many} ({observations.size}), and the explorer shows models "
+            "of images only. Its pictures show what each latent does (interventions.png); in Python, "
+            "qlae.load(run).decode(codes) decodes any code"
+        )
 
 
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:

@@ -19,6 +19,7 @@ from .modularity import explicitness, modularity
 from .irs import irs
 from .mcc import mcc
 from .psnr import psnr
+from .r2 import r2, r2_per_feature
 
 # isort: on
 from .heatmap import nmi_figure, plot_nmi
@@ -79,6 +80,8 @@ __all__ = [
     "plot_nmi",
     "print_scores",
     "psnr",
+    "r2",
+    "r2_per_feature",
     "register_metric",
     "register_score",
     "sap",

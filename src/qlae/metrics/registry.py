@@ -40,6 +40,7 @@ RESERVED = frozenset(  # "all" stands for all metrics; results.json uses the oth
         "intervals",
         "by_sample_size",
         "prune",
+        "r2_features",
         "code_input",
         "continuous_nmi",
         "null_encoder",
@@ -131,7 +132,7 @@ class Metric:
 
 
 _METRICS: dict[str, Metric] = {}
-_OTHER_SCORES: dict[str, Score] = {}  # computed outside the metrics: the PSNR
+_OTHER_SCORES: dict[str, Score] = {}  # computed outside the metrics: PSNR and R²
 
 METRICS: Mapping[str, Metric] = MappingProxyType(_METRICS)
 """All metrics by name, in the order of tables: a read-only view that shows what is registered later, too."""

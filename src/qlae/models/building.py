@@ -5,6 +5,7 @@ return a tensor, and leave its input as it is.
 """
 
 import copy
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from ..config import RunConfig
+from ..observations import KINDS, Observations
 from ..registry import LATENTS, NETWORKS, OBJECTIVES
 from .latents import LatentSpace
 from .model import Model
-from .networks import PaperNetworks
 
-Networks = tuple[nn.Module | None, nn.Module | None]  # the caller's encoder and decoder; None for the paper's
+Networks = tuple[nn.Module | None, nn.Module | None]  # the caller's encoder and decoder; None for those of qlae
 ROLES = ("encoder", "decoder")
 
 
@@ -47,16 +48,54 @@ def own_roles(own: Networks | None) -> tuple[str, ...]:
 def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None = None) -> tuple[nn.Module, nn.Module]:
     """Return the encoder and the decoder of a config, for a latent space.
 
-    A module that neither the caller nor the registered pair brings is the paper's.
+    A module that neither the caller nor the registered pair brings is that of qlae for the kind of observations, the
+    paper's for images.
     """
-    pair = list(NETWORKS.build(config.networks, resolution=config.data.resolution, latent=latent))
+    observations = config.data.observed
+    default = NETWORKS[observations.traits.networks].part
+    part = NETWORKS.entry_of(config.networks).part
+    _require_kind(part, default, observations)
+    pair: list[Any] = list(_build_pair(part, config, latent))
     if None in pair:
-        paper = PaperNetworks.from_config(config.networks, resolution=config.data.resolution, latent=latent)
-        pair = [ours if module is None else module for module, ours in zip(pair, paper, strict=True)]
+        ours = default.from_config(config.networks, observations=observations, latent=latent)
+        pair = [fallback if module is None else module for module, fallback in zip(pair, ours, strict=True)]
     for i, module in enumerate(own or ()):
         if module is not None:
             pair[i] = copy.deepcopy(module).cpu()
     return pair[0], pair[1]
+
+
+def _build_pair(part: Any, config: RunConfig, latent: LatentSpace) -> Networks:
+    """Call a pair's ``from_config`` with those of ``observations`` and ``resolution`` that it takes.
+
+    Pairs that were written for images take the latter.
+    """
+    observations = config.data.observed
+    parameters = inspect.signature(part.from_config).parameters
+    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    arguments: dict[str, Any] = {"latent": latent}
+    if is_open or "observations" in parameters:
+        arguments["observations"] = observations
+    if config.data.resolution and (is_open or "resolution" in parameters):
+        arguments["resolution"] = config.data.resolution
+    if "resolution" in parameters and "resolution" not in arguments:
+        raise ValueError(
+            f"the networks {part.__name__} take square RGB images of bytes, and the data have "
+            f"{observations.traits.many} of {observations.size}; use networks={observations.traits.networks!r}, or "
+            "give its from_config a parameter observations instead of resolution"
+        )
+    pair: Networks = part.from_config(config.networks, **arguments)
+    return pair
+
+
+def _require_kind(part: Any, default: Any, observations: Observations) -> None:
+    """Raise an error if a pair of qlae is asked to take another kind of observations than its own."""
+    pairs = {NETWORKS[kind.networks].part: kind for kind in KINDS.values()}
+    if part in pairs and part is not default:
+        raise ValueError(
+            f"the networks {pairs[part].networks!r} take {pairs[part].many}, the data have {observations.traits.many} "
+            f"of {observations.size}; leave the networks out, which are then {observations.traits.networks!r}"
+        )
 
 
 def build_model(config: RunConfig, own: Networks | None = None) -> Model:
@@ -73,14 +112,14 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
     if not is_ours(config):
         _require_untied(encoder)
         _require_untied(decoder)
-        _require_fit(encoder, decoder, latent, config.data.resolution)
-    model = Model(encoder, latent, decoder, resolution=config.data.resolution)
+        _require_fit(encoder, decoder, latent, config.data.observed)
+    model = Model(encoder, latent, decoder, observations=config.data.observed)
     model.parts.update(OBJECTIVES.build(config.objective).build_parts(model))
     return model
 
 
 def is_ours(config: RunConfig) -> bool:
-    """Return whether both networks of a run belong to qlae; ours keep no state beside their weights."""
+    """Return whether both networks of a run are those of qlae, which keep no state beside their weights."""
     return not config.networks.own and NETWORKS.entry_of(config.networks).is_ours
 
 
@@ -118,19 +157,21 @@ def _require_latent(latent: LatentSpace, config: Any) -> None:
         )
 
 
-def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, resolution: int) -> None:
+def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, observations: Observations) -> None:
     """Raise an error unless encoder and decoder have the sizes that the latent space needs."""
-    side = resolution
-    encoder_shape = output_shape(encoder, encoder, 3, side, side)
+    shape = observations.traits.load_form()(observations).input_shape
+    inputs = f"(b, {', '.join(map(str, shape))})"
+    encoder_shape = output_shape(encoder, encoder, *shape)
     if encoder_shape != (latent.num_inputs,):
         raise ValueError(
-            f"the encoder must map images (b, 3, {side}, {side}) to (b, {latent.num_inputs}) for "
+            f"the encoder must map {observations.traits.many} {inputs} to (b, {latent.num_inputs}) for "
             f"{latent.num_latents} latents; it returns (b, {', '.join(map(str, encoder_shape))})"
         )
     decoder_shape = output_shape(decoder, decoder, latent.num_outputs)
-    if decoder_shape != (3, side, side):
+    if decoder_shape != shape:
+        outputs = "logits" if len(shape) == 3 else "means"
         raise ValueError(
-            f"the decoder must map (b, {latent.num_outputs}) to logits (b, 3, {side}, {side}); "
+            f"the decoder must map (b, {latent.num_outputs}) to {outputs} {inputs}; "
             f"it returns (b, {', '.join(map(str, decoder_shape))})"
         )
 

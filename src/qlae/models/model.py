@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from .._checks import whole_number
 from ..data.dataset import ImageArray
+from ..observations import Observations, square_images
+from .forms import Form
 from .latents import DiscreteLatent, LatentOutput, LatentSpace
 
 CHUNK = 256  # images per forward pass outside of training
@@ -25,7 +27,7 @@ CHUNK = 256  # images per forward pass outside of training
 class ModelOutput(NamedTuple):
     """The result of a forward pass."""
 
-    logits: Tensor  # (b, 3, r, r); sigmoid makes them images
+    logits: Tensor  # of the decoder: logits of images (b, c, h, w), means of vectors (b, d) or series (b, c, t)
     latent: LatentOutput
 
 
@@ -42,11 +44,16 @@ class Origin(Protocol):
 class Model(nn.Module):
     """Encoder, latent space and decoder.
 
+    Arrays of observations have the shape (n, h, w, c) for images, (n, d) for vectors and (n, t, c) for series.
+    Networks see them as ``form`` says: images (b, c, h, w) in [0, 1], standardised vectors (b, d) and series (b, c, t).
+
     Args:
-        encoder: images (b, 3, r, r) in [0, 1] → (b, latent.num_inputs).
+        encoder: inputs → (b, latent.num_inputs).
         latent: a latent space of ``qlae.models.latents``.
-        decoder: (b, latent.num_outputs), ``latent.decoder_inputs`` of latents → logits (b, 3, r, r).
-        resolution: r.
+        decoder: (b, latent.num_outputs), ``latent.decoder_inputs`` of latents → logits of images, or means of other
+            observations, in the inputs' shape.
+        observations: what the model takes and gives.
+        resolution: pixels per side of square RGB images of bytes, instead of ``observations``.
         parts: modules that the objective adds, such as the critic of a GAN, by name.
     """
 
@@ -56,16 +63,31 @@ class Model(nn.Module):
         latent: LatentSpace,
         decoder: nn.Module,
         *,
-        resolution: int,
+        observations: Observations | None = None,
+        resolution: int | None = None,
         parts: Mapping[str, nn.Module] | None = None,
     ):
         super().__init__()
+        if (observations is None) == (resolution is None):
+            raise ValueError("a model needs observations, or the resolution of square RGB images, and not both")
+        self.observations = square_images(resolution) if observations is None else observations  # type: ignore[arg-type]
         self.encoder = encoder
         self.latent = latent
         self.decoder = decoder
         self.parts = nn.ModuleDict(dict(parts or {}))
-        self.resolution = resolution
+        self.form: Form = self.observations.traits.load_form()(self.observations)
         self.origin: Origin | None = None
+
+    @property
+    def resolution(self) -> int:
+        """Pixels per side, if the model takes square images."""
+        sides = set(self.observations.shape[:-1])
+        if len(self.observations.shape) != 3 or len(sides) > 1:
+            raise ValueError(
+                f"this model takes {self.observations.traits.many} of {self.observations.size}, which have no single "
+                "resolution; see model.observations.shape"
+            )
+        return sides.pop()
 
     @property
     def critic(self) -> nn.Module | None:
@@ -73,9 +95,9 @@ class Model(nn.Module):
         return dict(self.parts.items()).get("critic")
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
-        """Return the logits and latents of images (b, 3, r, r) in [0, 1].
+        """Return the decoder's outputs and the latents of inputs, such as images (b, c, h, w) in [0, 1].
 
-        Networks run in the precision of their weights, the latent space in that of the images.
+        Networks run in the precision of their weights, the latent space in that of the inputs.
         """
         latent = self.latent(run_in_own_precision(self.encoder, images), generator)
         return ModelOutput(run_in_own_precision(self.decoder, self.latent.decoder_inputs(latent.z)), latent)
@@ -85,22 +107,24 @@ class Model(nn.Module):
         return next(self.parameters()).device
 
     def encode(self, images: ImageArray) -> NDArray[np.int64]:
-        """Return the codes (n, num_latents) of images (n, r, r, 3) uint8: the index of each latent's value in its
-        codebook."""
+        """Return the codes (n, num_latents) of observations, such as images (n, r, r, 3) uint8: the index of each
+        latent's value in its codebook."""
         if not isinstance(self.latent, DiscreteLatent):
             raise ValueError("this model has continuous latents and no codes; use .latents(images)")
         return self._over_images(images, lambda x: self._latent_output(x).codes)
 
     def latents(self, images: ImageArray) -> NDArray[np.float32]:
-        """Return the latents (n, num_outputs) of images (n, r, r, 3) uint8: the values that ``decode`` takes."""
+        """Return the latents (n, num_outputs) of observations, such as images (n, r, r, 3) uint8: the values that
+        ``decode`` takes."""
         return self._over_images(images, lambda x: self._latent_output(x).z)
 
-    def reconstruct(self, images: ImageArray) -> NDArray[np.uint8]:
-        """Return the reconstructions of images (n, r, r, 3) uint8, of the same shape and type."""
-        return self._over_images(images, lambda x: to_uint8(self(x).logits))
+    def reconstruct(self, images: ImageArray) -> NDArray[Any]:
+        """Return the reconstructions of observations, such as images (n, r, r, 3) uint8, in the same shape and type."""
+        return self._over_images(images, lambda x: self.form.to_array(self(x).logits))
 
-    def decode(self, latents: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return images (n, r, r, 3) uint8 for codes (n, num_latents) integers or latents (n, num_outputs) floats."""
+    def decode(self, latents: NDArray[Any]) -> NDArray[Any]:
+        """Return observations, such as images (n, r, r, 3) uint8, for codes (n, num_latents) integers or latents
+        (n, num_outputs) floats."""
         latents = np.asarray(latents)
         if latents.ndim != 2:
             raise ValueError(f"expected one row per image, (n, num_latents), got shape {latents.shape}")
@@ -116,8 +140,9 @@ class Model(nn.Module):
             raise ValueError(f"decode takes integers (codes) or floats (latents), got {latents.dtype}")
         return self._decode(z)
 
-    def sample(self, num_samples: int, *, seed: int = 0) -> NDArray[np.uint8]:
-        """Return images (num_samples, r, r, 3) uint8 decoded from latents that are drawn from the prior."""
+    def sample(self, num_samples: int, *, seed: int = 0) -> NDArray[Any]:
+        """Return observations, such as images (num_samples, r, r, 3) uint8, decoded from latents that are drawn from
+        the prior."""
         whole_number("num_samples", num_samples, at_least=0)
         generator = torch.Generator(self.device).manual_seed(seed)
         with torch.inference_mode():
@@ -136,14 +161,15 @@ class Model(nn.Module):
         self.origin.write(Path(folder), self.state_dict(), half=half)
         return Path(folder)
 
-    def _decode(self, latents: Tensor) -> NDArray[np.uint8]:
+    def _decode(self, latents: Tensor) -> NDArray[Any]:
         with torch.inference_mode():
             parts = [self._decode_chunk(z.to(self.device)) for z in latents.split(CHUNK)]
-        return np.concatenate(parts) if parts else np.empty((0, self.resolution, self.resolution, 3), np.uint8)
+        return np.concatenate(parts) if parts else np.empty((0, *self.observations.shape), self.observations.dtype)
 
-    def _decode_chunk(self, latents: Tensor) -> NDArray[np.uint8]:
-        images: NDArray[np.uint8] = to_uint8(self.decoder(self.latent.decoder_inputs(latents))).cpu().numpy()
-        return images
+    def _decode_chunk(self, latents: Tensor) -> NDArray[Any]:
+        outputs = self.decoder(self.latent.decoder_inputs(latents))
+        array: NDArray[Any] = self.form.to_array(outputs).cpu().numpy()
+        return array
 
     def _codes_to_z(self, codes: NDArray[np.integer]) -> Tensor:
         if not isinstance(self.latent, DiscreteLatent):
@@ -167,22 +193,21 @@ class Model(nn.Module):
         return output
 
     def _over_images(self, images: ImageArray, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
+        if hasattr(images, "detach"):
+            images = images.detach().cpu().numpy()
         images = np.asarray(images) if isinstance(images, list | tuple) else images
         if not hasattr(images, "shape") or not hasattr(images, "dtype"):
             raise ValueError(
-                f"expected an array of images, got {type(images).__name__}; qlae.load_data(path) reads files"
+                f"expected an array of {self.observations.traits.many}, got {type(images).__name__}; "
+                "qlae.load_data(path) reads files"
             )
-        shape, side = tuple(images.shape), self.resolution
-        if shape[1:] != (side, side, 3) or images.dtype != np.uint8:
-            raise ValueError(
-                f"expected uint8 images of shape (n, {side}, {side}, 3), got {images.dtype} of shape {shape}; "
-                "one image is images[None]"
-            )
+        _require_observations(images, self.observations)
         parts = []
         with torch.inference_mode():
             for start in range(0, max(len(images), 1), CHUNK):
-                rows = np.array(images[start : start + CHUNK])  # a copy: images on disk are read-only
-                result = function(to_float(torch.from_numpy(rows).to(self.device)))
+                # A copy: images on disk are read-only.
+                rows = np.array(images[start : start + CHUNK], dtype=self.observations.dtype)
+                result = function(self.form.to_input(torch.from_numpy(rows).to(self.device)))
                 assert result is not None
                 parts.append(result.cpu().numpy())
         return np.concatenate(parts)
@@ -192,6 +217,18 @@ def run_in_own_precision(network: nn.Module, inputs: Tensor) -> Tensor:
     """Return a network's outputs, computed in the precision of its weights, in the precision of the inputs."""
     outputs: Tensor = network(inputs.to(next(network.parameters(), inputs).dtype))
     return outputs.to(inputs.dtype)
+
+
+def _require_observations(array: ImageArray, observations: Observations) -> None:
+    """Raise an error unless an array holds observations as described; numbers may have another type than floats."""
+    shape, kind = tuple(array.shape), observations.traits
+    is_number = str(array.dtype) == "uint8" if observations.dtype == "uint8" else np.dtype(array.dtype).kind in "fiu"
+    if shape[1:] != observations.shape or not is_number:
+        expected = ", ".join(map(str, observations.shape))
+        raise ValueError(
+            f"expected {observations.dtype} {kind.many} of shape (n, {expected}), got {array.dtype} of shape {shape}; "
+            f"one {kind.one} is {kind.many}[None]"
+        )
 
 
 def to_float(images: Tensor) -> Tensor:

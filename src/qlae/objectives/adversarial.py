@@ -63,7 +63,7 @@ class Adversarial(Objective):
                 "a GAN's critic is a second head on the encoder's features: the encoder needs features(images) → "
                 "(b, width) and head(features), of which forward(images) is composed"
             )
-        shape = output_shape(model.encoder, features, 3, model.resolution, model.resolution)
+        shape = output_shape(model.encoder, features, *model.form.input_shape)
         output_shape(model.encoder, head, *shape)
         return {"critic": nn.Linear(shape[-1], 1)}
 
@@ -111,7 +111,8 @@ class Game:
         """Return the terms of encoder and critic on real images (b, 3, r, r) and as many generated ones."""
         with contextlib.nullcontext() if self.moves_codebook_with_encoder else torch.no_grad():
             z, fake = self._generate(len(images), generator)
-            share = torch.rand(len(images), 1, 1, 1, generator=generator, device=images.device)
+            one_each = len(images), *(1,) * (images.dim() - 1)
+            share = torch.rand(one_each, generator=generator, device=images.device)
         features = self._features(torch.cat((fake, images)))
         fake_value, real_value = self._value(features).chunk(2)
         terms = self._latent_terms(features[: len(images)], z, generator)
@@ -140,7 +141,7 @@ class Game:
 
     def _generate(self, num_images: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         z = self.model.latent.sample(num_images, generator)
-        return z, run_in_own_precision(self.model.decoder, z).sigmoid()
+        return z, self.model.form.to_mean(run_in_own_precision(self.model.decoder, z))
 
     def _features(self, images: Tensor) -> Tensor:
         features: Tensor = self.encoder.features(images.to(self.critic.weight.dtype))

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from ..models.model import Model
-from ..ops.cross_entropy import cross_entropy
 from ..registry import OBJECTIVES
 from .objective import Objective, ObjectiveConfig, latent_losses
 from .player import Player
@@ -24,7 +23,11 @@ class AutoencodingConfig(ObjectiveConfig):
 
 @OBJECTIVES.register("autoencoding", AutoencodingConfig)
 class Autoencoding(Objective):
-    """Binary cross entropy on logits, averaged over pixels and channels, plus the latent space's weighted terms."""
+    """The error of reconstructions, averaged over their entries, plus the latent space's weighted terms.
+
+    The error of images is the binary cross entropy on logits; of vectors and series it is half the squared error of
+    standardised values (``models/forms.py``).
+    """
 
     terms = ("reconstruct",)
     optional_terms = (L1,)
@@ -49,7 +52,7 @@ class Autoencoding(Objective):
 
 
 def reconstruction_terms(model: Model, images: Tensor, generator: torch.Generator | None = None) -> Terms:
-    """Return the unweighted terms of an autoencoder on images (b, 3, r, r) in [0, 1]."""
+    """Return the unweighted terms of an autoencoder on inputs, such as images (b, c, h, w) in [0, 1]."""
     output = model(images, generator)
     losses = latent_losses(model, output.latent.losses, images[0].numel())
-    return {"reconstruct": cross_entropy(output.logits, images), **losses}
+    return {"reconstruct": model.form.error(output.logits, images), **losses}

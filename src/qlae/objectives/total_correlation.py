@@ -43,7 +43,6 @@ from torch import Tensor, nn
 from .._checks import require_known, whole_number
 from ..config import OptimizerConfig
 from ..models.model import Model, run_in_own_precision
-from ..ops.cross_entropy import cross_entropy
 from ..registry import OBJECTIVES
 from .objective import Objective, ObjectiveConfig, latent_losses
 from .player import Player
@@ -169,8 +168,8 @@ class Factorisation:
 
     def _reconstruction(self, logits: Tensor, images: Tensor) -> Tensor:
         if self.config.reconstruction == "cross_entropy":
-            return cross_entropy(logits, images)
-        return F.mse_loss(logits.sigmoid(), images)
+            return self.model.form.error(logits, images)
+        return F.mse_loss(self.model.form.to_mean(logits), images)
 
 
 def permuted(features: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -33,7 +33,6 @@ from torch import Tensor
 from .._checks import whole_number
 from ..config import require_number
 from ..models.model import Model, run_in_own_precision
-from ..ops.cross_entropy import cross_entropy
 from ..registry import OBJECTIVES
 from .hessian_penalty import hessian_penalty, points_around
 from .multi_information import multi_information
@@ -116,7 +115,7 @@ def tripod_terms(
         terms["hessian"] = hessian_penalty(around, **draws)
     else:
         logits = run_in_own_precision(model.decoder, latent.z)
-    return {"reconstruct": cross_entropy(logits, images), **terms}
+    return {"reconstruct": model.form.error(logits, images), **terms}
 
 
 def _activations(model: Model, z: Tensor) -> Sequence[Tensor]:

@@ -1,7 +1,9 @@
 """Draw the pictures of one run from its directory.
 
 They show reconstructions, interventions, interpolations, what lies between two codes, images decoded from the prior,
-the NMI heatmap, training curves, and scores against the sample size.
+the NMI heatmap, training curves, and scores against the sample size. How the first five look depends on the kind of
+observations: images are drawn here and in ``image_drawing.py``, others in ``vector_drawing.py`` and
+``series_drawing.py``.
 """
 
 import math
@@ -20,7 +22,7 @@ from ..metrics import count_informative, find_score, known_scores
 from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, escape_math, nmi_figure
 from ..runs.directory import Run
 from ..scoring.meanings import find_informative, listed_active, name_meanings
-from .strips import plot_strips
+from .labels import LatentLabels
 from .text import measure_text
 from .tiles import GAP, fade, tile
 
@@ -53,22 +55,12 @@ def draw_pictures(run: Run) -> list[Path]:
     results = run.results
     scores = results["averaged"]
     title = f"{results['model']} on {results['data']['name']}"
-    num_latents = arrays["interventions"].shape[2]
-    active, informative = listed_active(scores, num_latents), find_informative(scores, num_latents)
-    meanings = name_meanings(results, num_latents)
-    figures = {
-        "reconstructions": plot_reconstructions(arrays["originals"], arrays["reconstructions"], title),
-        "interventions": plot_interventions(
-            arrays["interventions"],
-            active,
-            meanings,
-            f"{title}: one latent moved at a time through its range, top to bottom",
-            informative=informative,
-        ),
-    }
-    figures |= _interpolation_figures(arrays, active, informative, meanings, title)
-    if "generated" in arrays:
-        figures["generated"] = plot_generated(arrays["generated"], title)
+    count = arrays["interventions"].shape[2]
+    labels = LatentLabels(listed_active(scores, count), find_informative(scores, count), name_meanings(results, count))
+    active = labels.active
+    observations = run.observations
+    drawing = observations.traits.load_drawing()(observations, labels)
+    figures = drawing.draw(arrays, scores, title)
     if "nmi" in scores:
         texts = {name: f"{find_score(name).title} {scores[name]:.2f}" for name in SCORES}
         texts["infom"] += f" ({count_informative(scores)} informative)"
@@ -94,27 +86,6 @@ def draw_pictures(run: Run) -> list[Path]:
         write_whole(path, partial(figure.savefig, format="png", dpi=DPI))
         paths.append(path)
     return paths
-
-
-def _interpolation_figures(
-    arrays: dict[str, NDArray[Any]],
-    active: NDArray[np.bool_],
-    informative: NDArray[np.bool_],
-    meanings: list[str],
-    title: str,
-) -> dict[str, Figure]:
-    """Draw values between those of the codebooks, if the run has them: evaluations of earlier versions do not."""
-    figures: dict[str, Figure] = {}
-    if "interpolations" in arrays:
-        heading = f"{title}: one latent interpolated at a time over its range, top to bottom"
-        figures["interpolations"] = plot_interventions(
-            arrays["interpolations"], active, meanings, heading, informative=informative
-        )
-    if "strips" in arrays:
-        heading = f"{title}: between two codes of a latent"
-        strips = plot_strips(arrays["strips"], arrays["strip_codes"], meanings, heading, informative=informative)
-        figures |= {} if strips is None else {"between-codes": strips}
-    return figures
 
 
 def plot_reconstructions(originals: NDArray[np.uint8], decoded: NDArray[np.uint8], title: str) -> Figure:
@@ -155,7 +126,7 @@ def plot_interventions(
         blocks = blocks.copy()
         blocks[:, :, ~informative] = fade(blocks[:, :, ~informative])
     sheets = [tile(block) for block in blocks]
-    num_steps, num_latents, side = blocks.shape[1:4]
+    num_steps, num_latents, _, side = blocks.shape[1:5]
     stacked = pitch is not None or len(blocks) * num_steps <= 1.5 * num_latents
     pitch = pitch or (STACKED_PITCH if stacked else PITCH)
     height, width = (pitch / (side + GAP) * pixels for pixels in sheets[0].shape[:2])

@@ -31,7 +31,7 @@ def plot_strips(
     Latents that always have the same code are left out.
 
     Args:
-        strips: Images (num_latents, num_steps, r, r, 3), from one code to the other.
+        strips: Images (num_latents, num_steps, h, w, 3), from one code to the other.
         codes: Codes at both ends (num_latents, 2); equal where there is nothing to show.
         meanings: Name of the source that each latent is most informative about; may be empty.
         title: Title of the picture.
@@ -48,8 +48,8 @@ def plot_strips(
     rows = [fade(strips[j]) if faded else strips[j] for j, faded in zip(latents, is_faded, strict=True)]
     labels = [f"$z_{{{j}}}$ {escape_math(meanings[j])}".rstrip() for j in latents]
     sheet, centres = arrange_strips(np.stack(rows))
-    side = strips.shape[2]
-    height, width = (PITCH / (side + GAP) * pixels for pixels in sheet.shape[:2])
+    tile_height, tile_width = strips.shape[2:4]
+    height, width = (PITCH / (tile_width + GAP) * pixels for pixels in sheet.shape[:2])
     left = MARGIN + max(measure_text(label, LABEL_SIZE) for label in labels) + 0.1
     full_width = max(left + width + 3 * MARGIN, measure_text(escape_math(title), TITLE_SIZE) + 2 * MARGIN)
     top = TITLE_HEIGHT + HEAD_HEIGHT
@@ -60,7 +60,7 @@ def plot_strips(
     axes.imshow(sheet, interpolation="nearest", aspect="auto")
     axes.xaxis.tick_top()
     axes.set_xticks(centres, HEADS)
-    axes.set_yticks(np.arange(len(rows)) * (side + GAP) + side / 2, labels)
+    axes.set_yticks(np.arange(len(rows)) * (tile_height + GAP) + tile_height / 2, labels)
     axes.tick_params(length=0, labelsize=LABEL_SIZE)
     for label, faded in zip(axes.get_yticklabels(), is_faded, strict=True):
         label.set_color(UNINFORMATIVE if faded else "black")
@@ -75,11 +75,11 @@ def arrange_strips(strips: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], list[f
     Returns:
         The sheet (height, width, 3), and the centres of its three parts in pixels from the left.
     """
-    rows, _, side = strips.shape[:3]
+    rows, _, height, width = strips.shape[:4]
     ends = strips[:, [0, -1]].copy()
     ends[:, :, [0, -1]] = FRAME
     ends[:, :, :, [0, -1]] = FRAME
-    space = np.full((rows * (side + GAP) - GAP, side // 4, 3), 255, np.uint8)
+    space = np.full((rows * (height + GAP) - GAP, width // 4, 3), 255, np.uint8)
     parts = [tile(ends[:, :1]), space, tile(strips[:, 1:-1]), space, tile(ends[:, 1:])]
     starts = np.cumsum([0, *(part.shape[1] for part in parts)])
     centres = [float(starts[i] + parts[i].shape[1] / 2) for i in (0, 2, 4)]

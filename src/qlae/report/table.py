@@ -9,12 +9,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..metrics import count_informative, find_score, known_scores
+from ..observations import described_observations
 from ..runs.directory import Run
 
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", *CORRECTED)  # left out of narrow terminals
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
-LAST = ("psnr",)
+LAST = ("psnr", "r2")
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
@@ -123,7 +124,7 @@ def _facts(run: Run) -> dict[str, str]:
     results = run.results
     data = results["data"]
     return {
-        "data": f"{data['name']} ({data['origin']}, {data['resolution']}×{data['resolution']})",
+        "data": f"{data['name']} ({data['origin']}, {described_observations(data).size})",
         "images": f"{data['num_images']:,}",
         "samples": f"{results['num_samples']:,}",
         "protocol": str(results["protocol"]),

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..observations import Observations
+
 #: Larger numbers are damage: no model has them, and their squares would overflow. Sources may have any size.
 MAX_MAGNITUDE = 1e18
 #: Types and dimensions of the arrays. A dimension with a name has the same size in all arrays of a file.
@@ -19,6 +21,10 @@ FORMS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "latents": ("f", ("images", "latents")),
     "codes": ("iu", ("images", "latents")),
     "psnr": ("f", ("images",)),
+    "errors": ("f", ("images",)),
+    "variances": ("f", ("images",)),
+    "feature_errors": ("f", ("features",)),
+    "feature_variances": ("f", ("features",)),
     "originals": ("pixels", ("examples", "side", "side", 3)),
     "reconstructions": ("pixels", ("examples", "side", "side", 3)),
     "interventions": ("pixels", ("samples", "steps", "latents", "side", "side", 3)),
@@ -29,17 +35,21 @@ FORMS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "strip_codes": ("iu", ("latents", 2)),
     "generated": ("pixels", ("generated", "side", "side", 3)),
 }
+PIXELS = ("side", "side", 3)
 RAW = "raw_"  # prefix of the arrays of the raw weights
 WORDS = {"iu": "whole numbers", "iuf": "numbers", "f": "numbers with fractions", "pixels": "bytes"}
 MIN_STEPS = {"strip steps": 2}  # both ends
 
 
-def check_arrays(arrays: Mapping[str, NDArray[Any]], required: Collection[str] = ()) -> None:
+def check_arrays(
+    arrays: Mapping[str, NDArray[Any]], required: Collection[str] = (), observations: Observations | None = None
+) -> None:
     """Raise a ``ValueError`` that names the first array which is missing, or is not as `FORMS` says.
 
     Args:
         arrays: by name. Others than those of `FORMS` pass.
         required: names that must be there.
+        observations: what arrays of pixels hold, if not square RGB images of bytes.
     """
     for name in (*required, *(["strip_codes"] if "strips" in arrays else [])):
         if name not in arrays:
@@ -47,8 +57,20 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], required: Collection[str] =
     sizes: dict[str, int] = {}
     for name, array in arrays.items():
         if (form := FORMS.get(name.removeprefix(RAW))) is not None:
-            _check_type(name, array, form[0])
-            _check_shape(name, array.shape, form[1], sizes)
+            kinds, dimensions = _form_of(form, observations)
+            _check_type(name, array, kinds)
+            _check_shape(name, array.shape, dimensions, sizes)
+
+
+def _form_of(
+    form: tuple[str, tuple[str | int, ...]], observations: Observations | None
+) -> tuple[str, tuple[str | int, ...]]:
+    """Return type and dimensions of an array whose last dimensions, if they are pixels, are those of observations."""
+    kinds, dimensions = form
+    if kinds != "pixels" or observations is None or observations.is_standard:
+        return form
+    shape = (*dimensions[: -len(PIXELS)], *observations.shape)
+    return (kinds if observations.dtype == "uint8" else "f"), shape
 
 
 def _check_type(name: str, array: NDArray[Any], kinds: str) -> None:

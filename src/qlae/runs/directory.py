@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from .._directory_lock import LOCK_FILE, locked_directory
 from .._files import read_json, read_npz, write_bytes, write_json
 from .._opening import open_own, read_regular
-from ..config import RunConfig
+from .._parsing import parse_dataclass
+from ..config import DataConfig, RunConfig
+from ..observations import Observations
 from ..registry import MissingPart
 from .arrays import check_arrays
 from .results import is_count, is_number, read_results
@@ -87,6 +89,15 @@ class Run:
         return read_config(self.config_path, remedy="if it was damaged, restore it or start again in another folder")
 
     @property
+    def observations(self) -> Observations:
+        """What each observation is. Unlike ``config`` this needs no part of the model, and no torch."""
+        content = read_json(self.config_path, remedy="restore it or start again in another folder")
+        try:
+            return parse_dataclass(DataConfig, content.get("data"), "config.data").observed
+        except ValueError as error:
+            raise ValueError(f"{self.config_path} cannot be read ({error}); restore it") from None
+
+    @property
     def results(self) -> dict[str, Any]:
         """The scores, as ``qlae evaluate`` wrote them."""
         if not self.results_path.is_file():
@@ -120,7 +131,7 @@ class Run:
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
         arrays = read_npz(path, remedy=self._remedy)
         try:
-            check_arrays(arrays, required)
+            check_arrays(arrays, required, self.observations if path == self.pictures_path else None)
         except ValueError as error:
             raise ValueError(f"{path} cannot be read ({error}); {self._remedy}") from None
         return arrays

@@ -1,4 +1,4 @@
-"""The codes of images as a table: a CSV with one row per image.
+"""The codes of observations as a table: a CSV with one row per image, vector or series.
 
 Latents and values that were named in the explorer appear under these names.
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .._files import require_new, write_bytes
 from .._progress import growing_bar, progress_bar
 from ..data import SourceDataset, load_data, load_from_config
+from ..data.tables import column_names, is_table
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from .loading import load
@@ -53,16 +54,30 @@ def encode_to_csv(
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
         with growing_bar("reading", show=show) as report:
-            data = load_data(where, resolution=model.resolution, progress=report)
-    if data.resolution != model.resolution:
-        raise ValueError(
-            f"the model takes images of {model.resolution}×{model.resolution}, "
-            f"got {data.resolution}×{data.resolution}; load them with resolution={model.resolution}"
-        )
+            data = load_data(where, progress=report, **_how_to_read(model, where))
+    if difference := model.observations.difference(data.observations):
+        hint = f"; load them with resolution={model.resolution}" if model.observations.is_standard else ""
+        raise ValueError(f"{difference}{hint}")
     names = _names(model, names_file(run))
     table = _encode(model, data, numbers=numbers, show=show)
     write_bytes(path, _as_csv(table, data, names).encode())
     return path
+
+
+def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
+    """Return the arguments of ``load_data`` by which another file is read as the training data were.
+
+    A table may lack columns that are no features.
+    """
+    if model.observations.is_standard:
+        return {"resolution": model.resolution}
+    recipe = {} if model.origin is None else model.origin.config.data.recipe or {}
+    how = {key: recipe[key] for key in ("source_columns", "drop_columns", "kind") if key in recipe}
+    if is_table(where) and Path(where).is_file():
+        present = column_names(where)
+        for key in ("source_columns", "drop_columns"):
+            how[key] = [name for name in how.get(key, ()) if name in present]
+    return how
 
 
 def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:
@@ -88,7 +103,7 @@ def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> 
     out = io.StringIO()
     has_returns = any("\r" in name for name in data.file_names or ())  # which the writer does not quote by itself
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL)
-    writer.writerow(["image" if data.file_names is None else "file", *heads])
+    writer.writerow([data.observations.traits.one if data.file_names is None else "file", *heads])
     for i, row in enumerate(table.tolist()):
         cells = [
             value_names.get(str(v), v) if has_codes else f"{v:.6g}" for value_names, v in zip(values, row, strict=True)

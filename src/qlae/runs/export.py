@@ -1,7 +1,8 @@
 """Export a trained model for other programs: as a folder to share, and as ONNX files of encoder and decoder.
 
-The ONNX files take and give the same arrays as ``Model.encode`` and ``Model.decode``: images (n, r, r, 3) uint8, codes
-(n, num_latents) int64, latents float32. Before they are written, onnxruntime must give the same results as torch.
+The ONNX files take and give the same arrays as ``Model.encode`` and ``Model.decode``: observations such as images
+(n, r, r, 3) uint8, codes (n, num_latents) int64, latents float32. Before they are written, onnxruntime must give the
+same results as torch.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from .._checks import whole_number
 from .._files import write_bytes, write_json, write_npz
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
-from ..models.model import Model, to_uint8
+from ..models.model import Model
 from .directory import Run
 from .loading import load
 from .names import FILE as NAMES_FILE
@@ -39,31 +40,31 @@ class OnnxCheck(NamedTuple):
 
     latent_error: float  # the largest difference of a latent, as a share of the largest latent
     same_codes: float  # share of the codes that agree; 1 if there are none
-    pixel_error: int  # the largest difference of a pixel, of 255
+    pixel_error: float  # the largest difference of a decoded entry: of a pixel of 255, or of standard deviations
 
 
 class _Encode(nn.Module):
-    """Images (n, r, r, 3) uint8 → codes, if the model has any, and latents."""
+    """Observations, such as images (n, r, r, 3) uint8 → codes, if the model has any, and latents."""
 
     def __init__(self, model: Model):
         super().__init__()
-        self.encoder, self.latent = model.encoder, model.latent
+        self.form, self.encoder, self.latent = model.form, model.encoder, model.latent
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        output = self.latent(self.encoder(images.permute(0, 3, 1, 2).to(torch.float32) / 255))
+        output = self.latent(self.encoder(self.form.to_input(images)))
         return (output.z,) if output.codes is None else (output.codes, output.z)
 
 
 class _Decode(nn.Module):
-    """Codes, or latents of a model without codes → images (n, r, r, 3) uint8."""
+    """Codes, or latents of a model without codes → observations, such as images (n, r, r, 3) uint8."""
 
     def __init__(self, model: Model):
         super().__init__()
-        self.latent, self.decoder = model.latent, model.decoder
+        self.form, self.latent, self.decoder = model.form, model.latent, model.decoder
 
     def forward(self, code: Tensor) -> Tensor:
         z = self.latent.to_values(code) if isinstance(self.latent, DiscreteLatent) else code
-        return to_uint8(self.decoder(self.latent.decoder_inputs(z)))
+        return self.form.to_array(self.decoder(self.latent.decoder_inputs(z)))
 
 
 def export_run(
@@ -130,21 +131,22 @@ def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:
     target.mkdir(parents=True, exist_ok=True)
     model = model.cpu().eval()
     discrete = isinstance(model.latent, DiscreteLatent)
-    images = _comparison_images(model.resolution)
+    images = _comparison_observations(model)
     code = model.encode(images) if discrete else model.latents(images)
     form = "codes" if discrete else "latents"
-    encoder = _to_onnx(_Encode(model), torch.from_numpy(images), "images", ["codes"] * discrete + ["latents"])
-    decoder = _to_onnx(_Decode(model), torch.from_numpy(code), form, ["images"])
+    name = model.observations.traits.many
+    encoder = _to_onnx(_Encode(model), torch.from_numpy(images), name, ["codes"] * discrete + ["latents"])
+    decoder = _to_onnx(_Decode(model), torch.from_numpy(code), form, [name])
     check = check_onnx(model, encoder, decoder, images)
     write_bytes(target / ENCODER, encoder)
     write_bytes(target / DECODER, decoder)
     return check
 
 
-def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[np.uint8]) -> OnnxCheck:
-    """Compare both with torch on images; raise an error if they differ by more than rounding."""
+def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[Any]) -> OnnxCheck:
+    """Compare both with torch on observations; raise an error if they differ by more than rounding."""
     discrete = isinstance(model.latent, DiscreteLatent)
-    *codes, latents = _run(encoder, images=images)
+    *codes, latents = _run(encoder, **{model.observations.traits.many: images})
     reference = model.latents(images)
     agree = (codes[0] == model.encode(images)).mean() if discrete else 1.0
     # Where a code fell to the other side of a tie its latent follows; those entries are counted once, as codes.
@@ -155,9 +157,11 @@ def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[np.
     error = float((np.abs(latents - reference) * same_codes).max() / max(np.abs(reference).max(), 1e-12))
     code = model.encode(images) if discrete else reference
     (onnx_images,) = _run(decoder, **{"codes" if discrete else "latents": code})
-    away = int(np.abs(onnx_images.astype(int) - model.decode(code).astype(int)).max())
+    scale = np.asarray(model.observations.scale or 1.0)
+    away = float(np.abs((onnx_images.astype(float) - model.decode(code).astype(float)) / scale).max())
+    most = 1 if model.observations.dtype == "uint8" else MAX_LATENT_ERROR
     check = OnnxCheck(error, float(agree), away)
-    if error > MAX_LATENT_ERROR or agree < MIN_SAME_CODES or away > 1:
+    if error > MAX_LATENT_ERROR or agree < MIN_SAME_CODES or away > most:
         raise RuntimeError(f"onnxruntime and torch disagree: {check}; nothing was written")
     return check
 
@@ -172,13 +176,23 @@ def require_onnx() -> None:
         raise ValueError(f"--onnx needs {error.name}: pip install 'qlae[onnx]'") from None
 
 
-def _comparison_images(side: int) -> NDArray[np.uint8]:
-    """Return images with both smooth parts and noise, since a check on noise alone says little about pictures."""
+def _comparison_observations(model: Model) -> NDArray[Any]:
+    """Return random observations, with both smooth parts and noise along their axes, as pictures and series have."""
     rng = np.random.default_rng(0)
-    corners = torch.from_numpy(rng.random((NUM_CHECKED, 3, 4, 4), np.float32))
-    smooth = nn.functional.interpolate(corners, size=(side, side), mode="bilinear").permute(0, 2, 3, 1).numpy()
-    noise = rng.normal(0, 0.05, smooth.shape)
-    return ((smooth + noise).clip(0, 1) * 255).astype(np.uint8)
+    observations = model.observations
+    *sides, channels = observations.shape
+    corners = torch.from_numpy(rng.random((NUM_CHECKED, channels, *(4,) * len(sides)), np.float32))
+    if sides:
+        mode = "bilinear" if len(sides) == 2 else "linear"
+        corners = nn.functional.interpolate(corners, size=tuple(sides), mode=mode)
+    smooth = np.moveaxis(corners.numpy(), 1, -1)
+    unit = (smooth + rng.normal(0, 0.05, smooth.shape)).clip(0, 1)
+    if observations.dtype == "uint8":
+        return (unit * 255).astype(np.uint8)
+    if len(sides) < 2:
+        unit = (unit - 0.5) * np.sqrt(12)  # of variance 1
+    array: NDArray[Any] = unit * np.asarray(observations.scale) + np.asarray(observations.offset)
+    return array.astype(observations.dtype)
 
 
 def _to_onnx(module: nn.Module, example: Tensor, name: str, outputs: list[str]) -> bytes:

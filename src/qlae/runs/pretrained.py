@@ -35,7 +35,7 @@ ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, SAMPLE, CARD, ENCODER, DECODER)
 LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
-CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr")
+CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr", "r2")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def model_card(origin: Origin) -> str:
     """Return a model card: what the model is, its scores, and how to use it."""
     config, results = origin.config, origin.results
     data, latent, training = config.data, config.latent, config.training
-    scores = results.get(origin.weights, {})
+    scores, kind = results.get(origin.weights, {}), data.observed.traits
     rows = [(find_score(key).heading, key, scores[key]) for key in CARD_SCORES if key in scores]
     model, name = _as_markdown(config.model), _as_markdown(data.name)
     lines = [
@@ -157,7 +157,7 @@ def model_card(origin: Origin) -> str:
         f"# {model} on {name}",
         "",
         f"A **{model}** trained with [qlae](https://arxiv.org/abs/2305.18378) on {name} ({data.origin}, "
-        f"{data.resolution}×{data.resolution}, {data.num_images:,} images). It turns an image into "
+        f"{data.observed.size}, {data.num_images:,} {kind.many}). It turns {kind.with_article} into "
         f"{latent.num_latents} latents ({latent.description}) and back.",
         "",
         *_score_lines(origin, rows),
@@ -171,7 +171,7 @@ def model_card(origin: Origin) -> str:
         "",
         "## Training",
         "",
-        f"{results.get('steps', training.steps):,} updates of {training.batch_size} images, weight decay "
+        f"{results.get('steps', training.steps):,} updates of {training.batch_size} {kind.many}, weight decay "
         f"{training.optimizer.weight_decay:g}, seed {training.seed}, {_describe_networks(config.networks)}; "
         f"{origin.weights} weights. Everything else is in `config.json`.",
         "",
@@ -260,13 +260,14 @@ def _use_lines(origin: Origin) -> list[str]:
     own = f", networks=({roles})" if config.networks.own else ""
     raw = ', weights="raw"' if origin.weights == "raw" else ""
     load_line = f'model = qlae.load("path/to/this/folder"{raw}{own})'
-    side, size = config.data.resolution, config.latent.num_latents
-    shape = f"images (n, {side}, {side}, 3) uint8"
+    observed, size = config.data.observed, config.latent.num_latents
+    arrays = observed.traits.many
+    shape = f"{arrays} {observed.with_sample_axis()}"
     if config.latent.has_codes:
-        encode_line = f"codes = model.encode(images)  # {shape} → (n, {size}) integers"
-        return [load_line, encode_line, "images = model.decode(codes)"]
+        encode_line = f"codes = model.encode({arrays})  # {shape} → (n, {size}) integers"
+        return [load_line, encode_line, f"{arrays} = model.decode(codes)"]
     return [
         load_line,
-        f"latents = model.latents(images)  # {shape} → (n, {size}) floats",
-        "images = model.decode(latents)",
+        f"latents = model.latents({arrays})  # {shape} → (n, {size}) floats",
+        f"{arrays} = model.decode(latents)",
     ]

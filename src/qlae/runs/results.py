@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import read_json
+from ..observations import described_observations
 
 WEIGHTS = ("averaged", "raw")
 #: Scores that come with the matrix of NMI.
@@ -53,7 +54,8 @@ def check_results(content: dict[str, Any]) -> None:
     _list_of(content, "warnings", str, "", optional=True)
     data = _object(content, "data")
     _texts(data, ("name", "origin"), "data.")
-    _counts(data, ("resolution", "num_images"), "data.")
+    _counts(data, ("num_images",) if "observations" in data else ("resolution", "num_images"), "data.")
+    described_observations(data)
     num_sources = len(_list_of(data, "source_names", str, "data."))
     sizes = _list_of(data, "source_sizes", int, "data.")
     _require(len(sizes) == num_sources, "data.source_sizes", sizes, f"a list of {num_sources} numbers")

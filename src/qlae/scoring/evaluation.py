@@ -21,9 +21,8 @@ from .._progress import progress_bar
 from ..config import DataConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import watched_scores
-from ..metrics.psnr import psnr_of_errors
 from ..models.building import Networks
-from ..models.model import CHUNK, Model, to_float
+from ..models.model import CHUNK, Model
 from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.loading import model_from
@@ -186,11 +185,8 @@ def _require_fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
     """Return the caller's data; raise an error unless the run's model can be scored on them."""
     if not isinstance(data, SourceDataset):
         raise ValueError(f"data must be a data set, such as qlae.load_data returns, got {type(data).__name__}")
-    if data.resolution != config.resolution:
-        raise ValueError(
-            f"the model takes {config.resolution}×{config.resolution} images, "
-            f"data has {data.resolution}×{data.resolution}"
-        )
+    if difference := config.observed.difference(data.observations):
+        raise ValueError(difference)
     if tuple(data.source_names) != tuple(config.source_names):
         raise ValueError(
             f"the run was trained on data with the sources {', '.join(config.source_names) or 'none'}, this one has "
@@ -199,24 +195,25 @@ def _require_fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
     return data
 
 
-def _draw(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Return the evaluation sample: row numbers and images."""
+def _draw(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the evaluation sample: row numbers and observations."""
     sample = draw_sample(data, num_samples)
     return sample, images_of(data, sample, str(pick_device(device)))
 
 
-def encode_sample(model: Model, images: NDArray[np.uint8], *, task: str, show: bool) -> Arrays:
-    """Return codes if there are any, latents if each is one number, and the PSNR (dB) of each reconstruction."""
+def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) -> Arrays:
+    """Return codes if there are any, latents if each is one number, and how faithful reconstructions are."""
     parts: dict[str, list[NDArray[Any]]] = {}
+    fidelity = model.observations.traits.load_fidelity()(model.form, images)
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
-            batch = to_float(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
             output = model(batch)
             if model.latent.num_outputs == model.latent.num_latents:
                 parts.setdefault("latents", []).append(output.latent.z.cpu().numpy())
             if output.latent.codes is not None:
                 parts.setdefault("codes", []).append(output.latent.codes.cpu().numpy())
-            errors = (output.logits.sigmoid() - batch).square().mean((1, 2, 3)).cpu().numpy()
-            parts.setdefault("psnr", []).append(psnr_of_errors(errors).astype(np.float32))
+            fidelity.add(output.logits, batch)
             report(start + len(batch))
-    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    encoded = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    return {**encoded, **fidelity.arrays()}

@@ -13,7 +13,7 @@ from .._process import evaluation_process
 from ..config import RunConfig
 from ..data import SourceDataset, images_of
 from ..models.building import Networks
-from ..models.model import CHUNK, Model, to_float
+from ..models.model import CHUNK, Model
 from ..registry import LATENTS
 from ..runs.checkpoint import Checkpoint
 from ..runs.directory import Run
@@ -67,6 +67,6 @@ def fit_latents(model: Model, images: NDArray[np.uint8]) -> None:
     parts = []
     with torch.no_grad():
         for start in range(0, len(images), CHUNK):
-            batch = to_float(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
             parts.append(model.encoder(batch).double().cpu().numpy())
         model.latent.fit(np.concatenate(parts))

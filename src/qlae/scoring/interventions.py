@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
+from ..observations import Observations
 from .sample import Arrays
 
 NUM_RECONSTRUCTIONS = 10
@@ -27,12 +28,12 @@ NUM_STRIP = 9  # images from one code to the next, both included
 NUM_GENERATED = 30  # images decoded from the prior
 
 
-def make_pictures(model: Model, images: NDArray[np.uint8], encoded: Arrays) -> dict[str, NDArray[Any]]:
+def make_pictures(model: Model, images: NDArray[Any], encoded: Arrays) -> dict[str, NDArray[Any]]:
     """Return what the report draws, by name.
 
     Args:
         model: the trained model.
-        images: the evaluation sample (n, r, r, 3).
+        images: the evaluation sample, such as images (n, r, r, 3).
         encoded: its codes, if the model has any, and its latents, if each is one number.
 
     Returns:
@@ -40,7 +41,7 @@ def make_pictures(model: Model, images: NDArray[np.uint8], encoded: Arrays) -> d
         3) and ``intervention_steps`` (steps, num_latents), the code or value that each latent is set to. For codes with
         one value each also ``interpolations`` and ``interpolation_steps``, of the same kind, and ``strips``
         (num_latents, steps, r, r, 3) between the codes ``strip_codes`` (num_latents, 2). ``generated`` images if the
-        model has a prior.
+        model has a prior. Where r, r, 3 stands, vectors have (d,) and series (t, c).
     """
     rows = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
     originals, samples = images[rows], rows[:NUM_INTERVENED]
@@ -81,7 +82,7 @@ def interpolation_steps(values: NDArray[Any]) -> NDArray[np.float32]:
     return np.linspace(values.min(0), values.max(0), NUM_STEPS, dtype=np.float32)
 
 
-def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> NDArray[np.uint8]:
+def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> NDArray[Any]:
     """Return the images of samples of which one latent at a time is set to each of its steps.
 
     Args:
@@ -102,7 +103,7 @@ def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> N
 
 def decode_strips(
     model: Model, codes: NDArray[np.integer], values: NDArray[Any], sample: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return what lies between two neighbouring codes of each latent.
 
     Of all neighbours that occur in the evaluation sample, those are taken whose images differ most.
@@ -122,21 +123,22 @@ def decode_strips(
         order = np.argsort(values[rows, j], kind="stable")
         unique_codes, levels = unique_codes[order], values[rows[order], j]
         images = _decode_column(model, values[sample], j, levels)
-        first = int(_changes(images).argmax()) if len(unique_codes) > 1 else 0
+        first = int(_changes(images, model.observations).argmax()) if len(unique_codes) > 1 else 0
         last = min(first + 1, len(unique_codes) - 1)
         strips.append(_decode_column(model, values[sample], j, np.linspace(levels[first], levels[last], NUM_STRIP)))
         ends.append((unique_codes[first], unique_codes[last]))
     return np.stack(strips), np.asarray(ends, np.int64)
 
 
-def _decode_column(model: Model, start: NDArray[Any], latent: int, levels: NDArray[Any]) -> NDArray[np.uint8]:
+def _decode_column(model: Model, start: NDArray[Any], latent: int, levels: NDArray[Any]) -> NDArray[Any]:
     """Return the images (n, r, r, 3) of one sample's latents with one latent set to each of n values."""
     variants = np.tile(start.astype(np.float32), (len(levels), 1))
     variants[:, latent] = levels
     return model.decode(variants)
 
 
-def _changes(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the mean squared difference of each image (n, r, r, 3) from the next, (n − 1,)."""
-    changes: NDArray[np.float64] = np.square(np.diff(images.astype(np.float64), axis=0)).mean((1, 2, 3))
+def _changes(images: NDArray[Any], observations: Observations) -> NDArray[np.float64]:
+    """Return the mean squared difference of each observation from the next, (n − 1,), features scaled alike."""
+    steps = np.diff(images.astype(np.float64), axis=0) / (observations.scale or 1.0)
+    changes: NDArray[np.float64] = np.square(steps).mean(tuple(range(1, images.ndim)))
     return changes

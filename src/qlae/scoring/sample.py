@@ -2,7 +2,8 @@
 
 ``sample.npz`` holds the sources of the evaluation images and, for both sets of weights, what the model computed from
 the images: ``codes`` if its latents are discrete, ``latents`` if each latent is one number, and the ``psnr`` of each
-image. The names of the raw weights' arrays begin with ``raw_``.
+image, or what the R² of vectors and series follows from (``fidelity.py``). The names of the raw weights' arrays begin
+with ``raw_``.
 """
 
 import os
@@ -24,11 +25,15 @@ from ..metrics import METRICS, known_scores, metric_names, nmi, score
 from ..metrics.inputs import check_sources, leave_out_constant, scored_form
 from ..metrics.scoring import allowed_names, check_options
 from ..runs.directory import Run
-from .resampling import NUM_DRAWS, SHARES, by_sample_size, mean_interval
+from .fidelity import PARTS as FIDELITY_PARTS
+from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
+from .fidelity import score_fidelity
+from .resampling import NUM_DRAWS, SHARES, by_sample_size
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
-PARTS = ("latents", "codes", "psnr")
+PARTS = ("latents", "codes", *FIDELITY_PARTS)
+ROW_PARTS = ("latents", "codes", *FIDELITY_ROW_PARTS)  # those with one row per observation
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
 INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results
@@ -184,7 +189,7 @@ def score_weights(
 ) -> dict[str, Any]:
     """Score one set of weights.
 
-    InfoMEC is always computed, because pictures and tables need it. Data without sources have the PSNR alone. The
+    InfoMEC is always computed, because pictures and tables need it. Data without sources have PSNR or R² alone. The
     values of codes that are numbers enter InfoE as the protocol says; indices of vectors, as those of a VQ-VAE, enter
     it one-hot. ``infoe_input`` in the result says which it was.
 
@@ -215,10 +220,8 @@ def score_weights(
             "metric_options": metric_options,
         }
         scores, intervals = _score_by_sources(sources, form.latents, options, bootstrap, show)
-    if "psnr" in arrays:
-        scores["psnr"] = float(arrays["psnr"].mean(dtype=np.float64))
-        if bootstrap:
-            intervals["psnr"] = mean_interval(arrays["psnr"].astype(np.float64), bootstrap)
+    fidelity, fidelity_intervals = score_fidelity(arrays, bootstrap)
+    scores, intervals = scores | fidelity, intervals | fidelity_intervals
     if bootstrap:
         scores |= {"bootstrap": bootstrap, "intervals": intervals}
     return scores
@@ -258,11 +261,14 @@ def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) 
     encoded = arrays.get("codes", arrays.get("latents"))
     if encoded is not None and len(encoded) > 1 and (encoded == encoded[0]).all():
         warnings.warn(
-            "all images have the same code, so the model does not distinguish them; train longer", stacklevel=3
+            "all observations have the same code, so the model does not distinguish them; train longer", stacklevel=3
         )
     if len(names) > 1 and not sources.shape[1]:
         others = ", ".join(name for name in names if name != "infomec")
-        warnings.warn(f"the data have no sources, so there is no {others}; images alone give the PSNR", stacklevel=3)
+        warnings.warn(
+            f"the data have no sources, so there is no {others}; without them, only reconstructions are scored",
+            stacklevel=3,
+        )
 
 
 def check_scoring(protocol: str, metrics: str | Sequence[str], bootstrap: int, jobs: int) -> None:

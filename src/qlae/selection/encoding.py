@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 
 from .._device import pick_device
@@ -24,7 +23,7 @@ from .._progress import progress_bar
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics.inputs import Ints
 from ..models.latents import DiscreteLatent
-from ..models.model import CHUNK, Model, run_in_own_precision, to_float
+from ..models.model import CHUNK, Model, run_in_own_precision
 from ..registry import OBJECTIVES
 from ..runs import checkpoint
 from ..runs.loading import model_from
@@ -99,7 +98,7 @@ def straight_through_gaps(
 
 
 def straight_through_gap(model: Model, images: NDArray[np.uint8]) -> float | None:
-    """Return the gap of one model over images (n, r, r, 3), in nats per image; None if it does not round its latents.
+    """Return the gap of one model over observations, in nats for each; None if it does not round its latents.
 
     >>> from qlae.models.latents import ContinuousLatent
     >>> from torch import nn
@@ -113,12 +112,14 @@ def straight_through_gap(model: Model, images: NDArray[np.uint8]) -> float | Non
     differences = []
     with evaluation_process(), torch.inference_mode():
         for start in range(0, len(images), CHUNK):
-            batch = to_float(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
             encoded = run_in_own_precision(model.encoder, batch)
             unrounded = latent.before_rounding(encoded)
             if unrounded is None:
                 return None
-            losses = [_nats(run_in_own_precision(model.decoder, z), batch) for z in (latent(encoded).z, unrounded)]
+            losses = [
+                model.form.nats(run_in_own_precision(model.decoder, z), batch) for z in (latent(encoded).z, unrounded)
+            ]
             differences.append((losses[0] - losses[1]).double().cpu().numpy())
     return float(abs(np.concatenate(differences).mean()))
 
@@ -143,8 +144,3 @@ def load_images(candidate: Candidate, rows: Ints, data: SourceDataset | None, de
 
 def _stride(candidate: Candidate) -> int:
     return max(1, len(candidate.indices) // GAP_IMAGES)
-
-
-def _nats(logits: torch.Tensor, images: torch.Tensor) -> torch.Tensor:
-    """Return the cross entropy of each image (b,), summed over pixels and channels."""
-    return F.binary_cross_entropy_with_logits(logits.float(), images, reduction="none").sum((1, 2, 3))

@@ -20,6 +20,7 @@ from .._progress import progress_bar
 from ..data import SourceDataset
 from ..metrics.inputs import Bools, Floats
 from ..runs.directory import Run
+from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
 from .agreement import agreement
 from .reading import Candidate, Skipped, common_representations, find_runs, read_candidates
@@ -273,8 +274,8 @@ def _reconstructs(candidate: Candidate) -> bool:
 
 
 def _psnr(candidate: Candidate, weights: str) -> float | None:
-    value = candidate.results.get(weights, {}).get("psnr")
-    return None if value is None else float(value)
+    """Return the PSNR of images, or what corresponds to it for other data, in decibels."""
+    return fidelity_db(candidate.results.get(weights, {}))
 
 
 def _require_two(candidates: Sequence[Candidate], skipped: Sequence[Skipped]) -> None:

@@ -17,7 +17,7 @@ from ..config import DataConfig, RunConfig
 from ..data import SourceDataset
 from ..metrics.inputs import Ints
 from ..runs.directory import Run
-from ..scoring.sample import PARTS, PREFIXES, Arrays
+from ..scoring.sample import PARTS, PREFIXES, ROW_PARTS, Arrays
 from .representation import Representation, represent
 
 MIN_COMMON = 2_000  # images that samples must share to be compared without encoding
@@ -124,7 +124,7 @@ def _read_candidate(run: Run, weights: str) -> Candidate:
             f"{run.sample_path} has no indices or sources, or no latents of the {weights} weights; {remedy}"
         )
     indices = arrays["indices"]
-    fits = indices.ndim == 1 and all(array.shape[:1] == indices.shape for array in own.values())
+    fits = indices.ndim == 1 and all(own[name].shape[:1] == indices.shape for name in own if name in ROW_PARTS)
     fits = fits and all(own[name].ndim == 2 and own[name].shape[1] for name in ("latents", "codes") if name in own)
     if not fits or indices.dtype.kind != "i" or len(indices) < 2 or len(np.unique(indices)) < len(indices):
         raise ValueError(f"{run.sample_path} holds arrays that do not fit together; {remedy}")
@@ -140,6 +140,7 @@ def data_difference(one: DataConfig, other: DataConfig) -> str | None:
     facts = {
         "name": (one.name, other.name),
         "resolution": (one.resolution, other.resolution),
+        "size": (one.observed.size, other.observed.size),
         "origin": (one.origin, other.origin),
         "number of images": (one.num_images, other.num_images),
         "sources": (one.source_names, other.source_names),

@@ -17,6 +17,7 @@ from .plan import DataPlan, ModelPlan, Plan
 RANDOM_KEYS = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe that make use of its seed
 RENDERING_KEYS = ("sources", "fixed", *RANDOM_KEYS)  # entries that decide rendered images
 FILE_KEYS = ("path", "source_file")
+READING_KEYS = ("source_columns", "drop_columns", "kind")  # entries that decide how a table or an array is read
 
 
 @dataclass(frozen=True)
@@ -238,12 +239,12 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     } | job.options  # the device decides the precision unless the plan does
     planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differences = config.difference(planned_config)
-    actual = {"resolution": config.data.resolution, **(config.data.recipe or {})}
+    actual = {"resolution": config.data.resolution or job.resolution, **(config.data.recipe or {})}
     recipe = {"resolution": job.resolution, **job.recipe}
     if not job.recipe.get("path"):  # images from files are named after their file
         actual["data"], recipe["data"] = config.data.name, job.data_name
     seed = ("seed",) if any(recipe.get(key) for key in RANDOM_KEYS) else ()
-    for key in ("data", "resolution", *RENDERING_KEYS, *seed):
+    for key in ("data", "resolution", *RENDERING_KEYS, *READING_KEYS, *seed):
         if (actual.get(key) or None) != (recipe.get(key) or None):
             differences[key] = actual.get(key), recipe.get(key)
     for key in FILE_KEYS:  # files may have moved together with their folder, so only their names count

@@ -55,6 +55,7 @@ MODEL_OPTIONS: dict[str, tuple[type, ...]] = {
 DATA_OPTIONS = {
     **{"resolution": int, "sources": list, "fixed": dict, "num_images": int, "continuous": (bool, list)},
     **{"correlated": list, "noise": float, "seed": int, "path": str, "source_file": str},
+    **{"source_columns": list, "drop_columns": list, "kind": str},
 }
 #: Entries at the top of a plan.
 PLAN_OPTIONS = {

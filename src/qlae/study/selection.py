@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from ..scoring.fidelity import fidelity_db
+
 #: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
 #: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
 NEAR_DB = 6.0
@@ -44,6 +46,15 @@ def describe_rule(near_db: float, scored_weights: str) -> str:
     )
 
 
+def lowest_near(score: str, best: float, near_db: float) -> float:
+    """Return the lowest PSNR or R² that counts as near the best one of a grid.
+
+    >>> lowest_near("psnr", 30.0, 6.0), round(lowest_near("r2", 0.99, 10.0), 6)
+    (24.0, 0.9)
+    """
+    return best - near_db if score == "psnr" else 1 - (1 - best) * 10 ** (near_db / 10)
+
+
 def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | None) -> list[Candidate]:
     """Return the candidates of one data set and model, one of them selected.
 
@@ -67,7 +78,7 @@ def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | N
     has_infom = all("infom" in s for group in by_value.values() for s in group)
     quality = "infom" if has_infom else "agreement"
     means = {
-        value: (fmean(s[quality] for s in group), fmean(s["psnr"] for s in group))
+        value: (fmean(s[quality] for s in group), fmean(fidelity_db(s) or 0.0 for s in group))
         for value, group in sorted(by_value.items())
     }
     floor = float("-inf") if near_db is None else max(psnr for _, psnr in means.values()) - near_db

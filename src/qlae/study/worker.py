@@ -7,6 +7,7 @@ SIGTERM, or when its parent process is gone, it saves its run and ends.
 
 import argparse
 import json
+import math
 import os
 import signal
 import sys
@@ -152,7 +153,7 @@ def _load_data(job: Job) -> "SourceDataset":
     if key not in _data_cache:
         _data_cache.clear()
         data = load_again(job.data_name, job.resolution, job.recipe)
-        num_bytes = len(data) * job.resolution**2 * 3
+        num_bytes = math.prod(data.images.shape) * data.images.dtype.itemsize
         if isinstance(data.images, RenderedImages):
             data.images.keeps = True  # the images stay on a GPU that has rendered them
         _data_cache[key] = data.in_memory() if num_bytes <= MAX_CACHE_BYTES else data

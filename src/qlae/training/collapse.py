@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .._process import evaluation_process
 from ..data.batches import Batches
-from ..models.model import Model, run_in_own_precision, to_float
+from ..models.model import Model, run_in_own_precision
 
 LOOKS = 10  # in a run
 NUM_IMAGES = 64
@@ -49,9 +49,9 @@ class CollapseCheck:
         self._times += 1
         if self._times == 2:
             warnings.warn(
-                f"after update {step:,} of {self._steps:,} no latent varies: all images have the same code, and their "
-                "reconstructions are the same. A lower weight decay or learning rate, or more values per latent, may "
-                "help; Ctrl-C stops the run and saves it",
+                f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and "
+                "their reconstructions are the same. A lower weight decay or learning rate, or more values per latent, "
+                "may help; Ctrl-C stops the run and saves it",
                 stacklevel=2,
             )
 
@@ -64,7 +64,7 @@ def num_varying(model: Model, batches: Batches) -> int:
     """Return how many of a model's latents vary over a few images, without any effect on the training."""
     images = _spread(batches)
     with _set_aside(model), torch.no_grad(), evaluation_process():
-        z = model.latent(run_in_own_precision(model.encoder, to_float(images))).z
+        z = model.latent(run_in_own_precision(model.encoder, model.form.to_input(images))).z
     spread = z.amax(0) - z.amin(0)
     return int((spread > torch.clamp(TOLERANCE * z.abs().max(), min=model.latent.least_range)).sum())
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ..data.batches import DeviceBatches
-from ..models.model import to_float
 from ..ops import dispatch
 from ..ops.kernels.launching import rehearsal
 from .step import EagerUpdates, Step
@@ -89,7 +88,7 @@ class GraphUpdates:
         if not dispatch.uses_kernels(step.turns[0].flat.values):
             return
         device = step.batches.device
-        images = to_float(torch.zeros(step.batches.shape, dtype=torch.uint8, device=device))
+        images = step.to_input(torch.zeros(step.batches.shape, dtype=step.batches.dtype, device=device))
         with rehearsal():
             for turn in step.turns:
                 with step.others_frozen(turn):
@@ -104,7 +103,7 @@ class GraphUpdates:
             generators.append(step.batches.generator)
         else:
             shape = (self.block, *step.batches.shape)
-            self._host_batches = torch.empty(shape, dtype=torch.uint8, device=step.batches.device)
+            self._host_batches = torch.empty(shape, dtype=step.batches.dtype, device=step.batches.device)
         before = [generator.clone_state() for generator in generators]
         for generator in generators:
             graph.register_generator_state(generator)

@@ -112,7 +112,7 @@ def build_state(
         torch.manual_seed(training.seed)
         model = place(build_model(config, networks), device)
     batches = _batches(data, training.batch_size, training.seed, device, show=show)
-    step = Step(players_of(config, model), batches, config)
+    step = Step(players_of(config, model), batches, config, model.form.to_input)
     updates: Updates = EagerUpdates(step)
     if device.type == "cuda" and compile:
         updates = GraphUpdates(step, log_every=training.log_every, rehearse=is_ours(config))
@@ -146,7 +146,7 @@ def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.devi
     """Return batches of the images, which are rendered first if necessary, on the device or on the way to it."""
     images = data.images
     is_rendered = isinstance(images, RenderedImages) and images.is_kept_on(str(device))
-    fit = is_rendered or fits(math.prod(images.shape), device)
+    fit = is_rendered or fits(math.prod(images.shape) * images.dtype.itemsize, device)
     with progress_bar("rendering", len(data), show=show and isinstance(images, RenderedImages)) as report:
         if isinstance(images, RenderedImages) and device.type == "cuda" and fit:
             return DeviceBatches(
@@ -161,8 +161,8 @@ def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.devi
         return DeviceBatches(on_device, batch_size, torch.Generator(device).manual_seed(seed))
     if not fit:
         warnings.warn(
-            f"{len(data):,} images do not fit on {device} beside the training; they stay on the host, and batches "
-            "are copied",
+            f"{len(data):,} {data.observations.traits.many} do not fit on {device} beside the training; they stay on "
+            "the host, and batches are copied",
             stacklevel=2,
         )
     return HostBatches(images, batch_size, torch.Generator().manual_seed(seed), device)

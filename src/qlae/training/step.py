@@ -5,6 +5,7 @@ log points.
 """
 
 import contextlib
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -22,8 +23,9 @@ class Step:
 
     Args:
         players: of the objective.
-        batches: of images, on a device.
+        batches: of observations, on a device.
         config: of the run.
+        to_input: turns a batch into the inputs of the networks; by default, for the paper's images.
 
     Attributes:
         turns: the players with their optimizers.
@@ -32,8 +34,15 @@ class Step:
         number: of the update, from 1, a scalar on the device.
     """
 
-    def __init__(self, players: list[Player], batches: Batches, config: RunConfig):
+    def __init__(
+        self,
+        players: list[Player],
+        batches: Batches,
+        config: RunConfig,
+        to_input: Callable[[Tensor], Tensor] = to_float,
+    ):
         self.batches = batches
+        self.to_input = to_input
         self.turns = [Turn(player, config, batches.device) for player in players]
         self.averages = [turn.flat.values.clone() for turn in self.turns]
         self.average_decay = config.training.average_decay
@@ -49,10 +58,10 @@ class Step:
         """Make the update whose number the device holds.
 
         Args:
-            batch: images (b, r, r, 3) uint8.
+            batch: observations, such as images (b, r, r, 3) uint8.
             step: a number with the same remainder by every player's period.
         """
-        images = to_float(batch)
+        images = self.to_input(batch)
         for turn in self.turns:
             if step % turn.player.period == 0:
                 with self.others_frozen(turn):

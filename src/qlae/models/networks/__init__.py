@@ -1,5 +1,6 @@
-"""Pairs of networks: the paper's encoder and decoder, and Tripod's. Each registers itself (``registry.NETWORKS``)."""
+"""The encoders and decoders: one pair for each kind of observations, and Tripod's. Each registers itself."""
 
+from .config import NetworksConfig
 from .paper import (
     FIRST_OFFICIAL,
     FORMS,
@@ -15,7 +16,6 @@ from .paper import (
     ConvEncoder,
     EncoderLayer,
     NetworkForm,
-    NetworksConfig,
     NetworkSize,
     PaperNetworks,
     StyleDecoder,
@@ -25,7 +25,9 @@ from .paper import (
     num_blocks,
     unfolded,
 )
+from .series import SeriesDecoder, SeriesEncoder, SeriesNetworks, SeriesNetworksConfig
 from .tripod import ResidualDecoder, ResidualEncoder, TripodNetworks, TripodNetworksConfig, TripodSize
+from .vectors import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 
 __all__ = [
     "FIRST_OFFICIAL",
@@ -40,6 +42,10 @@ __all__ = [
     "START_RESOLUTION",
     "Affine",
     "ConvEncoder",
+    "DenseDecoder",
+    "DenseEncoder",
+    "DenseNetworks",
+    "DenseNetworksConfig",
     "EncoderLayer",
     "NetworkForm",
     "NetworkSize",
@@ -47,6 +53,10 @@ __all__ = [
     "PaperNetworks",
     "ResidualDecoder",
     "ResidualEncoder",
+    "SeriesDecoder",
+    "SeriesEncoder",
+    "SeriesNetworks",
+    "SeriesNetworksConfig",
     "StyleDecoder",
     "StyleLayer",
     "TripodNetworks",

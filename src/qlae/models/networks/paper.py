@@ -1,4 +1,7 @@
-"""The paper's encoder and style decoder (Appendix "Network Architectures"), for any square resolution 4·2^k.
+"""The paper's encoder and style decoder (Appendix "Network Architectures"), for images of any size and channels.
+
+The paper's images are squares of 4·2^k pixels. Others are padded with zeros to the next size that can be halved as
+often (see ``Grid``), and the decoder's outputs are cropped to the images.
 
 ``PAPER`` and ``OFFICIAL`` collect where the paper's text and the authors' code differ; ``FULL`` and ``SMALL`` are two
 sizes of the same design. ``FIRST_OFFICIAL`` is the form ``official`` of version 0.1, whose runs still load.
@@ -6,20 +9,21 @@ sizes of the same design. ``FIRST_OFFICIAL`` is the form ``official`` of version
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._checks import require_known
-from ...config import require_resolution
+from ...observations import COLOURS, Observations, require_sides
 from ...ops.convolutions import conv_norm, linear, pixel_conv
 from ...ops.norms import EPSILON, leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
+from .config import NetworksConfig
 
-START_RESOLUTION = 4  # where the encoder ends and the decoder starts
+START_RESOLUTION = 4  # where the encoder ends and the decoder starts; the smaller side of others has 4 to 7
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,46 @@ class NetworkSize:
         return max(1, min(self.patch, resolution // START_RESOLUTION))
 
     def widths(self, resolution: int) -> tuple[int, ...]:
-        """Return the channels of the blocks, from the image inwards; with patches, the first entry is that of the
-        patches."""
+        """Return the channels of the blocks, from the image inwards, for images whose smaller side is ``resolution``;
+        with patches, the first entry is that of the patches."""
         patch = self.patch_at(resolution)
         num_widths = num_blocks(resolution, patch) + (patch > 1)
         return tuple(min(self.first_width << i, self.last_width) for i in range(num_widths))
+
+    def grid(self, height: int, width: int) -> "Grid":
+        """Return how images of this size are halved."""
+        require_sides(height, width)
+        side = min(height, width)
+        patch = self.patch_at(side)
+        blocks = num_blocks(side, patch)
+        step = patch << blocks
+        return Grid(patch, blocks, start=(-(-height // step), -(-width // step)), image=(height, width))
+
+
+class Grid(NamedTuple):
+    """How images are halved: ``start`` · patch · 2^blocks is the size of the image, or the next larger one."""
+
+    patch: int
+    blocks: int
+    start: tuple[int, int]  # height and width of the smallest maps
+    image: tuple[int, int]  # height and width of the images
+
+    @property
+    def margins(self) -> tuple[int, int, int, int]:
+        """Pixels that are missing at the left, right, top and bottom of an image."""
+        step = self.patch << self.blocks
+        down, right = (count * step - side for count, side in zip(self.start, self.image, strict=True))
+        return right // 2, right - right // 2, down // 2, down - down // 2
+
+    def pad(self, images: Tensor) -> Tensor:
+        """Return images (b, c, h, w) with margins of zeros."""
+        return F.pad(images, self.margins) if any(self.margins) else images
+
+    def crop(self, maps: Tensor) -> Tensor:
+        """Return maps without the margins, the inverse of ``pad``."""
+        left, _, top, _ = self.margins
+        height, width = self.image
+        return maps[:, :, top : top + height, left : left + width] if any(self.margins) else maps
 
 
 FULL = NetworkSize(first_width=32, last_width=256, encoder_same=2, decoder_same=2, dense_width=256)
@@ -74,10 +113,15 @@ SMALL = NetworkSize(first_width=32, last_width=32, encoder_same=0, decoder_same=
 SMALL_GAN = NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128)
 
 
-def num_blocks(resolution: int, patch: int = 1) -> int:
-    """Return k of a resolution 4·2^k, k ≥ 1, counted in patches; raise an error for every other number."""
-    require_resolution(resolution)
-    return (resolution // (START_RESOLUTION * patch)).bit_length() - 1
+def num_blocks(side: int, patch: int = 1) -> int:
+    """Return how often a side can be halved until 4 to 7 patches are left: k of a side of 4·2^k.
+
+    >>> num_blocks(64), num_blocks(60), num_blocks(28), num_blocks(64, patch=4)
+    (4, 4, 2, 2)
+    """
+    blocks = (side // (START_RESOLUTION * patch)).bit_length() - 1
+    start = -(-side // (patch << blocks))
+    return blocks + (start == 2 * START_RESOLUTION)  # padded to a side that can be halved once more
 
 
 class Affine(nn.Module):
@@ -118,38 +162,53 @@ def dense(x: Tensor, *layers: nn.Linear) -> Tensor:
 
 
 class ConvEncoder(nn.Module):
-    """Images (b, 3, r, r) in [0, 1] → (b, num_outputs).
+    """Images (b, c, h, w) in [0, 1] → (b, num_outputs).
 
     Blocks of resolution-preserving 3×3 convolutions and one 4×4 convolution of stride 2, two dense layers, and an
     affine projection.
+
+    Args:
+        resolution: height and width, or one number for squares.
+        num_outputs: entries of the output.
+        channels: of the images.
+        size, form: of the networks.
     """
 
-    def __init__(self, resolution: int, num_outputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
+    def __init__(
+        self,
+        resolution: int | tuple[int, int],
+        num_outputs: int,
+        *,
+        channels: int = COLOURS,
+        size: NetworkSize = FULL,
+        form: NetworkForm = PAPER,
+    ):
         super().__init__()
-        widths = list(size.widths(resolution))
+        height, width = _sides(resolution)
+        self.grid = size.grid(height, width)
+        widths = list(size.widths(min(height, width)))
         layers: list[nn.Module] = []
-        in_width = 3
-        patch = size.patch_at(resolution)
+        in_width = channels
+        patch = self.grid.patch
         if patch > 1:
             in_width = widths.pop(0)
-            layers.append(EncoderLayer(3, in_width, kernel=patch, stride=patch, form=form))
-        for width in widths:
+            layers.append(EncoderLayer(channels, in_width, kernel=patch, stride=patch, form=form))
+        for out_width in widths:
             for kernel, stride in ((3, 1),) * size.encoder_same + ((4, 2),):
-                layers.append(EncoderLayer(in_width, width, kernel=kernel, stride=stride, form=form))
-                in_width = width
-        self.resolution = resolution
+                layers.append(EncoderLayer(in_width, out_width, kernel=kernel, stride=stride, form=form))
+                in_width = out_width
+        self.image_shape = channels, height, width
         self.layers = nn.Sequential(*layers)
-        self.dense1 = nn.Linear(in_width * START_RESOLUTION**2, size.dense_width)
+        self.dense1 = nn.Linear(in_width * self.grid.start[0] * self.grid.start[1], size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.head = nn.Linear(size.dense_width, num_outputs)
 
     def features(self, images: Tensor) -> Tensor:
         """Return the last feature layer, (b, dense_width)."""
-        if images.shape[1:] != (3, self.resolution, self.resolution):
-            raise ValueError(
-                f"expected images of shape (b, 3, {self.resolution}, {self.resolution}), got {tuple(images.shape)}"
-            )
-        return dense(self.layers(images).flatten(1), self.dense1, self.dense2)
+        if images.shape[1:] != self.image_shape:
+            shape = ", ".join(map(str, self.image_shape))
+            raise ValueError(f"expected images of shape (b, {shape}), got {tuple(images.shape)}")
+        return dense(self.layers(self.grid.pad(images)).flatten(1), self.dense1, self.dense2)
 
     def forward(self, images: Tensor) -> Tensor:
         return linear(self.features(images), self.head.weight, self.head.bias)
@@ -171,41 +230,57 @@ class StyleLayer(nn.Module):
 
 
 class StyleDecoder(nn.Module):
-    """Latents (b, num_inputs) → image logits (b, 3, r, r).
+    """Latents (b, num_inputs) → image logits (b, c, h, w).
 
     A learned 4×4 feature map is styled layer by layer; the styles are affine in the output of two dense layers over the
-    latents. The map is the same for every image, so the first convolution runs once per batch.
+    latents. The map is the same for every image, so the first convolution runs once per batch. Images that are not
+    squares of 4·2^k pixels start from a larger map.
+
+    Args:
+        resolution: height and width, or one number for squares.
+        num_inputs: entries of the input.
+        channels: of the images.
+        size, form: of the networks.
     """
 
-    def __init__(self, resolution: int, num_inputs: int, *, size: NetworkSize = FULL, form: NetworkForm = PAPER):
+    def __init__(
+        self,
+        resolution: int | tuple[int, int],
+        num_inputs: int,
+        *,
+        channels: int = COLOURS,
+        size: NetworkSize = FULL,
+        form: NetworkForm = PAPER,
+    ):
         super().__init__()
-        widths = size.widths(resolution)[::-1]
-        patch = size.patch_at(resolution)
-        blocks = num_blocks(resolution, patch)
+        height, width = _sides(resolution)
+        self.grid = size.grid(height, width)
+        widths = size.widths(min(height, width))[::-1]
+        patch, blocks = self.grid.patch, self.grid.blocks
         self.form = form
         self.num_inputs = num_inputs
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
-        self.start = nn.Parameter(torch.full((1, widths[0], START_RESOLUTION, START_RESOLUTION), 0.1))
+        self.start = nn.Parameter(torch.full((1, widths[0], *self.grid.start), 0.1))
         layers: list[nn.Module] = []
         self.block_ends: list[int] = []  # number of layers up to the end of each block
         in_width = widths[0]
-        for block, width in enumerate(widths):
+        for block, out_width in enumerate(widths):
             for stride in (1,) * size.decoder_same + (2,) * (block < blocks):
-                layers.append(StyleLayer(in_width, width, size.dense_width, stride=stride, form=form))
-                in_width = width
+                layers.append(StyleLayer(in_width, out_width, size.dense_width, stride=stride, form=form))
+                in_width = out_width
             self.block_ends.append(len(layers))
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
         self.patch = patch
-        self.output = nn.Conv2d(in_width, 3 * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
+        self.output = nn.Conv2d(in_width, channels * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
 
     def forward(self, z: Tensor) -> Tensor:
         x = self._styled(self.start, self._dense(z), slice(None))
-        return unfolded(pixel_conv(self.output, x), self.patch)
+        return self._logits(x)
 
     def activations(self, z: Tensor) -> tuple[Tensor, ...]:
-        """Return the output of the dense layers (b, dense_width) and of all blocks but the last, (b, c, h, h) each.
+        """Return the output of the dense layers (b, dense_width) and of all blocks but the last, (b, c, h, w) each.
 
         ``finish`` makes logits of them. Together they compute ``forward``, for penalties on the activations.
         """
@@ -221,8 +296,10 @@ class StyleDecoder(nn.Module):
         """Return the logits that follow from ``activations``."""
         start = self.block_ends[-2] if len(self.block_ends) > 1 else 0
         x = activations[-1] if start else self.start
-        x = self._styled(x, activations[0], slice(start, None))
-        return unfolded(pixel_conv(self.output, x), self.patch)
+        return self._logits(self._styled(x, activations[0], slice(start, None)))
+
+    def _logits(self, x: Tensor) -> Tensor:
+        return self.grid.crop(unfolded(pixel_conv(self.output, x), self.patch))
 
     def _dense(self, z: Tensor) -> Tensor:
         if z.shape[1:] != (self.num_inputs,):
@@ -246,33 +323,14 @@ class StyleDecoder(nn.Module):
 
 
 def unfolded(patches: Tensor, side: int) -> Tensor:
-    """Return patches (b, side · side · 3, h, w), in rows, columns and colours, as images (b, 3, h · side, w · side)."""
+    """Return patches (b, side · side · c, h, w), in rows, columns and colours, as images (b, c, h · side, w · side)."""
     if side == 1:
         return patches
-    num_images, _, height, width = patches.shape
-    pixels = patches.permute(0, 2, 3, 1).reshape(num_images, height, width, side, side, 3)
-    image = pixels.permute(0, 1, 3, 2, 4, 5).reshape(num_images, height * side, width * side, 3)
+    num_images, entries, height, width = patches.shape
+    channels = entries // side**2
+    pixels = patches.permute(0, 2, 3, 1).reshape(num_images, height, width, side, side, channels)
+    image = pixels.permute(0, 1, 3, 2, 4, 5).reshape(num_images, height * side, width * side, channels)
     return image.permute(0, 3, 1, 2)
-
-
-@dataclass(frozen=True)
-class NetworksConfig:
-    """The settings that every network pair has; the config of a pair of one's own subclasses this.
-
-    Attributes:
-        size: ``"full"`` or ``"small"``.
-        form: ``"paper"`` or ``"official"``.
-        patches: whether small networks may work on patches of several pixels; those of a GAN may not.
-        own: which of ``"encoder"`` and ``"decoder"`` the caller brings as a module instead.
-        revision: of the form ``"official"``. Revision 1 is that of version 0.1: style convolutions with a bias, and
-            norms with ε = 1e-5. The form ``"paper"`` has one revision only.
-    """
-
-    size: str = "full"
-    form: str = "paper"
-    patches: bool = True
-    own: tuple[str, ...] = ()
-    revision: int = 2
 
 
 SIZES = {"full": FULL, "small": SMALL}
@@ -296,7 +354,9 @@ class PaperNetworks:
     """The paper's encoder and decoder."""
 
     @staticmethod
-    def from_config(config: Any, *, resolution: int, latent: LatentSpace) -> tuple[ConvEncoder, StyleDecoder]:
+    def from_config(
+        config: Any, *, observations: Observations, latent: LatentSpace
+    ) -> tuple[ConvEncoder, StyleDecoder]:
         """Build the encoder and the decoder for a latent space.
 
         A pair that is registered from outside the package has the same method. It may return None in place of either
@@ -306,6 +366,13 @@ class PaperNetworks:
         if size.patch > 1 and not config.patches:
             size = SMALL_GAN
         form = network_form(config.form, config.revision)
-        encoder = ConvEncoder(resolution, latent.num_inputs, size=size, form=form)
-        decoder = StyleDecoder(resolution, latent.num_outputs, size=size, form=form)
+        height, width, channels = observations.shape
+        how: dict[str, Any] = {"channels": channels, "size": size, "form": form}
+        encoder = ConvEncoder((height, width), latent.num_inputs, **how)
+        decoder = StyleDecoder((height, width), latent.num_outputs, **how)
         return encoder, decoder
+
+
+def _sides(resolution: int | tuple[int, int]) -> tuple[int, int]:
+    """Return height and width."""
+    return (resolution, resolution) if isinstance(resolution, int) else resolution

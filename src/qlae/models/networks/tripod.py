@@ -29,7 +29,8 @@ from ..._checks import require_known
 from ...ops.convolutions import conv_norm, linear
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .paper import START_RESOLUTION, Affine, NetworksConfig, num_blocks, unfolded
+from .config import NetworksConfig
+from .paper import START_RESOLUTION, Affine, num_blocks, unfolded
 
 
 @dataclass(frozen=True)
@@ -227,6 +228,11 @@ class TripodNetworks:
     @staticmethod
     def from_config(config: Any, *, resolution: int, latent: LatentSpace) -> tuple[ResidualEncoder, ResidualDecoder]:
         """Build the encoder and the decoder for a latent space."""
+        if resolution.bit_count() != 1:
+            raise ValueError(
+                f"Tripod's networks take squares of 8, 16, 32, 64, … pixels, got {resolution}×{resolution}; resize the "
+                'images, or use networks="paper"'
+            )
         size = SIZES[require_known(config.size, SIZES, "size")]
         return (
             ResidualEncoder(resolution, latent.num_inputs, size=size),

@@ -415,6 +415,7 @@ def _is_faster(
     return (
         geometry in ((3, 3, 1, 1, 1, 1), (4, 4, 2, 2, 1, 1))
         and width in faster.get((geometry[0], moving.shape[1], num_out), ())
+        and moving.shape[2] == moving.shape[3]  # as in all measurements
         and moving.dtype == torch.bfloat16
         and _is_measured(moving.device)
     )

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ...data.sources import SOURCES
+from ...observations import described_observations, square_images
 from ...presets import MODELS, resolve
 from ...published import published_results
 from ..plan import Plan
@@ -42,8 +43,10 @@ def differences_from_paper(plan: Plan, group: "Group") -> list[str] | None:
 
 def _data_differences(name: str, description: dict[str, Any], options: dict[str, Any]) -> list[str]:
     reasons = []
-    if (resolution := description["resolution"]) != RESOLUTION:
-        reasons.append(f"{resolution}×{resolution} pixels instead of {RESOLUTION}×{RESOLUTION}")
+    observed = described_observations(description)
+    if observed != square_images(RESOLUTION):
+        unit = " pixels" if observed.is_standard else ""
+        reasons.append(f"{observed.size}{unit} instead of {RESOLUTION}×{RESOLUTION}")
     sources = SOURCES[name]
     missing = [source for source in sources if source not in description["source_names"]]
     sizes = dict(zip(description["source_names"], description.get("source_sizes", ()), strict=False))

@@ -3,6 +3,7 @@
 from collections import defaultdict
 
 from ...metrics import find_score
+from ...observations import described_observations
 from ...presets import training_preset
 from ...published import PAPER_COLUMNS
 from ...selection.ranking import MIN_RUNS
@@ -95,8 +96,9 @@ def uninformative_groups(summary: Summary) -> list[str]:
 
 def _data_note(summary: Summary) -> str:
     sets = [
-        f"{label} ({about['origin']}, {about['resolution']}×{about['resolution']}, {about['num_images']:,} images)"
+        f"{label} ({about['origin']}, {observed.size}, {about['num_images']:,} {observed.traits.many})"
         for label, about in summary.data_descriptions().items()
+        for observed in (described_observations(about),)
     ]
     return (
         f"Data: {'; '.join(sets)}. {_updates_note(list(summary.groups.values()))} Scored on up to "

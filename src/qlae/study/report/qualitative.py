@@ -19,8 +19,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
+from ...data.colours import to_colours
 from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
+from ...observations import described_observations
 from ...published import PRIOR
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
@@ -100,10 +102,15 @@ def groups_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False)
 
 
 def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pixels | None:
-    """Draw the interventions and heatmaps of QLAE and the best prior method; None if the study has neither."""
-    runs = [_represent(group) for group in groups_to_compare(summary, data, with_vq_vae=with_vq_vae)]
-    if not runs:
+    """Draw the interventions and heatmaps of QLAE and the best prior method.
+
+    Returns:
+        The picture; None if the study has neither, or the data set does not consist of images.
+    """
+    groups = groups_to_compare(summary, data, with_vq_vae=with_vq_vae)
+    if not groups or not _has_tiles(groups[0]):
         return None
+    runs = [_represent(group) for group in groups]
     num_blocks = min(len(run.blocks) for run in runs)
     runs = [replace(run, blocks=run.blocks[:num_blocks]) for run in runs]
     num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in runs)))
@@ -123,7 +130,7 @@ def draw_codes(summary: Summary, data: str) -> Pixels | None:
     Returns:
         The picture; None if the study has no QLAE, or an earlier version evaluated it, which stored no strips.
     """
-    if (data, "qlae") not in summary.groups:
+    if (data, "qlae") not in summary.groups or not _has_tiles(summary.groups[data, "qlae"]):
         return None
     run = _represent(summary.groups[data, "qlae"], by_code=True)
     if run.strips is None:
@@ -166,6 +173,11 @@ class _ShownRun:
         return scores
 
 
+def _has_tiles(group: Group) -> bool:
+    """Return whether the data of a group are images, which can be shown as small pictures."""
+    return bool(described_observations(group.results[0]["data"]).traits.load_drawing().has_tiles)
+
+
 def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
     """Return the run that represents a group (`Group.median_index`), with interpolations or, by code, interventions.
 
@@ -174,6 +186,9 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
     index = group.median_index()
     run, results = group.runs[index], group.results[index]
     arrays = run.arrays(run.pictures_path, ["interventions"])
+    observations = run.observations
+    if _has_tiles(group):
+        arrays = {n: to_colours(array, observations) if array.ndim >= 4 else array for n, array in arrays.items()}
     steps = arrays.get("intervention_steps", np.empty(0, int))
     is_even = "interpolations" in arrays or np.issubdtype(steps.dtype, np.floating)
     by_code = by_code or not is_even

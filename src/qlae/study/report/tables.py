@@ -17,12 +17,12 @@ from .bold import mark_bold
 from .cells import MIN_SEEDS, Cell
 from .informative import describe_counts
 
-INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "agreement", "psnr")
+INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "agreement", "psnr", "r2")
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 DCI = ("d", "i", "c")
 EVERYTHING = (
     *("infom", "informative", "infom_corrected", "infoe", "infoe_scalar", "infoe_corrected", "infoc"),
-    *("infoc_corrected", *DCI, "agreement", "psnr"),
+    *("infoc_corrected", *DCI, "agreement", "psnr", "r2"),
 )
 PUBLISHED = "published"  # stands in the column of the weights
 

@@ -8,11 +8,13 @@ import io
 
 from ...metrics import count_informative, find_score
 from ...report.page import paragraph, plain_table
-from ..selection import describe_rule
+from ..selection import describe_rule, lowest_near
 from .aggregate import Group, Summary
 from .charts import CurvePoint, Dot, draw_curve, make_bounds
 from .run_links import run_link
 from .tables import order_models
+
+FIDELITY = ("psnr", "r2")  # images have the PSNR, vectors and series have R²
 
 
 def tuning_html(summary: Summary) -> str:
@@ -64,16 +66,18 @@ def _value_of(group: Group, tuned: str) -> float:
 
 
 def _curves(summary: Summary, data: str, model: str) -> str:
-    """Return the charts of one grid: InfoM or agreement, and PSNR."""
+    """Return the charts of one grid: InfoM or agreement, and PSNR or R²."""
     groups = summary.tuning[data, model]
     candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
     model_plan = next(entry for entry in summary.plan.models if entry.label == model)
     charts = []
-    for score in (next(iter(groups.values())).quality, "psnr"):
+    for score in (next(iter(groups.values())).quality, *FIDELITY):
+        if any(group.cell(score) is None for group in groups.values()):
+            continue
         points = [_point(group, score, value, candidates.get(value, {})) for value, group in groups.items()]
         values = [dot.value for point in points for dot in point.dots]
-        filters = score == "psnr" and model_plan.reconstructs
-        floor = max(point.mean for point in points) - summary.plan.near_db if filters else None
+        filters = score in FIDELITY and model_plan.reconstructs
+        floor = lowest_near(score, max(point.mean for point in points), summary.plan.near_db) if filters else None
         bounds = make_bounds([*values, *([floor] if floor is not None else [])], find_score(score).bounds)
         charts.append(draw_curve(find_score(score).heading, model_plan.tuned.replace("_", " "), points, bounds, floor))
     return "".join(charts)
@@ -81,7 +85,7 @@ def _curves(summary: Summary, data: str, model: str) -> str:
 
 def _point(group: Group, score: str, value: float, candidate: dict[str, object]) -> CurvePoint:
     cell = group.cell(score)
-    assert cell is not None  # every scored run has InfoM or agreement, and PSNR
+    assert cell is not None  # the caller has checked that every run has this score
     dots = tuple(
         Dot(number, group.describe_value(place, score), run_link(run))
         for place, (number, run) in enumerate(zip(cell.values, group.runs, strict=True))

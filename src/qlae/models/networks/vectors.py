@@ -1,0 +1,84 @@
+"""Dense encoder and decoder of vectors: hidden layers of equal width with ReLU, and an affine output.
+
+The paper has images only. As there, the encoder ends in features and an affine head, so that a GAN's critic can be a
+second head.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..._checks import require_known
+from ...observations import Observations
+from ...ops.convolutions import linear
+from ...registry import NETWORKS
+from ..latents import LatentSpace
+from .config import NetworksConfig
+from .paper import dense
+
+#: size → widths of the hidden layers.
+WIDTHS = {"full": (512, 512, 512), "small": (128, 128)}
+
+
+@dataclass(frozen=True)
+class DenseNetworksConfig(NetworksConfig):
+    """The settings of ``DenseNetworks``; form and revision concern the networks of images only."""
+
+
+class DenseEncoder(nn.Module):
+    """Vectors (b, d) → (b, num_outputs)."""
+
+    def __init__(self, num_features: int, num_outputs: int, widths: tuple[int, ...] = WIDTHS["full"]):
+        super().__init__()
+        self.num_features = num_features
+        self.layers = _hidden_layers(num_features, widths)
+        self.head = nn.Linear(widths[-1], num_outputs)
+
+    def features(self, vectors: Tensor) -> Tensor:
+        """Return the last hidden layer, (b, width)."""
+        _require_shape(vectors, self.num_features, "vectors")
+        return dense(vectors, *self.layers)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return linear(self.features(vectors), self.head.weight, self.head.bias)
+
+
+class DenseDecoder(nn.Module):
+    """Latents (b, num_inputs) → means of the features (b, d)."""
+
+    def __init__(self, num_features: int, num_inputs: int, widths: tuple[int, ...] = WIDTHS["full"]):
+        super().__init__()
+        self.num_inputs = num_inputs
+        self.layers = _hidden_layers(num_inputs, widths)
+        self.output = nn.Linear(widths[-1], num_features)
+
+    def forward(self, z: Tensor) -> Tensor:
+        _require_shape(z, self.num_inputs, "latents")
+        return linear(dense(z, *self.layers), self.output.weight, self.output.bias)
+
+
+def _hidden_layers(num_inputs: int, widths: tuple[int, ...]) -> nn.ModuleList:
+    pairs = zip((num_inputs, *widths[:-1]), widths, strict=True)
+    return nn.ModuleList(nn.Linear(before, after) for before, after in pairs)
+
+
+def _require_shape(x: Tensor, width: int, what: str) -> None:
+    if x.shape[1:] != (width,):
+        raise ValueError(f"expected {what} of shape (b, {width}), got {tuple(x.shape)}")
+
+
+@NETWORKS.register("vectors", DenseNetworksConfig)
+class DenseNetworks:
+    """Dense encoder and decoder."""
+
+    @staticmethod
+    def from_config(
+        config: Any, *, observations: Observations, latent: LatentSpace
+    ) -> tuple[DenseEncoder, DenseDecoder]:
+        """Build the encoder and the decoder for a latent space."""
+        widths = WIDTHS[require_known(config.size, WIDTHS, "size")]
+        (num_features,) = observations.shape
+        encoder = DenseEncoder(num_features, latent.num_inputs, widths)
+        decoder = DenseDecoder(num_features, latent.num_outputs, widths)
+        return encoder, decoder

@@ -1,0 +1,271 @@
+"""What a model observes, described once: images, vectors or series, their shape and how they are scaled.
+
+Networks, losses, scores, pictures and files ask an ``Observations`` object instead of assuming images. Whatever depends
+on the kind is named in one table, ``KINDS``; nothing else compares kinds. A kind names its implementations as
+``"module:attribute"``, which are imported on first use, so that this module imports neither torch nor NumPy.
+"""
+
+import dataclasses
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._checks import require_known
+from ._parsing import parse_dataclass
+
+MAX_CHANNELS = 16  # of an image
+MIN_SIDE, MAX_SIDE = 8, 256  # pixels of an image; squares of 512, 1024, … pixels are accepted as well
+COLOURS = 3
+IMAGES, VECTORS, SERIES = "images", "vectors", "series"  # names of the kinds
+DTYPES = ("uint8", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What depends on the kind of observations.
+
+    Attributes:
+        name: in ``config.json``.
+        axes: of one observation in an array, in words.
+        one, many: what observations are called in messages.
+        networks: the default encoder and decoder, a name in ``registry.NETWORKS``.
+        form: the class that turns arrays into inputs of networks and outputs into arrays, and measures errors.
+        fidelity: the class that measures and scores reconstructions.
+        drawing: the class that draws them.
+        has_bytes: whether arrays may hold bytes; all may hold floats.
+        check: raises a ``ValueError`` if an observation cannot have that shape.
+        size: returns the size of an observation in words.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    one: str
+    many: str
+    networks: str
+    form: str
+    fidelity: str
+    drawing: str
+    has_bytes: bool
+    check: Callable[[tuple[int, ...]], None]
+    size: Callable[[tuple[int, ...]], str]
+
+    @property
+    def with_article(self) -> str:
+        """One observation, such as "an image"."""
+        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
+
+    def load_form(self) -> Any:
+        """Return the class of ``form``; this imports torch."""
+        return _load(self.form)
+
+    def load_fidelity(self) -> Any:
+        """Return the class of ``fidelity``."""
+        return _load(self.fidelity)
+
+    def load_drawing(self) -> Any:
+        """Return the class of ``drawing``; this imports matplotlib."""
+        return _load(self.drawing)
+
+
+def _load(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _check_image(shape: tuple[int, ...]) -> None:
+    height, width, channels = shape
+    if not 1 <= channels <= MAX_CHANNELS:
+        hint = "; move the channels to the last axis" if height <= MAX_CHANNELS else ""
+        raise ValueError(f"images must have 1 to {MAX_CHANNELS} channels, got {channels} in (h, w, c) = {shape}{hint}")
+    if height != width or channels != COLOURS:  # networks of one's own may take squares of any size
+        require_sides(height, width)
+
+
+def require_sides(height: int, width: int) -> None:
+    """Raise an error for images that the networks of qlae cannot take."""
+    is_large = height == width and height > MAX_SIDE and height.bit_count() == 1
+    if not is_large and not (min(height, width) >= MIN_SIDE and max(height, width) <= MAX_SIDE):
+        raise ValueError(
+            f"the networks take images with {MIN_SIDE} to {MAX_SIDE} pixels per side, or squares of 512, 1024, … "
+            f"pixels, got {height}×{width}; resize the images"
+        )
+
+
+def _check_vector(shape: tuple[int, ...]) -> None:
+    if shape[0] < 1:
+        raise ValueError("vectors must have at least one feature")
+
+
+def _check_series(shape: tuple[int, ...]) -> None:
+    length, channels = shape
+    if length < MIN_SIDE or channels < 1:
+        raise ValueError(
+            f"series must have at least {MIN_SIDE} time steps and one channel, got (t, c) = {shape}; shorter ones can "
+            "be vectors: series.reshape(len(series), -1)"
+        )
+
+
+def _image_size(shape: tuple[int, ...]) -> str:
+    height, width, channels = shape
+    return f"{height}×{width}" if channels == COLOURS else f"{height}×{width}, {_count(channels, 'channel')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            name=IMAGES,
+            axes=("h", "w", "c"),
+            one="image",
+            many="images",
+            networks="paper",
+            form="qlae.models.forms:ImageForm",
+            fidelity="qlae.scoring.fidelity:Psnr",
+            drawing="qlae.report.image_drawing:ImageDrawing",
+            has_bytes=True,
+            check=_check_image,
+            size=_image_size,
+        ),
+        Kind(
+            name=VECTORS,
+            axes=("d",),
+            one="vector",
+            many="vectors",
+            networks="vectors",
+            form="qlae.models.forms:VectorForm",
+            fidelity="qlae.scoring.fidelity:ExplainedVariance",
+            drawing="qlae.report.vector_drawing:VectorDrawing",
+            has_bytes=False,
+            check=_check_vector,
+            size=lambda shape: _count(shape[0], "feature"),
+        ),
+        Kind(
+            name=SERIES,
+            axes=("t", "c"),
+            one="series",
+            many="series",
+            networks="series",
+            form="qlae.models.forms:SeriesForm",
+            fidelity="qlae.scoring.fidelity:ExplainedVariance",
+            drawing="qlae.report.series_drawing:SeriesDrawing",
+            has_bytes=False,
+            check=_check_series,
+            size=lambda shape: f"{shape[0]:,} time steps of {_count(shape[1], 'channel')}",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Observations:
+    """The description of a data set's observations.
+
+    Attributes:
+        kind: a name in ``KINDS``.
+        shape: of one observation in an array: (h, w, c), (d,) or (t, c).
+        dtype: of the array, one of ``DTYPES``.
+        feature_names: of the last axis; empty if it has no names.
+        offset, scale: one number per entry of the last axis; networks see ``(x − offset) / scale``. Empty for bytes,
+            which are divided by 255. For vectors and series they are mean and standard deviation; for images of floats,
+            the lowest value and the range, unless all values lie in [0, 1].
+    """
+
+    kind: str
+    shape: tuple[int, ...]
+    dtype: str = "uint8"
+    feature_names: tuple[str, ...] = ()
+    offset: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        kind = KINDS[require_known(self.kind, KINDS, "kind of observations")]
+        if len(self.shape) != len(kind.axes) or not all(type(n) is int and n >= 1 for n in self.shape):
+            raise ValueError(f"{kind.many} have the shape ({', '.join(kind.axes)}), got {self.shape}")
+        kind.check(self.shape)
+        require_known(self.dtype, DTYPES, "dtype of observations")
+        for name in ("feature_names", "offset", "scale"):
+            entries = getattr(self, name)
+            if entries and len(entries) != self.num_features:
+                raise ValueError(f"{self.num_features} features need as many entries of {name}, got {len(entries)}")
+        if len(self.offset) != len(self.scale) or not all(math.isfinite(x) for x in (*self.offset, *self.scale)):
+            raise ValueError("offset and scale must be finite numbers, as many of one as of the other")
+        if not all(scale > 0 for scale in self.scale):
+            raise ValueError(f"scale must be above 0, got {min(self.scale)}")
+        if len(set(self.feature_names)) < len(self.feature_names):
+            twice = next(name for name in self.feature_names if self.feature_names.count(name) > 1)
+            raise ValueError(f"feature_names must be distinct, got {twice!r} twice")
+
+    @property
+    def traits(self) -> Kind:
+        """What depends on the kind."""
+        return KINDS[self.kind]
+
+    @property
+    def num_features(self) -> int:
+        """Entries of the last axis: features of a vector, channels of an image or of a series."""
+        return self.shape[-1]
+
+    @property
+    def num_entries(self) -> int:
+        """Numbers in one observation."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features, or "x0", "x1", … if they have none."""
+        return self.feature_names or tuple(f"x{i}" for i in range(self.num_features))
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether these are the paper's observations: square RGB images of bytes."""
+        plain = not (self.feature_names or self.offset) and self.dtype == "uint8"
+        return plain and len(self.shape) == 3 and self.shape == (self.shape[0], self.shape[0], COLOURS)
+
+    @property
+    def size(self) -> str:
+        """The size of one observation in words, such as "64×64" or "12 features"."""
+        return self.traits.size(self.shape)
+
+    def with_sample_axis(self, count: str = "n") -> str:
+        """Return the shape and type of an array of observations in words, such as "(n, 64, 64, 3) uint8"."""
+        return f"({count}, {', '.join(map(str, self.shape))}) {self.dtype}"
+
+    def difference(self, other: "Observations") -> str | None:
+        """Return in words why a model of these observations cannot take others; None if it can."""
+        if (self.kind, self.shape) != (other.kind, other.shape):
+            return f"the model takes {self.traits.many} of {self.size}, data has {other.traits.many} of {other.size}"
+        if self.feature_names and other.feature_names and self.feature_names != other.feature_names:
+            pairs = zip(self.feature_names, other.feature_names, strict=True)
+            mine, theirs = next(pair for pair in pairs if pair[0] != pair[1])
+            return (
+                f"the model takes the features {', '.join(self.feature_names)}, in this order; data has {theirs!r} in "
+                f"the place of {mine!r}"
+            )
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a results file says of observations that are not the paper's."""
+        return {"kind": self.kind, "shape": list(self.shape), "dtype": self.dtype}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data without empty entries, ready for JSON."""
+        fields = dataclasses.asdict(self)
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items() if value}
+
+
+def square_images(resolution: int) -> Observations:
+    """Return the description of the paper's images: ``resolution`` × ``resolution`` pixels of three bytes."""
+    return Observations(IMAGES, (resolution, resolution, COLOURS))
+
+
+def described_observations(description: Mapping[str, Any]) -> Observations:
+    """Return the observations of a data set from its description in ``results.json``."""
+    if "observations" in description:
+        return parse_dataclass(Observations, description["observations"], "data.observations")
+    return square_images(description["resolution"])

@@ -1,0 +1,152 @@
+"""How faithful reconstructions are, for each kind of observations: measured with the model, scored without it.
+
+``ExplainedVariance(form, sample)`` and ``Psnr(form, sample)`` measure batch by batch; their arrays are stored in
+``sample.npz``. ``score_fidelity`` computes scores and intervals from these arrays, whichever they are. Nothing here
+imports torch.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..metrics.half_samples import half_sample_interval
+from ..metrics.psnr import psnr_of_errors
+from ..metrics.r2 import r2_of_errors
+from .resampling import CONFIDENCE, mean_interval
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Fidelity(Protocol):
+    """A way to measure reconstructions; the class also scores what it measured."""
+
+    def add(self, outputs: Any, inputs: Any) -> None:
+        """Measure a batch: the outputs of the decoder, and the inputs of the encoder."""
+
+    def arrays(self) -> Arrays:
+        """Return what was measured."""
+
+
+class Psnr:
+    """The PSNR of each image, in decibels, from the mean squared error of intensities in [0, 1]."""
+
+    parts = row_parts = ("psnr",)
+
+    def __init__(self, form: Any, sample: Any):
+        self.form = form
+        self._rows: list[NDArray[np.float32]] = []
+
+    def add(self, outputs: Any, inputs: Any) -> None:
+        errors = (self.form.to_mean(outputs) - inputs).square().mean((1, 2, 3)).cpu().numpy()
+        self._rows.append(psnr_of_errors(errors).astype(np.float32))
+
+    def arrays(self) -> Arrays:
+        return {"psnr": np.concatenate(self._rows)}
+
+    @staticmethod
+    def score(arrays: Arrays) -> dict[str, Any]:
+        """Return the mean over images."""
+        return {"psnr": float(arrays["psnr"].mean(dtype=np.float64))}
+
+    @staticmethod
+    def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
+        """Return the 95% interval of the mean."""
+        return {"psnr": mean_interval(arrays["psnr"].astype(np.float64), num_halves)}
+
+
+class ExplainedVariance:
+    """R² of standardised features: of each, and over all of them.
+
+    ``errors`` and ``variances`` hold squared errors and squared deviations from the sample's mean: for each observation
+    the mean over features, each divided by its variance in the sample, and for each feature the mean over observations.
+    """
+
+    row_parts = ("errors", "variances")
+    parts = (*row_parts, "feature_errors", "feature_variances")
+
+    def __init__(self, form: Any, sample: NDArray[Any]):
+        self.form = form
+        observations = form.observations
+        scale = np.asarray(observations.scale)
+        values = (np.asarray(sample, np.float64) - np.asarray(observations.offset)) / scale
+        axes = tuple(range(values.ndim - 1))
+        self._mean, self._variance = values.mean(axes), values.var(axes)
+        self._weights = np.where(self._variance > 0, 1 / np.where(self._variance > 0, self._variance, 1.0), 0.0)
+        self._errors: list[NDArray[np.float64]] = []
+        self._deviations: list[NDArray[np.float64]] = []
+
+    def add(self, outputs: Any, inputs: Any) -> None:
+        squares = (self.form.to_mean(outputs) - inputs).double().square()
+        mean = inputs.new_tensor(self._mean)
+        if inputs.dim() == 3:  # series (b, c, t)
+            self._errors.append(squares.mean(2).cpu().numpy())
+            self._deviations.append((inputs - mean[:, None]).double().square().mean(2).cpu().numpy())
+        else:
+            self._errors.append(squares.cpu().numpy())
+            self._deviations.append((inputs - mean).double().square().cpu().numpy())
+
+    def arrays(self) -> Arrays:
+        errors, deviations = np.concatenate(self._errors), np.concatenate(self._deviations)
+        return {
+            "errors": (errors * self._weights).mean(1),
+            "variances": (deviations * self._weights).mean(1),
+            "feature_errors": errors.mean(0),
+            "feature_variances": np.where(self._variance > 0, deviations.mean(0), 0.0),
+        }
+
+    @staticmethod
+    def score(arrays: Arrays) -> dict[str, Any]:
+        """Return R², and R² of each feature; None for features that do not vary."""
+        shares = r2_of_errors(arrays["feature_errors"], arrays["feature_variances"])
+        each = [None if np.isnan(share) else round(float(share), 6) for share in shares]
+        return {"r2": _share(arrays["errors"], arrays["variances"]), "r2_features": each}
+
+    @staticmethod
+    def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
+        """Return the 95% interval of R²."""
+        random = np.random.default_rng(0)
+        errors, variances = arrays["errors"], arrays["variances"]
+        half = max(1, len(errors) // 2)
+        parts = (random.permutation(len(errors))[:half] for _ in range(num_halves))
+        shares = [_share(errors[rows], variances[rows]) for rows in parts]
+        return {"r2": list(half_sample_interval(_share(errors, variances), shares, CONFIDENCE))}
+
+
+FIDELITIES: tuple[Any, ...] = (Psnr, ExplainedVariance)
+PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.parts)
+ROW_PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.row_parts)  # those with one row per observation
+LEAST_ERROR = 1e-10  # share of the variance, as for the PSNR, which is capped at 100 dB
+
+
+def score_fidelity(arrays: Arrays, num_halves: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
+    """Return scores and, from ``num_halves`` half-samples if any, intervals of what was measured."""
+    scores: dict[str, Any] = {}
+    intervals: dict[str, list[float]] = {}
+    for fidelity in FIDELITIES:
+        if all(part in arrays for part in fidelity.parts):
+            scores |= fidelity.score(arrays)
+            if num_halves:
+                intervals |= fidelity.intervals(arrays, num_halves)
+    return scores, intervals
+
+
+def fidelity_db(scores: Mapping[str, Any]) -> float | None:
+    """Return how faithful reconstructions are, in decibels: the PSNR of images, or −10 log10(1 − R²) of other data.
+
+    Both are ratios of a signal to the mean squared error, so a distance means the same: 6 dB are twice the error.
+
+    >>> round(fidelity_db({"r2": 0.99}), 6), fidelity_db({"psnr": 30.0}), fidelity_db({})
+    (20.0, 30.0, None)
+    """
+    if "psnr" in scores:
+        return float(scores["psnr"])
+    return -10 * math.log10(max(1 - scores["r2"], LEAST_ERROR)) if "r2" in scores else None
+
+
+def _share(errors: NDArray[Any], variances: NDArray[Any]) -> float:
+    """Return the share of the variance that is explained; 0 where nothing varies."""
+    total = float(variances.sum())
+    return 1 - float(errors.sum()) / total if total > 0 else 0.0

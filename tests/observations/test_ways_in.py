@@ -1,0 +1,217 @@
+"""Ways in for the user's own data: arrays, tensors, data sets of torch, array files and tables."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import qlae
+from qlae.data import data_config, load_from_config
+from qlae.data.tables import read_table_file
+
+CSV = "id,site,temp,hum\n1,north,2.5,30\n2,south,1.5,40\n3,north,-1,5e1\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def test_arrays_take_sources_in_every_form():
+    vectors = np.random.default_rng(0).normal(size=(4, 3))
+    data = qlae.load_data(vectors, sources={"colour": ["red", "blue", "red", "red"], "size": [0.5, 1, 2, 2.5]})
+    assert data.source_names == ("colour", "size")
+    np.testing.assert_array_equal(data.sources, [[1, 0.5], [0, 1], [1, 2], [1, 2.5]])
+    assert qlae.load_data(vectors, sources=torch.tensor([3, 5, 3, 9])).sources[:, 0].tolist() == [0, 1, 0, 2]
+    with pytest.raises(ValueError, match="one row for each of 4"):
+        qlae.load_data(vectors, sources=np.zeros((3, 1), int))
+    with pytest.raises(ValueError, match="resolution does not apply to data in memory"):
+        qlae.load_data(vectors, resolution=32)
+
+
+def test_a_list_is_an_array():
+    assert len(qlae.load_data([[1.0, 2.0], [3.0, 5.0]])) == 2
+    with pytest.raises(ValueError, match="rows of equal shape"):
+        qlae.load_data([[1.0, 2.0], [3.0]])
+    with pytest.raises(ValueError, match="must hold numbers"):
+        qlae.load_data(["a.png", "b.png"])
+
+
+class Pairs(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        return torch.full((1, 10, 12), float(i)), i % 2
+
+
+def test_a_torch_data_set_gives_images_and_on_request_labels():
+    data = qlae.load_data(Pairs(), sources="labels")
+    assert data.observations.shape == (10, 12, 1)
+    assert data.images[3].max() == 3
+    assert data.sources[:, 0].tolist() == [0, 1, 0, 1, 0, 1]
+    assert qlae.load_data(Pairs()).source_names == ()
+    with pytest.raises(ValueError, match="items that are pairs"):
+        qlae.load_data(torch.utils.data.TensorDataset(torch.rand(4, 3)), sources="labels")
+
+
+def test_a_torch_data_set_of_other_items_is_refused():
+    class Words(Pairs):
+        def __getitem__(self, i):
+            return "word"
+
+    class Growing(Pairs):
+        def __getitem__(self, i):
+            return torch.zeros(i + 1)
+
+    with pytest.raises(ValueError, match="item 0 of the data set begins with a str"):
+        qlae.load_data(Words())
+    with pytest.raises(ValueError, match=r"item 1 of the data set has shape \(2,\), item 0 has \(1,\)"):
+        qlae.load_data(Growing())
+
+
+def test_a_csv_has_features_and_sources(write):
+    path = write("sensors.csv", CSV)
+    data = qlae.load_data(path, source_columns=["site"], drop_columns=["id"])
+    assert data.name == "sensors"
+    assert data.observations.feature_names == ("temp", "hum")
+    np.testing.assert_array_equal(data.images, [[2.5, 30], [1.5, 40], [-1, 50]])
+    assert data.sources[:, 0].tolist() == [0, 1, 0]
+    again = load_from_config(data_config(data))
+    np.testing.assert_array_equal(again.images, data.images)
+    write("sensors.csv", CSV.replace("2.5", "2.6"))
+    with pytest.raises(ValueError, match="other vectors than when the model was trained"):
+        load_from_config(data_config(data))
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
+    text = "\ufeff" + CSV.replace("site", '"the site"').replace(",", delimiter) + "\n\n"
+    table = read_table_file(write("t.csv", text), source_columns=["the site"])
+    assert table.feature_names == ("id", "temp", "hum")
+    assert table.sources == {"the site": ["north", "south", "north"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (CSV, r"has text in 'site' \('north' in line 2\)\. Name columns that are sources in source_columns"),
+        ("a,b\n1,x\ny,2\n", r"text in 'b' \('x' in line 2\), 'a' \('y' in line 3\)"),
+        ("a,b\n1,\nnan,2\n3,inf\n", r"missing or infinite values in 'b' \(lines 2, 4\), 'a' \(line 3\)\. Fill"),
+        ("a,b\n1,2\n3\n", "line 3 of .* has 1 columns, its first line has 2"),
+        ("1,2\n3,4\n", "the first line of .* must name the columns"),
+        ("a,a\n3,4\n", "each by a name of its own"),
+        ("a,b\n", "has no line below its first one"),
+        ("", "is empty"),
+    ],
+)
+def test_unusable_tables_say_what_to_do(write, text, message):
+    with pytest.raises(ValueError, match=message):
+        qlae.load_data(write("t.csv", text))
+
+
+def test_unknown_columns_are_refused(write):
+    path = write("t.csv", CSV)
+    with pytest.raises(ValueError, match='did you mean "site"'):
+        qlae.load_data(path, source_columns=["sit"])
+    with pytest.raises(ValueError, match="'site' is in source_columns and in drop_columns"):
+        qlae.load_data(path, source_columns=["site"], drop_columns=["site"])
+    with pytest.raises(ValueError, match="no column left to observe"):
+        qlae.load_data(path, drop_columns=["id", "site", "temp", "hum"])
+    with pytest.raises(ValueError, match=r"missing .* in 'site' \(line 3\)"):
+        qlae.load_data(write("gap.csv", "site,temp\nnorth,1\n,2\n"), source_columns=["site"])
+    with pytest.raises(ValueError, match="source_columns is for tables and arrays, and shapes3d is neither"):
+        qlae.load_data("shapes3d", source_columns=["site"])
+
+
+def test_parquet_says_what_to_install(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"needs pyarrow: pip install 'qlae\[parquet\]'"):
+        qlae.load_data(write("t.parquet", "x"))
+
+
+def test_parquet_is_read(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet")
+
+    path = tmp_path / "t.parquet"
+    table = pyarrow.table({"site": ["a", "b", "a"], "temp": [1.5, 2.5, 3.5], "count": [1, 2, 3]})
+    pyarrow.parquet.write_table(table, path)
+    data = qlae.load_data(path, source_columns=["site"])
+    np.testing.assert_array_equal(data.images, [[1.5, 1], [2.5, 2], [3.5, 3]])
+    assert data.sources[:, 0].tolist() == [0, 1, 0]
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1.0, None], "b": ["x", None]}), path)
+    with pytest.raises(ValueError, match=r"text in 'b' \('x' in row 0\)"):
+        qlae.load_data(path)
+    with pytest.raises(ValueError, match=r"missing or infinite values in 'a' \(row 1\)"):
+        qlae.load_data(path, drop_columns=["b"])
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
+    with pytest.raises(ValueError, match="cannot be read as a Parquet file"):
+        qlae.load_data(tmp_path / "broken.parquet")
+
+
+def test_a_data_frame_has_names():
+    class Column(list):
+        def to_numpy(self):
+            return np.array(self, dtype=object if isinstance(self[0], str) else None)
+
+    columns = {"site": Column(["a", "b"]), "temp": Column([1.0, 2.0])}
+    frame = type("Frame", (), {"columns": ["site", "temp"], "to_numpy": None, "__getitem__": lambda _, n: columns[n]})()
+    data = qlae.load_data(frame, source_columns=["site"])
+    assert data.observations.feature_names == ("temp",)
+    assert data.source_names == ("site",)
+    with pytest.raises(ValueError, match=r"the data frame has text in 'site' \('a' in row 0\)"):
+        qlae.load_data(frame)
+
+
+def test_array_files_keep_size_channels_and_names(tmp_path, rng):
+    grey = rng.integers(0, 256, (6, 28, 30), dtype=np.uint8)
+    np.save(tmp_path / "grey.npy", grey)
+    data = qlae.load_data(tmp_path / "grey.npy")
+    assert data.observations.shape == (28, 30, 1)
+    np.testing.assert_array_equal(data.images[..., 0], grey)
+    again = load_from_config(data_config(data))
+    assert again.observations == data.observations
+    assert qlae.load_data(tmp_path / "grey.npy", resolution=16).images.shape == (6, 16, 16, 3)
+
+    series = rng.normal(size=(5, 20, 2)).astype(np.float32)
+    np.savez(
+        tmp_path / "waves.npz",
+        x=series,
+        sources=np.arange(5) % 2,
+        source_names=["phase"],
+        feature_names=["left", "right"],
+    )
+    data = qlae.load_data(tmp_path / "waves.npz")
+    assert data.observations.names == ("left", "right")
+    assert data.source_names == ("phase",)
+    np.testing.assert_array_equal(data.images, series)
+    with pytest.raises(ValueError, match="resolution is for images of bytes"):
+        qlae.load_data(tmp_path / "waves.npz", resolution=32)
+    np.savez(tmp_path / "two.npz", a=series, b=series)
+    with pytest.raises(ValueError, match="one of the arrays images, observations, x, X; it has a, b"):
+        qlae.load_data(tmp_path / "two.npz")
+
+
+def test_square_colour_images_are_prepared_at_their_own_size(tmp_path, rng):
+    np.save(tmp_path / "photos.npy", rng.integers(0, 256, (4, 24, 24, 3), dtype=np.uint8))
+    data = qlae.load_data(tmp_path / "photos.npy")
+    assert data.observations.is_standard
+    assert data.resolution == 24
+    assert load_from_config(data_config(data)).checksum == data.checksum
+
+
+def test_heic_files_are_named_when_they_are_left_out(tmp_path, rng):
+    from PIL import Image
+
+    (tmp_path / "IMG_1.HEIC").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"no images.*it has 1 file in formats that are not read \(HEIC\): IMG_1.HEIC"):
+        qlae.load_data(tmp_path, resolution=16)
+    Image.fromarray(rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)).save(tmp_path / "a.png")
+    with pytest.warns(UserWarning, match=r"IMG_1.HEIC. Convert them to PNG or JPEG; the others are used"):
+        assert len(qlae.load_data(tmp_path, resolution=16)) == 1
