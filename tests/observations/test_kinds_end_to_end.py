@@ -241,3 +241,12 @@ def test_every_model_has_a_config_for_every_kind():
         for model in MODELS:
             config = resolve(model, described, 0, num_latents=2, precision="float32")
             assert dataclasses.asdict(config.networks)["size"] == "full"
+
+
+def test_one_channel_may_be_left_out_as_in_training(tmp_path, rng):
+    images = rng.integers(0, 256, (20, 12, 10), dtype=np.uint8)
+    options = {"size": "small", "steps": 2, "batch_size": 4, "num_latents": 3, "device": "cpu"}
+    model = qlae.load(qlae.train("qlae", images, out=tmp_path / "run", show=False, evaluate=False, **options).path)
+    assert np.array_equal(model.encode(images), model.encode(images[..., None]))
+    with pytest.raises(ValueError, match=r"expected uint8 images of shape \(n, 12, 10, 1\)"):
+        model.encode(images[0])

@@ -201,6 +201,9 @@ class Model(nn.Module):
                 f"expected an array of {self.observations.traits.many}, got {type(images).__name__}; "
                 "qlae.load_data(path) reads files"
             )
+        *sides, channels = self.observations.shape
+        if sides and channels == 1 and tuple(images.shape[1:]) == tuple(sides):  # as data of one channel may be given
+            images = np.asarray(images)[..., None]
         _require_observations(images, self.observations)
         parts = []
         with torch.inference_mode():
