@@ -199,3 +199,17 @@ def test_memory_stays_below_one_gigabyte(tmp_path, kind):
     command = [sys.executable, "-c", MEASURE, "data", "prepare", name, "--from", str(path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(ended.stdout.split()[-1]) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="measures the memory of a process by the resource module")
+@pytest.mark.parametrize("dtype", [np.int8, np.float64])
+def test_scoring_a_small_file_stays_below_one_gigabyte(tmp_path, dtype):
+    rng, path, num_rows = np.random.default_rng(0), tmp_path / "sample.npz", 2**20
+    latents, sources = np.zeros((2, num_rows, 10), dtype)
+    latents[:50_000], sources[:50_000] = rng.integers(0, 4, (50_000, 10)), rng.integers(0, 3, (50_000, 10))
+    np.savez_compressed(path, latents=latents, sources=sources)
+    assert path.stat().st_size < 2**24
+    command = [sys.executable, "-c", MEASURE, "score", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(ended.stdout.split()[-1]) < 1000
