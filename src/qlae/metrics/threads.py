@@ -1,4 +1,4 @@
-"""Run independent fits on many samples in threads: NumPy and SciPy release the interpreter's lock while they compute."""
+"""Run independent fits in threads: NumPy and SciPy release the lock of the interpreter while they compute."""
 
 from __future__ import annotations
 
