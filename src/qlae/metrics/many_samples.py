@@ -1,7 +1,7 @@
 """Logistic regression on very many samples: a part of them shows where the minimum is, all of them decide.
 
-Every some samples, 15,000 to 60,000 in all, give the start and, at each step, the Hessian. Loss and gradient come from all
-samples, in one pass over blocks that fit into the cache and without storing probabilities. The Hessian of a part
+Every some samples, 15,000 to 60,000 in all, give the start and, at each step, the Hessian. Loss and gradient come from
+all samples, in one pass over blocks that fit into the cache and without storing probabilities. The Hessian of a part
 differs from that of the whole by about √(weights / samples of the part), so the distance to the minimum shrinks by that
 factor with each step, and its share of the loss by the square: a few passes are enough.
 
