@@ -1,9 +1,10 @@
 """The image cache on disk: one folder per entry, complete or absent.
 
-An entry holds ``images.u8`` (n · h · w · 3 bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
-full grid, ``files.json`` with the file names if each image was a file, and ``info.json`` with a description of the data
-and a checksum. An entry is built in a folder whose name ends in ``.partial``, next to a count of finished jobs, so that
-an interrupted build resumes where it stopped. Once everything is on disk, one rename makes it an entry.
+An entry holds ``images.u8`` (n · h · w · c bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
+full grid, ``files.json`` with the file names if each image was a file, ``left_out.json`` with the names of files that
+could not be read, and ``info.json`` with a description of the data and a checksum. An entry is built in a folder whose
+name ends in ``.partial``, next to a count of finished jobs, so that an interrupted build resumes where it stopped. Once
+everything is on disk, one rename makes it an entry.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_json, read_npy, write_json, write_whole
-from .._locks import try_lock
 from .._opening import create_new, open_own, open_regular, read_regular, require_regular
+from .._waiting_lock import waiting_lock
 from .dataset import ORIGINS, SourceDataset
 
 FORMAT = 1
 PARTIAL = ".partial"
 FILE_NAMES = "files.json"
+LEFT_OUT = "left_out.json"
 KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-[0-9]+-[0-9a-f]{{12}}")  # see `entry_key`
 
 #: ``fill(images, first_job, job_done)`` writes `images` from job `first_job` on, and calls
@@ -96,7 +98,7 @@ def clear(name: str | None = None) -> int:
     num_bytes = 0
     for entry in entries():
         if name is None or name == entry.key or entry.name in (name, safe_name(name)):
-            with _lock_entry(entry.key):
+            with _lock_entry(entry.key, f"writing {entry.key}", wait=False):
                 num_bytes += entry.num_bytes
                 shutil.rmtree(entry.path)
     return num_bytes
@@ -137,6 +139,10 @@ def find_by_name(name: str, resolution: int) -> SourceDataset | None:
     Raises:
         ValueError: several entries have this name, or it exists at other resolutions only.
     """
+    for entry in entries():
+        if not entry.is_complete and entry.name == safe_name(name):
+            with _lock_entry(entry.key, f"preparing {name}"):  # which waits until it is complete, or interrupted
+                pass
     candidates = [entry for entry in entries() if entry.is_complete and entry.name == safe_name(name)]
     matches = [entry for entry in candidates if entry.resolution == resolution]
     if candidates and not matches:
@@ -197,6 +203,8 @@ def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
         data.file_names = _read_file_names(path / FILE_NAMES)
         if len(data.file_names) != len(data):
             raise ValueError(f"it names {len(data.file_names):,} files, expected {len(data):,}")
+    if (path / LEFT_OUT).is_file():
+        data.left_out = {str(name): str(reason) for name, reason in read_json(path / LEFT_OUT).items()}
     data.checksum = info["sha256"] if data.origin == "real" else None  # the recipe determines rendered images
     return data
 
@@ -226,8 +234,11 @@ def build(
     made_with: Mapping[str, Any],
     sources: NDArray[Any] | None = None,
     file_names: Sequence[str] | None = None,
+    left_out: Mapping[str, str] | None = None,
 ) -> SourceDataset:
     """Build an entry, or resume an interrupted build, and open the entry.
+
+    If another process is building it, wait for that one.
 
     Args:
         data: the description of the data set (``SourceDataset.describe``), which determines the key of the entry.
@@ -235,10 +246,12 @@ def build(
         made_with: what else the images depend on. A build that began with anything else starts over.
         sources: (n, n_s); ``None`` for the full grid.
         file_names: the name of each image, if each is a file.
+        left_out: files that are not among them, and why.
     """
     key = entry_key(data)
     final, partial = cache_folder() / key, cache_folder() / (key + PARTIAL)
-    with _lock_entry(key):
+    task = f"{'rendering' if data['origin'] == 'rendered' else 'preparing'} {data['name']}"
+    with _lock_entry(key, task):
         if (final / "info.json").is_file():
             return open_entry(final)
         if partial.is_symlink():
@@ -249,6 +262,8 @@ def build(
             write_whole(partial / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
         if file_names is not None:
             write_json(partial / FILE_NAMES, list(file_names))
+        if left_out:
+            write_json(partial / LEFT_OUT, dict(left_out))
         info = {
             "format": FORMAT,
             "data": dict(data),
@@ -331,18 +346,21 @@ def checksum(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _lock_entry(key: str) -> Iterator[None]:
+def _lock_entry(key: str, task: str, *, wait: bool = True) -> Iterator[None]:
     """Hold an entry's lock, which is released even if the process is killed.
 
+    Args:
+        key: of the entry.
+        task: what the holder does, for processes that wait.
+        wait: raise an error instead of waiting if False.
+
     Raises:
-        ValueError: another process holds it, or the cache folder is not writable.
+        ValueError: another process holds the lock and `wait` is False, or the cache folder is not writable.
     """
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with open_own(folder / f".{key}.lock") as file:
-            if not try_lock(file):
-                raise ValueError(f"another process is working on {folder / key}: wait until it ends")
+        with waiting_lock(folder / f".{key}.lock", task, wait=wait):
             yield
     except PermissionError as error:
         raise ValueError(

@@ -31,6 +31,7 @@ class ImageSet:
         fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
         details: further facts for `SourceDataset.describe`.
         file_names: the name of each image, where each is a file.
+        left_out: files that are no images that can be read, and why.
         origin: ``"rendered"`` if the file says so, as those of `qlae data render` do.
     """
 
@@ -44,6 +45,7 @@ class ImageSet:
     fingerprint: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
     file_names: Sequence[str] | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
     origin: str = "real"
 
     def describe(self, resolution: int) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class ImageSet:
         """Resample all images into the cache in one pass, or find them there."""
         data = cache.find(self.describe(resolution)) or self._build(resolution, progress)
         data.file_names = None if self.file_names is None else tuple(self.file_names)
+        data.left_out = dict(self.left_out)
         return data
 
     def _build(self, resolution: int, progress: Progress | None) -> SourceDataset:
@@ -81,4 +84,6 @@ class ImageSet:
                 raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
 
         description = self.describe(resolution)
-        return cache.build(description, fill, made_with={}, sources=self.sources, file_names=self.file_names)
+        return cache.build(
+            description, fill, made_with={}, sources=self.sources, file_names=self.file_names, left_out=self.left_out
+        )

@@ -75,6 +75,7 @@ def train_run(
                     "ask for as many or more, or choose another folder"
                 )
             run.write_config(config)
+            run.write_left_out(data.left_out)
             if snapshot is not None and snapshot.state["step"] == steps:
                 return
             state = build_state(config, data, place_on, networks=networks, compile=compile, show=show)
