@@ -33,6 +33,7 @@ class Fidelity(Protocol):
 class Psnr:
     """The PSNR of each image, in decibels, from the mean squared error of intensities in [0, 1]."""
 
+    key = "psnr"  # of the score
     parts = row_parts = ("psnr",)
 
     def __init__(self, form: Any, sample: Any):
@@ -69,6 +70,7 @@ class ExplainedVariance:
     the mean over features, each divided by its variance in the sample, and for each feature the mean over observations.
     """
 
+    key = "r2"  # of the score over all features
     row_parts = ("errors", "variances")
     parts = (*row_parts, "feature_errors", "feature_variances")
 
