@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
-from .arguments import DataOptions, Name, OptionalPath, load
+from .arguments import DataOptions, Flag, Name, OptionalPath, load
 
 
 @dataclass(frozen=True)
@@ -92,18 +92,22 @@ class Prepare:
     Attributes:
         data: The data set to which published files belong, or a new name for your own images, for use as --data.
         path: The file, folder or archive to read.
-        resolution: Height and width of the images in pixels.
+        resolution: Height and width of the images in pixels, or both, such as 60x90.
+        grey: Give the images one channel instead of three.
         source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
             name) or a .npy.
     """
 
     data: Positional[Name]
     path: Annotated[Path, arg(name="from", metavar="PATH")]
-    resolution: int = 64
+    resolution: Annotated[str, arg(metavar="PIXELS")] = "64"
+    grey: Flag = False
     source_file: OptionalPath = None
 
     def __call__(self) -> None:
-        options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
+        options = DataOptions(
+            resolution=self.resolution, grey=self.grey, data_path=self.path, source_file=self.source_file
+        )
         print(f"cached on disk: {load(self.data, options)}")
 
 

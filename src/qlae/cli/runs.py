@@ -135,14 +135,17 @@ class Train:
 
     def _require_model(self) -> str:
         """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
-        from ..config import require_resolution
+        from ..data.picture_size import picture_size
+        from ..observations import require_sides
         from ..presets import find_model
 
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         find_model(self.model)
-        if self.images.resolution is not None and self.training.networks is None:
-            require_resolution(self.images.resolution)
+        if self.images.resolution is not None:
+            size = picture_size(self.images.resolution)
+            if self.training.networks is None:
+                require_sides(size.height, size.width)
         return self.model
 
     def _folder_name(self, data_name: str, last: str) -> str:

@@ -28,12 +28,13 @@ from .._files import read_json, read_npy, write_json, write_whole
 from .._opening import create_new, open_own, open_regular, read_regular, require_regular
 from .._waiting_lock import waiting_lock
 from .dataset import ORIGINS, SourceDataset
+from .picture_size import GREY, PictureSize, picture_size
 
 FORMAT = 1
 PARTIAL = ".partial"
 FILE_NAMES = "files.json"
 LEFT_OUT = "left_out.json"
-KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-[0-9]+-[0-9a-f]{{12}}")  # see `entry_key`
+KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-([0-9]+(?:x[0-9]+){{0,2}})-[0-9a-f]{{12}}")  # see `entry_key`
 
 #: ``fill(images, first_job, job_done)`` writes `images` from job `first_job` on, and calls
 #: ``job_done(jobs done, number of jobs)`` after each job, in order.
@@ -69,9 +70,9 @@ class Entry:
         return self.key.rsplit("-", 3)[0]
 
     @property
-    def resolution(self) -> int:
-        """Height and width of the images."""
-        return int(self.key.rsplit("-", 3)[2])
+    def size(self) -> PictureSize:
+        """Height, width and channels of the images."""
+        return picture_size(self.key.rsplit("-", 3)[2])
 
 
 def entries() -> list[Entry]:
@@ -133,23 +134,24 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
     return open_entry(path) if os.path.isfile(path / "info.json") else None
 
 
-def find_by_name(name: str, resolution: int) -> SourceDataset | None:
+def find_by_name(name: str, size: PictureSize) -> SourceDataset | None:
     """Open the user's images that were prepared under a name; ``None`` if there are none.
 
     Raises:
-        ValueError: several entries have this name, or it exists at other resolutions only.
+        ValueError: several entries have this name, or it exists in other sizes only.
     """
     for entry in entries():
         if not entry.is_complete and entry.name == safe_name(name):
             with _lock_entry(entry.key, f"preparing {name}"):  # which waits until it is complete, or interrupted
                 pass
     candidates = [entry for entry in entries() if entry.is_complete and entry.name == safe_name(name)]
-    matches = [entry for entry in candidates if entry.resolution == resolution]
+    matches = [entry for entry in candidates if entry.size == size]
     if candidates and not matches:
-        sizes = sorted({entry.resolution for entry in candidates})
+        sizes = sorted({entry.size for entry in candidates}, key=lambda other: other.shape)
+        choices = [f"{str(s.plain).removesuffix('x1')}{' and grey' * (s.channels == GREY)}" for s in sizes]
         raise ValueError(
-            f"{name} was prepared at {' and '.join(f'{size}×{size}' for size in sizes)} pixels, not at {resolution}×"
-            f"{resolution}: choose resolution {' or '.join(map(str, sizes))}, or prepare it again from its files"
+            f"{name} was prepared at {' and '.join(map(str, sizes))} pixels, not at {size}: choose resolution "
+            f"{' or '.join(choices)}, or prepare it again from its files"
         )
     if len(matches) > 1:
         raise ValueError(
@@ -181,7 +183,7 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
 def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
     info = read_json(path / "info.json")
     require_regular(path / "images.u8")
-    shape = (info["num_images"], info["resolution"], info["resolution"], 3)
+    shape = (info["num_images"], *picture_size(info["resolution"]).shape)
     expected, length = int(np.prod(shape, dtype=np.int64)), (path / "images.u8").stat().st_size
     if info["format"] != FORMAT or expected != length:
         raise ValueError(f"its images take {length:,} bytes, expected {expected:,}")
@@ -281,7 +283,7 @@ def build(
 
 def _write_images(partial: Path, data: Mapping[str, Any], fill: Fill, made_with: Mapping[str, Any]) -> None:
     """Write ``images.u8`` of a partial entry, without the jobs that an earlier build finished."""
-    shape = (data["num_images"], data["resolution"], data["resolution"], 3)
+    shape = (data["num_images"], *picture_size(data["resolution"]).shape)
     identity = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
     first_job = _first_job(partial, identity, shape)
     with open_own(partial / "images.u8") as file:

@@ -101,7 +101,7 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
         name,
         len(stream),
         columns,
-        lambda resolution, first: resize_all(stream.chunks(first), resolution, BATCH),
+        lambda size, first: resize_all(stream.chunks(first), size, BATCH),
         file_fingerprint(path),
         {},
         origin=_origin(path, keys),
