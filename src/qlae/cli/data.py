@@ -151,9 +151,11 @@ class Inspect:
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
+        from ..data.loading import is_image_files
+        from ..data.user_images import name_of_images
 
-        if self.out is not None:
-            require_new_file(self.out, ".png")
+        if self.out is not None or is_image_files(self.data):
+            require_new_file(self.out or Path(f"{name_of_images(self.data)}.png"), ".png")
         data = load(self.data, self.images)
         out = self.out or Path(f"{data.name}.png")
         require_new_file(out, ".png")

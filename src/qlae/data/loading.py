@@ -256,6 +256,12 @@ def load_again(
     return load_data(name, resolution=resolution or None, progress=progress, **arguments)
 
 
+def is_image_files(name: str | Path) -> bool:
+    """Return whether a name is the path of a folder or archive of images, each of which is a file."""
+    known = isinstance(name, str) and name in {*SOURCES, *registered_names()}
+    return not known and bool(str(name)) and Path(name).exists() and not (is_table(name) or is_array_file(name))
+
+
 def _is_read_as_it_is(path: str, kind: str | None) -> bool:
     """Return whether a file holds observations that have no resolution: tables, and arrays that are not of bytes."""
     return is_table(path) or (is_array_file(path) and not holds_images(path, kind))

@@ -66,13 +66,17 @@ def read_user_images(
         raise ValueError(f"{path} does not exist: give a folder of images, an archive, an .npz or an .npy")
     if isinstance(sources, str | Path) and not (Path(sources).suffix == ".npy" or _is_csv(sources)):
         raise ValueError(f"sources must be a .csv (one line per image) or an .npy of shape (n, n_s), got {sources}")
-    full_path = path.resolve()
-    name = safe_name(name or (full_path.name if full_path.is_dir() else full_path.name.partition(".")[0]))
-    if name in SOURCES:  # a built-in name would later be taken for the published files
-        name = f"own_{name}"
+    name = name_of_images(path, name)
     if path.suffix in (".npz", ".npy") and path.is_file():
         return _read_array(name, path, sources)
     return _read_pictures(name, open_files(path), sources, progress)
+
+
+def name_of_images(path: str | Path, name: str | None = None) -> str:
+    """Return the name of the data set of a file or folder, of which the user may have chosen another."""
+    path = Path(path).resolve()
+    name = safe_name(name or (path.name if path.is_dir() else path.name.partition(".")[0]))
+    return f"own_{name}" if name in SOURCES else name  # which would later be taken for the published files
 
 
 def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
