@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..data import SourceDataset, load_from_config
 from ..data.colours import to_colours
 from ..data.dataset import ImageArray
+from ..data.picture_size import PictureSize
 from ..data.pictures import decode as decode_picture
 from ..metrics import count_informative, find_score
 from ..models.building import Networks
@@ -32,7 +33,6 @@ from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
 from .search import Matches, find_nearest, find_sharing
 
-LUMA = np.array([0.299, 0.587, 0.114])  # of red, green and blue in grey, as in PIL
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
 SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
 
@@ -157,19 +157,17 @@ class Exploration:
             The picture as a tile (r, r, 3), and its code.
 
         Raises:
-            ValueError: If the file cannot be read, or the model does not take grey or coloured square images of bytes.
+            ValueError: If the file cannot be read, or the model does not take grey or coloured images of bytes.
         """
         observations = self.model.observations
         height, width, channels = observations.shape
-        if height != width or channels not in (1, 3) or observations.dtype != "uint8":
+        if channels not in (1, 3) or observations.dtype != "uint8":
             raise ValueError(
                 f"this model takes {observations.traits.many} of {observations.size} ({observations.dtype}); only "
-                "square grey or coloured images of bytes can be uploaded: use model.encode in Python"
+                "grey or coloured images of bytes can be uploaded: use model.encode in Python"
             )
-        colours = decode_picture(content, self.model.resolution)
-        picture = np.array(colours)  # a copy: torch requires a writable array
-        if channels == 1:
-            picture = np.rint(colours @ LUMA).astype(np.uint8)[..., None]
+        # A copy: torch requires a writable array.
+        picture = np.array(decode_picture(content, PictureSize(height, width, channels)))
         codes = self.model.encode(picture[None]) if self.has_codes else self.model.latents(picture[None])
         return self.tiles(picture[None])[0], codes[0].tolist()
 
