@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
 from .arguments import DataOptions, Name, OptionalPath, load
 
+if TYPE_CHECKING:
+    from ..data import SourceDataset
+
 
 @dataclass(frozen=True)
 class List:
-    """List the data sets that can be rendered, and the images cached on disk."""
+    """List the data sets that qlae has, and the images cached on disk."""
 
     def __call__(self) -> None:
         from rich.console import Console
@@ -19,19 +22,18 @@ class List:
 
         from ..data import cache, load_data
         from ..data.registration import registered_names
-        from ..data.sources import RENDERED_SETS, SOURCES
+        from ..data.sources import BUNDLED_SETS, GENERATED_SETS, RENDERED_SETS
 
-        table = Table(title="Rendered", title_justify="left")
-        table.add_column("data set", no_wrap=True)
-        table.add_column("images", justify="right", no_wrap=True)
-        table.add_column("sources and their values")
-        for name in RENDERED_SETS:
-            data = load_data(name)
-            sources = zip(data.source_names, data.source_sizes, strict=True)
-            table.add_row(name, f"{len(data):,}", ", ".join(f"{source} {count}" for source, count in sources))
-        Console().print(table)
-        others = ", ".join(sorted(SOURCES.keys() - set(RENDERED_SETS)))
-        print(f"Only from published files: {others} (`qlae data get`, `qlae data prepare`)")
+        groups = {"Rendered": RENDERED_SETS, "Generated": GENERATED_SETS, "From scikit-learn": BUNDLED_SETS}
+        for title, names in groups.items():
+            table = Table(title=title, title_justify="left")
+            table.add_column("data set", no_wrap=True)
+            table.add_column("observations", justify="right", no_wrap=True)
+            table.add_column("sources and their values")
+            for name in names:
+                data = load_data(name)
+                table.add_row(name, f"{len(data):,} {data.observations.traits.many}", _list_sources(data))
+            Console().print(table)
         if registered_names():
             print(f"Registered: {', '.join(registered_names())}")
         entries = cache.entries()
@@ -191,6 +193,15 @@ class Data:
 
     def __call__(self) -> None:
         self.command()
+
+
+def _list_sources(data: "SourceDataset") -> str:
+    """Return the names of the sources with their numbers of values, such as "shape 4, load (continuous)"."""
+    continuous = data.details.get("drawn", {}).get("continuous", ())
+    return ", ".join(
+        f"{name} (continuous)" if name in continuous else f"{name} {size}"
+        for name, size in zip(data.source_names, data.source_sizes, strict=True)
+    )
 
 
 def format_size(num_bytes: int) -> str:
