@@ -260,16 +260,17 @@ def load_again(
     if "correlated" in arguments:
         arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
     resolution = arguments.pop("resolution", resolution)
-    path = arguments.get("path")
-    if path is not None and Path(path).is_file() and _is_read_as_it_is(path, arguments.get("kind")):
-        resolution = 0
-    if path is None and name in (*GENERATED_SETS, *BUNDLED_SETS):
+    if _has_no_resolution(name, arguments.get("path"), arguments.get("kind")):
         resolution = 0
     return load_data(name, resolution=resolution or None, progress=progress, **arguments)
 
 
-def _is_read_as_it_is(path: str, kind: str | None) -> bool:
-    """Return whether a file holds observations that have no resolution: tables, and arrays that are not of bytes."""
+def _has_no_resolution(name: str, path: str | None, kind: str | None) -> bool:
+    """Return whether observations are read as they are: generated ones, tables, and arrays that are not of bytes."""
+    if path is None:
+        return name in (*GENERATED_SETS, *BUNDLED_SETS)
+    if name in SOURCES or not Path(path).is_file():
+        return False
     return is_table(path) or (is_array_file(path) and not holds_images(path, kind))
 
 

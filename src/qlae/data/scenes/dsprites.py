@@ -1,7 +1,7 @@
 """dSprites: a white square, ellipse or heart on black; one channel.
 
-The numbers were fitted to 287 published pictures of the real set (Matthey et al., 2017), of which the renderer
-reproduces all but one pixel in 20,000. Lengths are fractions of the canvas. x points right and y down, and a positive
+The numbers were fitted to 273 published pictures of the real set (Matthey et al., 2017), of which the renderer
+reproduces all but one pixel in 18,000. Lengths are fractions of the canvas. x points right and y down, and a positive
 angle turns the sprite counterclockwise. The angles are those of the published grid, ``linspace(0, 2π, 40)``, whose
 first and last are the same: so are these pictures, here and in the real set.
 
