@@ -105,6 +105,10 @@ class Prepare:
     source_file: OptionalPath = None
 
     def __call__(self) -> None:
+        from ..data.sources import BUNDLED_SETS, GENERATED_SETS
+
+        if self.data in (*GENERATED_SETS, *BUNDLED_SETS):
+            raise ValueError(f"{self.data} is a data set of qlae, which needs no files: choose another name")
         options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
         print(f"cached on disk: {load(self.data, options)}")
 

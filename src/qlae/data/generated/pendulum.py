@@ -1,7 +1,7 @@
 """A damped pendulum: series of its angle and angular velocity.
 
 The angle θ follows θ″ = −(g / length) · sin θ − 2 · damping · θ′ from an initial angle and velocity. It is integrated
-by the classical Runge–Kutta method and recorded 16 times a second for 4 seconds. The swings are so large (up to 120°)
+by the classical Runge–Kutta method and recorded 8 times a second for 4 seconds. The swings are so large (up to 120°)
 that the period depends on the amplitude.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 from .generated_set import GeneratedSet, Quantity, Values
 
 GRAVITY = 9.81  # m/s²
-NUM_STEPS, STEP = 64, 1 / 16  # samples, and seconds between them
-SUBSTEPS = 4  # of the integration, per sample
+NUM_STEPS, STEP = 32, 1 / 8  # samples, and seconds between them
+SUBSTEPS = 8  # of the integration, per sample
 
 
 def accelerate(angle: Values, velocity: Values, length: Values, damping: Values) -> Values:
@@ -22,7 +22,7 @@ def accelerate(angle: Values, velocity: Values, length: Values, damping: Values)
 
 
 def simulate(values: Values) -> Values:
-    """Return series (n, 64, 2) of angle and angular velocity, for length, damping, angle and velocity (n, 4)."""
+    """Return series (n, 32, 2) of angle and angular velocity, for length, damping, angle and velocity (n, 4)."""
     length, damping, degrees, velocity = values.T
     angle = np.deg2rad(degrees)
     series = np.empty((len(values), NUM_STEPS, 2))
