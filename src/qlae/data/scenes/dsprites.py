@@ -64,9 +64,10 @@ class DSprites(Scene):
         along = self._sum(right * sine[:, None], down * cosine[:, None])
         pixels = (size * self.resolution).float().to(self.device)[:, None, None]
         inside = SHAPES[int(shared["shape"])](across, along).mul_(pixels).add_(0.5).clamp_(0.0, 1.0)
-        places = (torch.arange(len(x))[:, None] * self.resolution + rows)[:, :, None] * self.resolution
+        rows = torch.arange(len(x))[:, None] * self.resolution + rows  # counted through all pictures
+        rows, columns = rows.to(self.device), columns.to(self.device)
         canvas = torch.zeros(len(x), 1, self.resolution**2, device=self.device)
-        canvas.view(-1)[(places + columns[:, None, :]).to(self.device)] = inside
+        canvas.view(-1)[rows[:, :, None] * self.resolution + columns[:, None, :]] = inside
         return canvas
 
     def _window(self, centre: Tensor) -> Tensor:
