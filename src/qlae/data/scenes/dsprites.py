@@ -130,7 +130,7 @@ def heart_distances(device: torch.device) -> Tensor:
     """
     columns = np.arange(round(HEART_REACH / HEART_CELL) + 1) * HEART_CELL
     rows = np.concatenate([-columns[:0:-1], columns])
-    edge, height = heart_curve(np.linspace(0, np.pi, 20_001))
+    edge, height = heart_curve(np.linspace(0, np.pi, 4_001))
     points = np.stack([axis.reshape(-1) for axis in np.meshgrid(columns, rows)], axis=1)
     distance, _ = cKDTree(np.stack([edge, height], axis=1)).query(points)
     half = len(edge) // 2  # the upper edge goes from the axis to the side, the lower one back
