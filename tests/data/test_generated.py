@@ -251,3 +251,23 @@ def test_a_model_trains_on_a_set_by_its_name(name, tmp_path):
     assert run.results["data"]["name"] == name
     assert 0 <= run.results["averaged"]["infom"] <= 1
     assert qlae.resume(run.path, steps=6, show=False).results["steps"] == 6
+
+
+def test_generated_rows_are_written_to_a_file_and_read_again(tmp_path, capsys):
+    from qlae.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["data", "render", "sensors", "--num-images", "30", "--out", str(tmp_path / "pump.npz")])
+    assert ended.value.code == 0
+    data, expected = load_data(tmp_path / "pump.npz"), load_data("sensors", num_images=30)
+    assert np.array_equal(data.images, expected.images)
+    assert data.observations == expected.observations
+    assert np.allclose(data.sources, expected.sources)
+    with pytest.raises(SystemExit):
+        main(["data", "render", "sensors"])
+    assert "sensors is generated whenever it is loaded, so there is nothing to cache" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["data", "list"])
+    listing = capsys.readouterr().out
+    assert all(name in listing for name in data_names())
+    assert "valve (continuous)" in " ".join(listing.split())

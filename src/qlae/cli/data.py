@@ -45,13 +45,14 @@ class List:
 
 @dataclass(frozen=True)
 class Render:
-    """Render a data set into the cache on disk, from which training reads it, or into an .npz file with --out.
+    """Render a data set into the cache on disk, from which training reads it, or write it to an .npz file with --out.
 
     For example: qlae data render mpi3d --resolution 64
 
     Attributes:
-        data: A rendered data set, such as mpi3d; `qlae data list` shows them.
-        out: Write an .npz file instead, with arrays images, sources, source_names and origin; it must not exist.
+        data: A rendered data set, such as mpi3d, or with --out a generated one; `qlae data list` shows them.
+        out: Write an .npz file instead, with arrays images, sources, source_names and origin, and feature_names where
+            there are any; it must not exist.
     """
 
     data: Positional[Name]
@@ -81,6 +82,8 @@ class Render:
                 "source_names": np.array(data.source_names),
                 "origin": np.array([data.origin]),
             }
+            if data.observations.feature_names:
+                arrays["feature_names"] = np.array(data.observations.feature_names)
             write_whole(self.out, lambda file: np.savez(file, allow_pickle=False, **arrays))
         print(f"{self.out or 'cached on disk'}: {data}")
 
