@@ -15,7 +15,6 @@ from starlette.requests import Request
 from .exploration import Exploration
 
 MAX_JSON_BYTES = 2**20
-MAX_UPLOAD_BYTES = 2**24
 MAX_PICTURES = 128  # decoded or shown per request
 MAX_ROW_DIGITS = 9
 

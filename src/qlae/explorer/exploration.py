@@ -7,16 +7,15 @@ are continuous.
 import dataclasses
 import os
 import warnings
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import SourceDataset, load_from_config
-from ..data.colours import to_colours
 from ..data.dataset import ImageArray
-from ..data.pictures import decode as decode_picture
 from ..metrics import count_informative, find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
@@ -31,14 +30,23 @@ from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
 from .search import Matches, find_nearest, find_sharing
+from .views.view import View
 
-LUMA = np.array([0.299, 0.587, 0.114])  # of red, green and blue in grey, as in PIL
+NUM_EXAMPLES = 500  # from which the ranges of features are measured
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
-SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
+SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr", "r2")  # in the header of the page
+
+
+class Encoded(NamedTuple):
+    """An upload and its code."""
+
+    picture: NDArray[Any]  # what the page draws
+    code: list[float]
+    note: str  # for the user; may be empty
 
 
 class Exploration:
-    """A run with its model, its evaluation sample and, if they are available, the images of the sample.
+    """A run with its model, its evaluation sample and, if they are available, the observations of the sample.
 
     Args:
         run: The run.
@@ -46,7 +54,8 @@ class Exploration:
         sample: Arrays of its ``sample.npz``.
         results: Content of its ``results.json``.
         names: File of the names that users give to latents.
-        images: Images of its data set, or ``None`` if they are not available; reconstructions are then shown instead.
+        images: Observations of its data set, or ``None`` if they are not available; reconstructions are then shown
+            instead.
     """
 
     def __init__(
@@ -61,6 +70,7 @@ class Exploration:
     ):
         self.run, self.model, self.results = run, model, results
         self.images = images
+        self.view: View = model.observations.traits.load_view()(model.observations)
         self.indices = sample["indices"]
         self.sources = sample["sources"]
         self.has_codes = isinstance(model.latent, DiscreteLatent)
@@ -73,12 +83,6 @@ class Exploration:
         return len(self.codes)
 
     @property
-    def side(self) -> int:
-        """Pixels per side of a tile; images that are not square are centred on one."""
-        height, width, _ = self.model.observations.shape
-        return max(height, width)
-
-    @property
     def num_latents(self) -> int:
         return self.model.latent.num_latents
 
@@ -89,8 +93,8 @@ class Exploration:
         return {
             "run": self.run.path.resolve().name,
             "model": self.results["model"],
-            "data": {key: data[key] for key in ("name", "origin", "num_images")} | {"resolution": self.side},
-            "resolution": self.side,
+            "data": {key: data[key] for key in ("name", "origin", "num_images")},
+            "observations": self.view.describe(lambda: self.examples),
             "steps": self.results["steps"],
             "seed": self.results["seed"],
             "num_samples": len(self),
@@ -118,60 +122,45 @@ class Exploration:
             "sources": [number.item() for number in self.sources[row]],
         }
 
-    def pictures(self, rows: list[int]) -> NDArray[np.uint8]:
-        """Return the images of rows of the sample, or their reconstructions if the images are not available.
+    def pictures(self, rows: list[int]) -> NDArray[Any]:
+        """Return the observations of rows of the sample, or their reconstructions if the data are not available.
 
         Returns:
-            Tiles (n, r, r, 3).
+            What the page draws: see ``View.to_page``.
         """
         self.require_rows(rows)
-        if self.images is None:
-            return self.decode(self.codes[rows])
-        order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
-        pictures = np.empty((len(rows), *self.model.observations.shape), self.model.observations.dtype)
-        pictures[order] = self.images[self.indices[rows][order]]
-        return self.tiles(pictures)
+        return self.view.to_page(self._observations(rows))
 
-    def decode(self, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Decode codes (n, num_latents) to tiles (n, r, r, 3)."""
-        return self.tiles(self.model.decode(codes))
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Decode codes (n, num_latents) to what the page draws."""
+        return self.view.to_page(self.model.decode(codes))
 
-    def tiles(self, images: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return images (n, h, w, c) as tiles (n, r, r, 3): in three colours, and on squares if they are not square."""
-        colours = to_colours(images, self.model.observations)
-        height, width = colours.shape[1:3]
-        if height == width:
-            return colours
-        tiles = np.full((len(colours), self.side, self.side, 3), 255, np.uint8)
-        top, left = (self.side - height) // 2, (self.side - width) // 2
-        tiles[:, top : top + height, left : left + width] = colours
-        return tiles
-
-    def encode(self, content: bytes) -> tuple[NDArray[np.uint8], list[float]]:
-        """Encode an image file.
-
-        Args:
-            content: The bytes of the file.
-
-        Returns:
-            The picture as a tile (r, r, 3), and its code.
+    def encode(self, content: bytes) -> Encoded:
+        """Encode an uploaded file or text.
 
         Raises:
-            ValueError: If the file cannot be read, or the model does not take grey or coloured square images of bytes.
+            ValueError: The content cannot be read, or is no observation of the model.
         """
-        observations = self.model.observations
-        height, width, channels = observations.shape
-        if height != width or channels not in (1, 3) or observations.dtype != "uint8":
-            raise ValueError(
-                f"this model takes {observations.traits.many} of {observations.size} ({observations.dtype}); only "
-                "square grey or coloured images of bytes can be uploaded: use model.encode in Python"
-            )
-        colours = decode_picture(content, self.model.resolution)
-        picture = np.array(colours)  # a copy: torch requires a writable array
-        if channels == 1:
-            picture = np.rint(colours @ LUMA).astype(np.uint8)[..., None]
-        codes = self.model.encode(picture[None]) if self.has_codes else self.model.latents(picture[None])
-        return self.tiles(picture[None])[0], codes[0].tolist()
+        upload = self.view.read(content)
+        rows = upload.observation[None]
+        code = (self.model.encode(rows) if self.has_codes else self.model.latents(rows))[0]
+        if not np.isfinite(code).all():
+            raise ValueError("the encoder gives no finite latents for these numbers; they are too far from the data")
+        return Encoded(self.view.to_page(rows)[0], code.tolist(), upload.note)
+
+    @cached_property
+    def examples(self) -> NDArray[Any]:
+        """Some observations, spread evenly over the sample."""
+        rows = np.linspace(0, len(self) - 1, min(NUM_EXAMPLES, len(self))).round().astype(int)
+        return self._observations(rows.tolist())
+
+    def _observations(self, rows: list[int]) -> NDArray[Any]:
+        if self.images is None:
+            return self.model.decode(self.codes[rows])
+        order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
+        arrays = np.empty((len(rows), *self.model.observations.shape), self.model.observations.dtype)
+        arrays[order] = self.images[self.indices[rows][order]]
+        return arrays
 
     def to_code(self, entries: list[float]) -> NDArray[Any]:
         """Return a code (num_latents,) from plain numbers.
@@ -244,10 +233,8 @@ def open_run(
                 f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported "
                 "from, or export it again with --samples 1000"
             )
-        _require_images(run)
-        model = load(path, networks=networks, device=device)
+        model = load(run.path, networks=networks, device=device)
         return _explore(run, model, data=data, names=names)
-    _require_images(run)
     snapshot = checkpoint.load(run.path)
     if snapshot is None:
         raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
@@ -266,17 +253,6 @@ def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path)
             f"{len(images):,} images; give the data set that the run was trained on"
         )
     return Exploration(run, model, sample=sample, results=run.results, names=names, images=images)
-
-
-def _require_images(run: Run) -> None:
-    """Raise a ``ValueError`` unless the model's observations can be shown on the page."""
-    observations = run.observations
-    if not observations.traits.load_drawing().has_tiles:
-        raise ValueError(
-            f"{run.path} is a model of {observations.traits.many} ({observations.size}), and the explorer shows models "
-            "of images only. Its pictures show what each latent does (interventions.png); in Python, "
-            "qlae.load(run).decode(codes) decodes any code"
-        )
 
 
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:

@@ -1,14 +1,14 @@
 """The explorer's server: its page and an API for one run. Uploads are never stored.
 
-Pictures are sent as raw bytes (red, green, blue per pixel, one picture after another): on one machine that is faster
-than compressing and decompressing them.
+Observations are sent as raw bytes, one after another (see ``View.to_page``): on one machine that is faster than
+compressing and decompressing them.
 """
 
 import base64
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
@@ -85,17 +85,9 @@ class Api:
         return _raw_response(pictures.tobytes())
 
     async def encode(self, request: Request) -> Response:
-        content = await bodies.read_body(request, bodies.MAX_UPLOAD_BYTES)
-        picture, code = await self._run_in_thread(lambda: self._encode_upload(content))
-        return JSONResponse({"code": code, "picture": base64.b64encode(picture.tobytes()).decode()})
-
-    def _encode_upload(self, content: bytes) -> tuple[Any, list[float]]:
-        try:
-            return self.exploration.encode(content)
-        except ValueError as error:
-            raise ValueError(
-                f"this file cannot be read as a picture (PNG, JPEG, WebP, BMP, GIF or TIFF): {error}"
-            ) from None
+        content = await bodies.read_body(request, self.exploration.view.max_upload_bytes)
+        picture, code, note = await self._run_in_thread(lambda: self.exploration.encode(content))
+        return JSONResponse({"code": code, "picture": base64.b64encode(picture.tobytes()).decode(), "note": note})
 
     async def search(self, request: Request) -> Response:
         body = await bodies.read_object(request)

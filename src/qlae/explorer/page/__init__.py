@@ -5,8 +5,10 @@ from importlib.resources import files
 STYLE = "style.css"
 ICON = "icon.svg"
 SCRIPTS = (
-    *("pixels.js", "backend.js", "state.js", "elements.js", "slider.js", "latents.js", "stage.js", "samples.js"),
-    *("heatmap.js", "mix.js", "search.js", "naming.js", "app.js"),
+    *("backend.js", "state.js", "elements.js", "pixels.js", "charts.js", "number-view.js"),
+    *("image-view.js", "vector-view.js", "series-view.js"),
+    *("slider.js", "latents.js", "stage.js", "samples.js", "upload.js", "heatmap.js", "mix.js", "search.js"),
+    *("naming.js", "app.js"),
 )
 
 

@@ -2,7 +2,6 @@
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
-  const { fromRaw, fromBase64, fromSheet } = qlae.pixels;
 
   async function request(address, options) {
     let response;
@@ -29,9 +28,7 @@
     saved = false;
 
     async describe() {
-      const run = await (await request("api/run")).json();
-      this.side = run.resolution;
-      return run;
+      return (await request("api/run")).json();
     }
 
     async sample(row) {
@@ -50,9 +47,11 @@
       return this.#pictures(await post("api/decode", { codes }, signal));
     }
 
-    async encode(file) {
-      const { code, picture } = await (await request("api/encode", { method: "POST", body: file })).json();
-      return { row: null, name: file.name, code, sources: null, picture: fromBase64(picture, this.side) };
+    // a file, or text
+    async encode(content) {
+      const { code, picture, note } = await (await request("api/encode", { method: "POST", body: content })).json();
+      const [observation] = qlae.view.unpack(qlae.toBytes(picture).buffer);
+      return { row: null, name: content.name || "", code, sources: null, picture: observation, note };
     }
 
     async search(body) {
@@ -64,7 +63,7 @@
     }
 
     async #pictures(response) {
-      return fromRaw(new Uint8Array(await response.arrayBuffer()), this.side);
+      return qlae.view.unpack(await response.arrayBuffer());
     }
   }
 
@@ -76,7 +75,6 @@
 
     constructor(content) {
       this.content = content;
-      this.side = content.run.resolution;
       content.samples.forEach((sample, number) => {
         let tile = 0;
         this.#places.set(String(sample.code), [number, tile]);
@@ -100,8 +98,7 @@
 
     async #unpack(number) {
       if (!this.#tiles.has(number)) {
-        const { sheet, num_tiles } = this.content.samples[number];
-        this.#tiles.set(number, fromSheet(sheet, this.side, num_tiles));
+        this.#tiles.set(number, qlae.view.unpackSaved(this.content.samples[number]));
       }
       return this.#tiles.get(number);
     }

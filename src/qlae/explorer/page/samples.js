@@ -1,11 +1,9 @@
-// Choose a sample: at random, from the data, or a picture of the user's own.
+// Choose a sample: at random, or from the data.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make, makeTile } = qlae;
   const THUMBS_PER_PAGE = 48;
-  const MEGABYTE = 1024 * 1024;
-  const MAX_UPLOAD_MB = 16;
   let numShown = 0;
   let onChoice = null; // what the dialog does with the chosen row
 
@@ -82,44 +80,6 @@
     showMore();
   }
 
-  async function encodeFile(file) {
-    if (!file) return;
-    if (file.size > MAX_UPLOAD_MB * MEGABYTE) {
-      qlae.showMessage(`A picture can have at most ${MAX_UPLOAD_MB} MB; this one has ${(file.size / MEGABYTE).toFixed(1)} MB.`, true);
-      return;
-    }
-    try {
-      state.show(await state.backend.encode(file));
-      qlae.showMessage(`Encoded ${file.name || "the picture"}. It is not stored.`);
-    } catch (error) {
-      qlae.showError(error);
-    }
-  }
-
-  function startDropping() {
-    const box = find("drop");
-    let depth = 0; // dragenter and dragleave also fire for nested elements
-    const hasFiles = (event) => [...(event.dataTransfer?.types || [])].includes("Files");
-    addEventListener("dragenter", (event) => {
-      if (hasFiles(event)) box.hidden = ++depth < 1;
-    });
-    addEventListener("dragleave", (event) => {
-      if (hasFiles(event)) box.hidden = --depth < 1;
-    });
-    addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
-    addEventListener("drop", (event) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      depth = 0;
-      box.hidden = true;
-      encodeFile(event.dataTransfer.files[0]);
-    });
-    addEventListener("paste", (event) => {
-      const picture = [...(event.clipboardData?.files || [])].find((file) => file.type.startsWith("image/"));
-      if (picture) encodeFile(picture);
-    });
-  }
-
   const countColumns = (box) => getComputedStyle(box).gridTemplateColumns.split(" ").length;
 
   function start() {
@@ -127,16 +87,6 @@
     find("open-browse").addEventListener("click", () => browse("Choose a sample", pick));
     find("browse-more").addEventListener("click", showMore);
     qlae.addArrowKeys(find("browse-thumbs"), ".tile", () => countColumns(find("browse-thumbs")));
-    if (state.backend.saved) {
-      find("open-upload").hidden = true;
-      return;
-    }
-    find("open-upload").addEventListener("click", () => find("upload").click());
-    find("upload").addEventListener("change", (event) => {
-      encodeFile(event.target.files[0]);
-      event.target.value = "";
-    });
-    startDropping();
   }
 
   qlae.samples = { start, firstRow, pick, pickOther, randomRow, browse, makeThumb, countColumns };

@@ -1,4 +1,4 @@
-// Find images of the evaluation sample: those with the nearest codes, or those that share a value of one latent.
+// Find observations of the evaluation sample: those with the nearest codes, or those that share a value of one latent.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
@@ -6,11 +6,12 @@
   let numRequests = 0;
 
   function makeForm() {
+    const many = state.run.observations.many.replace(/^./, (letter) => letter.toUpperCase());
     const radio = (value, text) =>
       make("label", {}, make("input", { type: "radio", name: "by", value, id: `by-${value}` }), ` ${text}`);
     return make("form", { class: "card find-form", id: "find-form" },
-      radio("code", "Images with codes nearest to the current one"),
-      make("span", { class: "find-value" }, radio("value", "Images that share a value:"),
+      radio("code", `${many} with codes nearest to the current one`),
+      make("span", { class: "find-value" }, radio("value", `${many} that share a value:`),
         make("select", { id: "find-latent", "aria-label": "latent" }), make("select", { id: "find-value", "aria-label": "value" })),
       make("p", { class: "hint", id: "find-status", role: "status" }));
   }
@@ -54,7 +55,7 @@
     }
     if (isContinuous()) return `Sorted by distance in z${find("find-latent").value} alone.`;
     const part = rows.length < total ? `; ${rows.length} of them are shown, spread over the sample` : "";
-    return `${total.toLocaleString("en")} of ${state.run.num_samples.toLocaleString("en")} images share this value${part}.`;
+    return `${total.toLocaleString("en")} of ${state.run.num_samples.toLocaleString("en")} ${state.run.observations.many} share this value${part}.`;
   }
 
   async function search() {
