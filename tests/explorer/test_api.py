@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from qlae.explorer import open_run
-from qlae.explorer.bodies import MAX_JSON_BYTES, MAX_PICTURES, MAX_UPLOAD_BYTES
+from qlae.explorer.bodies import MAX_JSON_BYTES, MAX_PICTURES
 from qlae.explorer.page import SCRIPTS
+from qlae.explorer.views.view import MAX_UPLOAD_BYTES
 
 
 def pictures(response, side=16):

@@ -179,13 +179,7 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
     names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
     place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{place}Next: {with_imports(_next_command(run), imports)}"
-
-
-def _next_command(run: "Run") -> str:
-    """Return the command that shows what a model encodes: the explorer, where it can show the observations."""
-    has_tiles = run.observations.traits.load_drawing().has_tiles
-    return f"qlae explore {run.path}" if has_tiles else f"qlae encode {run.path} --out codes.csv"
+    return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
 
 
 @dataclass(frozen=True)
