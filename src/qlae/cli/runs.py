@@ -263,7 +263,7 @@ class Evaluate:
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
-        print(f"Next: {with_imports(_next_command(run), self.imports)}")
+        print(f"Next: {with_imports(f'qlae explore {run.path}', self.imports)}")
 
 
 @dataclass(frozen=True)
@@ -318,4 +318,4 @@ class Report:
             for path in draw_pictures(run):
                 print(path)
         print_results(runs, weights=("averaged", "raw"))
-        print(f"Next: {with_imports(_next_command(runs[0]), self.imports)}")
+        print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")

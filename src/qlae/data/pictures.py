@@ -56,6 +56,21 @@ def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[n
     Raises:
         ValueError: the file cannot be decoded; the message is the reason, without a name.
     """
+    draft_side = resolution if draft else LARGE_FACTOR * resolution
+    return _open_image(content, lambda image: _convert(image, resolution), draft_side=draft_side, is_draft=draft)
+
+
+def _open_image(
+    content: bytes, convert: Callable[[Image.Image], Result], *, draft_side: int, is_draft: bool = False
+) -> Result:
+    """Open an image file and convert it, a large one while no other large one is in memory.
+
+    Args:
+        content: the bytes of the file.
+        convert: called with the opened image.
+        draft_side: a large JPEG is decoded at a scale with at least this many pixels on either side.
+        is_draft: whether that holds for a small one as well.
+    """
     if not content:
         raise ValueError("it is empty or cannot be opened")
     if len(content) > MAX_FILE_BYTES:
@@ -63,20 +78,44 @@ def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[n
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             _require_supported(image)
-            if draft:
-                image.draft(None, (resolution, resolution))
-            elif _num_pixels(image) > LARGE_PIXELS:
-                image.draft(None, (LARGE_FACTOR * resolution, LARGE_FACTOR * resolution))
+            if is_draft or _num_pixels(image) > LARGE_PIXELS:
+                image.draft(None, (draft_side, draft_side))
             if _num_pixels(image) <= SHARED_PIXELS:
-                return _convert(image, resolution)
+                return convert(image)
             with _one_large_image:
-                return _convert(image, resolution)
+                return convert(image)
     except ValueError:
         raise
     except Exception as error:
         # Decoders raise nearly anything for damaged bytes; in each case the file cannot be read.
         reason = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
         raise ValueError(reason) from error
+
+
+def decode_whole(content: bytes, max_side: int) -> Image.Image:
+    """Decode an image file without cropping it.
+
+    Args:
+        content: the bytes of the file.
+        max_side: a larger image is scaled down to this many pixels on its longer side.
+
+    Returns:
+        An upright image in RGB; its ``format`` is that of the file.
+
+    Raises:
+        ValueError: the file cannot be decoded; the message is the reason, without a name.
+    """
+
+    def convert(image: Image.Image) -> Image.Image:
+        factor = max(image.size) // (2 * max_side)
+        small = _reduce(image, (0, 0, *image.size), factor) if factor > 1 else to_rgb(image)
+        small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
+        upright = ImageOps.exif_transpose(small)
+        upright.thumbnail((max_side, max_side), Image.Resampling.BICUBIC)
+        upright.format = image.format
+        return upright
+
+    return _open_image(content, convert, draft_side=2 * max_side)
 
 
 def _convert(image: Image.Image, resolution: int) -> NDArray[np.uint8]:
@@ -105,11 +144,17 @@ def shrink(image: Image.Image, resolution: int) -> Image.Image:
     small_side = side // factor
     crop_side = small_side * factor
     left, top = (width - crop_side) // 2, (height - crop_side) // 2
-    small = Image.new("RGB", (small_side, small_side))
-    num_rows = max(1, STRIP_PIXELS // (crop_side * factor)) * factor
-    for start in range(0, crop_side, num_rows):
-        strip = image.crop((left, top + start, left + crop_side, top + min(start + num_rows, crop_side)))
-        small.paste(to_rgb(strip).reduce(factor), (0, start // factor))
+    return _reduce(image, (left, top, left + crop_side, top + crop_side), factor)
+
+
+def _reduce(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> Image.Image:
+    """Return a part of an image in RGB, averaged over squares of ``factor`` pixels, strip by strip."""
+    left, top, right, bottom = box
+    small = Image.new("RGB", (-(-(right - left) // factor), -(-(bottom - top) // factor)))
+    num_rows = max(1, STRIP_PIXELS // ((right - left) * factor)) * factor
+    for start in range(top, bottom, num_rows):
+        strip = image.crop((left, start, right, min(start + num_rows, bottom)))
+        small.paste(to_rgb(strip).reduce(factor), (0, (start - top) // factor))
     return small
 
 

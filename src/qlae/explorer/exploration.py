@@ -7,6 +7,7 @@ are continuous.
 import dataclasses
 import os
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +30,8 @@ from ..runs.shipped import find_folder, names_file
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
-from .search import Matches, find_nearest, find_sharing
+from .originals import Original, Originals, find_originals
+from .search import Condition, Matches, find_matching, find_nearest, find_sharing
 from .views.view import View
 
 NUM_EXAMPLES = 500  # from which the ranges of features are measured
@@ -56,6 +58,8 @@ class Exploration:
         names: File of the names that users give to latents.
         images: Observations of its data set, or ``None`` if they are not available; reconstructions are then shown
             instead.
+        file_names: Name of the file of each observation of the data set, if each was a file.
+        originals: These files, if they are available.
     """
 
     def __init__(
@@ -67,9 +71,12 @@ class Exploration:
         results: dict[str, Any],
         names: Path,
         images: ImageArray | None,
+        file_names: Sequence[str] | None = None,
+        originals: Originals | None = None,
     ):
         self.run, self.model, self.results = run, model, results
         self.images = images
+        self.file_names, self.originals = file_names, originals
         self.view: View = model.observations.traits.load_view()(model.observations)
         self.indices = sample["indices"]
         self.sources = sample["sources"]
@@ -99,6 +106,8 @@ class Exploration:
             "seed": self.results["seed"],
             "num_samples": len(self),
             "has_images": self.images is not None,
+            "has_files": self.file_names is not None,
+            "has_originals": self.originals is not None,
             "scores": [
                 {"title": find_score(key).title, "text": _score_text(scores, key)}
                 for key in SHOWN_SCORES
@@ -113,14 +122,29 @@ class Exploration:
         }
 
     def sample(self, row: int) -> dict[str, Any]:
-        """Return one row of the sample: its index in the data set, its code and its sources."""
+        """Return one row of the sample: its index in the data set, its file, its code and its sources."""
         self.require_rows([row])
         return {
             "row": row,
             "index": int(self.indices[row]),
+            "file": self._file_name(row),
             "code": self.codes[row].tolist(),
             "sources": [number.item() for number in self.sources[row]],
         }
+
+    def _file_name(self, row: int) -> str | None:
+        return None if self.file_names is None else self.file_names[int(self.indices[row])]
+
+    def original(self, row: int) -> Original:
+        """Return the file that a row of the sample was read from.
+
+        Raises:
+            ValueError: There is no such file, or it cannot be shown.
+        """
+        self.require_rows([row])
+        if self.originals is None:
+            raise ValueError(f"the {self.model.observations.traits.many} of this run are not files on this machine")
+        return self.originals.read(int(self.indices[row]))
 
     def pictures(self, rows: list[int]) -> NDArray[Any]:
         """Return the observations of rows of the sample, or their reconstructions if the data are not available.
@@ -198,6 +222,28 @@ class Exploration:
         self.require_value(latent, value)
         return find_sharing(self.codes, latent, value, limit)
 
+    def find_matching(self, conditions: list[Condition], limit: int) -> Matches:
+        """Return rows that fulfil all conditions; see ``search.find_matching``."""
+        for condition in conditions:
+            for value in condition.values:
+                self.require_value(condition.latent, value)
+        return find_matching(self.codes, conditions, limit)
+
+    def find_files(self, text: str, limit: int) -> Matches:
+        """Return rows whose file name contains a text; a file of exactly that name comes first."""
+        if self.file_names is None:
+            raise ValueError(f"the {self.model.observations.traits.many} of this run have no file names")
+        wanted = text.casefold()
+        names = [self.file_names[index] for index in self.indices.tolist()]
+        rows = [row for row, name in enumerate(names) if wanted in name.casefold()]
+        rows.sort(key=lambda row: (names[row] != text, names[row]))
+        return Matches(rows[:limit], [0.0] * len(rows[:limit]), len(rows))
+
+    def find_index(self, index: int) -> Matches:
+        """Return the row of an observation of the data set, if it is in the sample."""
+        rows = np.flatnonzero(self.indices == index)[:1].tolist()
+        return Matches(rows, [0.0] * len(rows), len(rows))
+
     def find_nearest(self, code: NDArray[Any], limit: int) -> Matches:
         """Return the rows nearest to a code; see ``search.find_nearest``."""
         return find_nearest(self.codes, code, self.controls, limit)
@@ -246,13 +292,23 @@ def open_run(
 
 def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path) -> Exploration:
     sample = read_sample(run, model)
-    images = _load_images(run, data)
+    data = _load_data(run, data)
+    images = None if data is None else data.images
     if images is not None and sample["indices"].max() >= len(images):
         raise ValueError(
             f"the sample of {run.path} refers to image {sample['indices'].max():,}, but the data set has "
             f"{len(images):,} images; give the data set that the run was trained on"
         )
-    return Exploration(run, model, sample=sample, results=run.results, names=names, images=images)
+    return Exploration(
+        run,
+        model,
+        sample=sample,
+        results=run.results,
+        names=names,
+        images=images,
+        file_names=None if data is None else data.file_names,
+        originals=find_originals(data),
+    )
 
 
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
@@ -275,13 +331,14 @@ def _is_scored(run: Run, step: int) -> bool:
     return run.sample_path.is_file() and run.results_path.is_file() and run.results["steps"] == step
 
 
-def _load_images(run: Run, data: SourceDataset | None) -> ImageArray | None:
-    """Return the images of a run's data set, or warn and return ``None`` if they are not available."""
+def _load_data(run: Run, data: SourceDataset | None) -> SourceDataset | None:
+    """Return the data set of a run, or warn and return ``None`` if it is not available."""
     try:
-        return (load_from_config(run.config.data) if data is None else data).images
+        return load_from_config(run.config.data) if data is None else data
     except (ValueError, OSError) as error:
+        many = run.observations.traits.many
         warnings.warn(
-            f"the images of {run.path} are not available, so reconstructions are shown instead: {error}", stacklevel=3
+            f"the {many} of {run.path} are not available, so reconstructions are shown instead: {error}", stacklevel=3
         )
         return None
 

@@ -8,7 +8,7 @@ import base64
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
@@ -22,6 +22,7 @@ from . import bodies
 from .exploration import Exploration
 from .guard import Guard
 from .page import ICON, SCRIPTS, STYLE, page_html
+from .search import Matches
 
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
@@ -38,7 +39,9 @@ def build_app(exploration: Exploration) -> Starlette:
         *(Route(f"/{name}", partial(_serve_asset, name=name), methods=["GET"]) for name in (STYLE, ICON, *SCRIPTS)),
         Route("/api/run", api.describe, methods=["GET"]),
         Route("/api/sample/{row:int}", api.sample, methods=["GET"]),
+        Route("/api/samples", api.samples, methods=["GET"]),
         Route("/api/images", api.images, methods=["GET"]),
+        Route("/api/original/{row:int}", api.original, methods=["GET"]),
         Route("/api/decode", api.decode, methods=["POST"]),
         Route("/api/encode", api.encode, methods=["POST"]),
         Route("/api/search", api.search, methods=["POST"]),
@@ -73,6 +76,15 @@ class Api:
     async def sample(self, request: Request) -> Response:
         return JSONResponse(self.exploration.sample(request.path_params["row"]))
 
+    async def samples(self, request: Request) -> Response:
+        rows = bodies.parse_rows(request.query_params.get("rows", ""))
+        return JSONResponse({"samples": [self.exploration.sample(row) for row in rows]})
+
+    async def original(self, request: Request) -> Response:
+        row = request.path_params["row"]
+        content, media_type = await self._run_in_thread(lambda: self.exploration.original(row))
+        return Response(content, media_type=media_type)
+
     async def images(self, request: Request) -> Response:
         rows = bodies.parse_rows(request.query_params.get("rows", ""))
         pictures = await self._run_in_thread(lambda: self.exploration.pictures(rows))
@@ -92,13 +104,22 @@ class Api:
     async def search(self, request: Request) -> Response:
         body = await bodies.read_object(request)
         limit = bodies.read_count(body, "limit", NUM_MATCHES)
+        find = self._read_search(body, limit)
+        return JSONResponse((await self._run_in_thread(find))._asdict())
+
+    def _read_search(self, body: dict[str, Any], limit: int) -> Callable[[], Matches]:
+        """Return the search that a body asks for."""
+        exploration = self.exploration
         if "code" in body:
-            code = bodies.read_code(body, self.exploration)
-            matches = await self._run_in_thread(lambda: self.exploration.find_nearest(code, limit))
-        else:
-            latent, value = bodies.read_integer(body, "latent"), bodies.read_number(body, "value")
-            matches = await self._run_in_thread(lambda: self.exploration.find_sharing(latent, value, limit))
-        return JSONResponse(matches._asdict())
+            return partial(exploration.find_nearest, bodies.read_code(body, exploration), limit)
+        if "where" in body:
+            return partial(exploration.find_matching, bodies.read_conditions(body, exploration), limit)
+        if "file" in body:
+            return partial(exploration.find_files, bodies.read_text(body, "file", bodies.MAX_TEXT), limit)
+        if "index" in body:
+            return partial(exploration.find_index, bodies.read_integer(body, "index"))
+        latent, value = bodies.read_integer(body, "latent"), bodies.read_number(body, "value")
+        return partial(exploration.find_sharing, latent, value, limit)
 
     async def rename(self, request: Request) -> Response:
         body = await bodies.read_object(request)

@@ -7,8 +7,8 @@ ICON = "icon.svg"
 SCRIPTS = (
     *("backend.js", "state.js", "elements.js", "pixels.js", "charts.js", "number-view.js"),
     *("image-view.js", "vector-view.js", "series-view.js"),
-    *("slider.js", "latents.js", "stage.js", "samples.js", "upload.js", "heatmap.js", "mix.js", "search.js"),
-    *("naming.js", "app.js"),
+    *("slider.js", "latents.js", "stage.js", "samples.js", "upload.js", "heatmap.js", "mix.js"),
+    *("conditions.js", "search.js", "naming.js", "address.js", "app.js"),
 )
 
 

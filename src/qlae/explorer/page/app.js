@@ -37,6 +37,8 @@
     find("notice").hidden = !notices.length;
   }
 
+  const currentTab = () => TABS.find((tab) => find(`tab-${tab}`).getAttribute("aria-selected") === "true");
+
   function openTab(name, focus = false) {
     for (const tab of TABS) {
       const selected = tab === name;
@@ -48,6 +50,7 @@
     find("order-label").hidden = name !== "latents";
     if (name === "mix") qlae.mix.open();
     if (name === "find") qlae.search.open();
+    state.emit("tab");
   }
 
   function startTabs() {
@@ -56,7 +59,7 @@
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step || !event.target.matches("[role=tab]")) return;
       const available = TABS.filter((tab) => !find(`tab-${tab}`).hidden);
-      const current = available.findIndex((tab) => find(`tab-${tab}`).getAttribute("aria-selected") === "true");
+      const current = available.indexOf(currentTab());
       openTab(available[(current + step + available.length) % available.length], true);
     });
   }
@@ -142,7 +145,8 @@
       for (const part of ["stage", "latents", "samples", "upload", "heatmap", "mix", "search", "naming"]) qlae[part].start();
       startTabs();
       startShortcuts();
-      await qlae.samples.pick(qlae.samples.firstRow());
+      if (!(await qlae.address.restore())) await qlae.samples.pick(qlae.samples.firstRow());
+      qlae.address.start();
       document.documentElement.dataset.ready = "true";
     } catch (error) {
       find("notice").textContent = error.message;
@@ -150,6 +154,6 @@
     }
   }
 
-  qlae.openTab = openTab;
+  Object.assign(qlae, { openTab, currentTab });
   start();
 })();

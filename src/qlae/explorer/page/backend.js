@@ -36,7 +36,12 @@
         request(`api/sample/${row}`).then((response) => response.json()),
         this.images([row]),
       ]);
-      return { ...sample, picture };
+      return { ...sample, picture, photo: qlae.state.run.has_originals ? `api/original/${row}` : null };
+    }
+
+    // what is known about rows of the sample, without their pictures
+    async samples(rows) {
+      return (await (await request(`api/samples?rows=${rows.join(",")}`)).json()).samples;
     }
 
     async images(rows, signal) {
@@ -51,7 +56,8 @@
     async encode(content) {
       const { code, picture, note } = await (await request("api/encode", { method: "POST", body: content })).json();
       const [observation] = qlae.view.unpack(qlae.toBytes(picture).buffer);
-      return { row: null, name: content.name || "", code, sources: null, picture: observation, note };
+      const photo = content.type?.startsWith("image/") ? URL.createObjectURL(content) : null;
+      return { row: null, name: content.name || "", file: null, code, sources: null, picture: observation, photo, note };
     }
 
     async search(body) {
@@ -105,9 +111,20 @@
 
     async sample(row) {
       const number = this.content.samples.findIndex((sample) => sample.row === row);
-      const { code, sources, index } = this.content.samples[number];
+      const { code, sources, index, file } = this.content.samples[number];
       const tiles = await this.#unpack(number);
-      return { row, index, code, sources, picture: tiles[tiles.length - 1] };
+      return { row, index, file, code, sources, picture: tiles[tiles.length - 1], photo: null };
+    }
+
+    async samples(rows) {
+      return rows.map((row) => this.content.samples.find((sample) => sample.row === row));
+    }
+
+    // by index or by part of a file's name, as far as the page has it
+    async search({ index, file, limit = Infinity }) {
+      const matches = this.content.samples.filter((sample) =>
+        file === undefined ? sample.index === index : sample.file?.toLowerCase().includes(file.toLowerCase()));
+      return { rows: matches.slice(0, limit).map(({ row }) => row), total: matches.length };
     }
 
     async images(rows) {

@@ -8,6 +8,8 @@
   const { find, make, pixels } = qlae;
   qlae.views = qlae.views || {};
 
+  const MAX_RATIO = 3; // of the sides of a tile; in longer ones the image leaves space
+
   class ImageView {
     uploadWord = "Your picture";
     uploadHint = "Encode a picture of your own (U), or drop one anywhere on the page";
@@ -17,6 +19,8 @@
 
     constructor({ width, height }) {
       Object.assign(this, { width, height });
+      const ratio = Math.min(MAX_RATIO, Math.max(1 / MAX_RATIO, width / height));
+      document.documentElement.style.setProperty("--ratio", ratio);
     }
 
     unpack(buffer) {
@@ -35,17 +39,49 @@
       pixels.draw(element, picture);
     }
 
+    // the original at its own resolution, where it is known
+    #makePhoto() {
+      const image = make("img", {
+        id: "photo",
+        alt: "the original at its own resolution",
+        onload: () => (find("photo-caption").textContent = `${image.naturalWidth}×${image.naturalHeight} pixels`),
+        onerror: () => (find("photo-figure").hidden = true), // a format that the browser does not show
+      });
+      return make("figure", { id: "photo-figure", hidden: true },
+        make("button", { type: "button", class: "photo-button", "aria-label": "Show the original in full size", onclick: () => this.#openPhoto() }, image),
+        make("figcaption", {}, "original", make("span", { id: "photo-caption" })));
+    }
+
+    #openPhoto() {
+      const { sample } = qlae.state;
+      find("photo-title").textContent = sample.file || sample.name || "Original";
+      find("photo-full").src = sample.photo;
+      find("photo-size").textContent = `original, ${find("photo-caption").textContent}`;
+      pixels.draw(find("photo-seen"), sample.picture);
+      find("photo-dialog").showModal();
+    }
+
+    #showPhoto(photo) {
+      const image = find("photo");
+      find("photo-figure").hidden = !photo;
+      find("full-size").hidden = !photo;
+      if (!photo) return;
+      find("original-caption").textContent = "what the model sees";
+      if (image.getAttribute("src") !== photo) image.src = photo;
+    }
+
     startStage(box) {
       const figure = (id, label, ...caption) =>
         make("figure", {}, this.makePicture({ id, role: "img", "aria-label": label }), make("figcaption", {}, ...caption));
-      box.append(
-        figure("original", "original", make("span", { id: "original-caption" }, "original")),
+      const fullSize = make("button", { type: "button", id: "full-size", class: "link", hidden: true, onclick: () => this.#openPhoto() }, "full size");
+      box.append(this.#makePhoto(),
+        figure("original", "original", make("span", { id: "original-caption" }, "original"), fullSize),
         figure("decoded", "decoded from the code", "decoded ", make("output", { id: "latency", title: "Time from input to the new picture" })));
-      box.style.setProperty("--ratio", this.width / this.height);
     }
 
-    show({ original, decoded, start, highlight }) {
+    show({ original, decoded, start, highlight, photo }) {
       pixels.draw(find("original"), original);
+      this.#showPhoto(photo);
       if (!decoded) return;
       pixels.draw(find("decoded"), highlight && start ? pixels.highlightChanges(decoded, start) : decoded);
     }

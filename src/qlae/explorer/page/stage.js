@@ -57,7 +57,7 @@
 
   function draw() {
     const now = temporary || (start?.sample === state.sample ? decoded : null);
-    qlae.view.show({ original: state.sample.picture, decoded: now, isSettled: !temporary, ...comparison() });
+    qlae.view.show({ original: state.sample.picture, photo: state.sample.photo, decoded: now, isSettled: !temporary, ...comparison() });
   }
 
   function setHighlighting(on) {
@@ -69,13 +69,14 @@
 
   function showSample() {
     const { sample, run } = state;
-    const title = sample.row === null
+    const place = sample.row === null ? "" : `${run.observations.one} ${sample.index.toLocaleString("en")} of ${run.data.num_images.toLocaleString("en")}`;
+    const title = sample.file ? `${sample.file} · ${place}` : sample.row === null
       ? `${qlae.view.uploadWord.toLowerCase()}${sample.name ? ` · ${sample.name}` : ""}`
-      : `${run.observations.one} ${sample.index.toLocaleString("en")} of ${run.data.num_images.toLocaleString("en")}`;
+      : place;
     const chips = (sample.sources || []).map((level, i) =>
       make("span", { class: `chip source-${i % 10}`, "data-source": i },
         make("i"), run.source_names[i], make("b", {}, ` ${Number.isInteger(level) ? level : level.toFixed(2)}`)));
-    find("about").replaceChildren(make("span", { class: "sample-title" }, title), ...chips);
+    find("about").replaceChildren(make("span", { class: "sample-title", title }, title), ...chips);
     find("original-caption").textContent = sample.row === null ? qlae.view.uploadWord.toLowerCase() : run.has_images ? "original" : "reconstruction";
     draw();
   }

@@ -53,7 +53,8 @@
         ? make("input", { id: "feature-filter", type: "text", placeholder: `Filter ${this.names.length.toLocaleString("en")} features`, "aria-label": "Filter the features by name", oninput: () => this.#list() })
         : null;
       const sort = make("label", { class: "order" }, "Sort ", make("select", { id: "feature-order", onchange: () => this.#list() },
-        make("option", { value: "data" }, "as in the data"), make("option", { value: "change" }, "most changed first")));
+        make("option", { value: "data" }, "as in the data"),
+        make("option", { value: "change", selected: this.names.length > MAX_ROWS }, "most changed first")));
       box.append(
         make("div", { class: "chart-tools" }, filter, sort),
         make("div", { class: "feature head", "aria-hidden": "true" }, make("span", {}, "feature"),

@@ -53,8 +53,8 @@ class ImageView(View):
         """Return bytes in the type of the data; black and white become the ends of the range that the data have."""
         if self.observations.dtype == "uint8":
             return pixels
-        shares = pixels / BLACK_TO_WHITE
-        scaled = shares * np.asarray(self.observations.scale) + np.asarray(self.observations.offset)
+        offset, scale = np.asarray(self.observations.offset), np.asarray(self.observations.scale)
+        scaled: NDArray[np.float64] = offset + scale * (pixels / BLACK_TO_WHITE)
         return scaled.astype(self.observations.dtype)
 
     def save(self, drawn: NDArray[Any]) -> dict[str, Any]:

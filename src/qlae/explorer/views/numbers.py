@@ -79,5 +79,5 @@ class NumberView(View):
 
 def _finite(numbers: NDArray[np.float64]) -> list[float]:
     """Return plain numbers; reconstructions may be infinite where a model has diverged."""
-    limits = np.finfo(np.float32)
-    return [float(number) for number in np.nan_to_num(numbers, posinf=limits.max, neginf=limits.min)]
+    most = float(np.finfo(np.float32).max)
+    return [float(number) for number in np.nan_to_num(numbers, posinf=most, neginf=-most)]
