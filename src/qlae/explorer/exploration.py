@@ -311,6 +311,18 @@ def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path)
     )
 
 
+def require_same_data(first: Exploration, second: Exploration) -> None:
+    """Raise a ``ValueError`` unless two runs were trained on the same observations."""
+    facts = [explored.run.config.data for explored in (first, second)]
+    for key in ("name", "num_images", "source_names"):
+        mine, theirs = (getattr(config, key) for config in facts)
+        if mine != theirs:
+            raise ValueError(
+                f"runs side by side must have the same data: {first.run.path} has {key} = {mine!r}, "
+                f"{second.run.path} has {theirs!r}; explore them one after the other"
+            )
+
+
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
     """Return the evaluation sample of a run; raise a ``ValueError`` unless it is one that its model can decode."""
     name = "codes" if isinstance(model.latent, DiscreteLatent) else "latents"

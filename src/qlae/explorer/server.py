@@ -1,4 +1,4 @@
-"""The explorer's server: its page and an API for one run. Uploads are never stored.
+"""The explorer's server: its page and an API for one run, or for two. Uploads are never stored.
 
 Observations are sent as raw bytes, one after another (see ``View.to_page``): on one machine that is faster than
 compressing and decompressing them.
@@ -16,12 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from . import bodies
 from .exploration import Exploration
 from .guard import Guard
-from .page import ICON, SCRIPTS, STYLE, page_html
+from .page import ICON, PAIR_SCRIPT, PAIR_STYLE, SCRIPTS, STYLE, page_html, pair_html
 from .search import Matches
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -31,12 +31,38 @@ NUM_MATCHES = 48  # returned by a search without a limit
 MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
-def build_app(exploration: Exploration) -> Starlette:
-    """Return the web application that serves the page and the API of one run."""
+def build_app(exploration: Exploration, beside: Exploration | None = None) -> Starlette:
+    """Return the web application that serves the page and the API of one run, or of two side by side."""
+    routes = _run_routes(exploration) if beside is None else _pair_routes(exploration, beside)
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, has_frames=beside is not None)],
+        exception_handlers={
+            ValueError: _answer_bad_request,
+            OSError: _answer_file_error,
+            HTTPException: _answer_http_error,
+            ClientDisconnect: _answer_disconnect,
+        },
+    )
+
+
+def _pair_routes(first: Exploration, second: Exploration) -> list[BaseRoute]:
+    """Return a page with two frames, in which the pages of two runs follow each other."""
+    names = [exploration.run.path.resolve().name for exploration in (first, second)]
+    return [
+        Route("/", partial(_serve_html, html=pair_html(*names)), methods=["GET"]),
+        *_asset_routes(STYLE, ICON, PAIR_STYLE, PAIR_SCRIPT),
+        Mount("/a", routes=_run_routes(first)),
+        Mount("/b", routes=_run_routes(second)),
+    ]
+
+
+def _run_routes(exploration: Exploration) -> list[BaseRoute]:
+    """Return the page and the API of one run."""
     api = Api(exploration)
-    routes = [
-        Route("/", _serve_page, methods=["GET"]),
-        *(Route(f"/{name}", partial(_serve_asset, name=name), methods=["GET"]) for name in (STYLE, ICON, *SCRIPTS)),
+    return [
+        Route("/", partial(_serve_html, html=page_html()), methods=["GET"]),
+        *_asset_routes(STYLE, ICON, *SCRIPTS),
         Route("/api/run", api.describe, methods=["GET"]),
         Route("/api/sample/{row:int}", api.sample, methods=["GET"]),
         Route("/api/samples", api.samples, methods=["GET"]),
@@ -47,16 +73,10 @@ def build_app(exploration: Exploration) -> Starlette:
         Route("/api/search", api.search, methods=["POST"]),
         Route("/api/names", api.rename, methods=["POST"]),
     ]
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard)],
-        exception_handlers={
-            ValueError: _answer_bad_request,
-            OSError: _answer_file_error,
-            HTTPException: _answer_http_error,
-            ClientDisconnect: _answer_disconnect,
-        },
-    )
+
+
+def _asset_routes(*names: str) -> list[BaseRoute]:
+    return [Route(f"/{name}", partial(_serve_asset, name=name), methods=["GET"]) for name in names]
 
 
 class Api:
@@ -131,8 +151,8 @@ class Api:
         return await to_thread.run_sync(function, limiter=limiter or self._batch_limiter)
 
 
-async def _serve_page(request: Request) -> Response:
-    return Response(page_html(), media_type="text/html")
+async def _serve_html(request: Request, *, html: str) -> Response:
+    return Response(html, media_type="text/html")
 
 
 async def _serve_asset(request: Request, *, name: str) -> Response:

@@ -56,6 +56,7 @@
     try {
       history.replaceState(null, "", written);
     } catch { /* a page opened from disk may be denied it */ }
+    state.emit("address");
   }
 
   async function findRow(wanted) {

@@ -77,6 +77,7 @@
 
   function startTheme() {
     setTheme(storedTheme.get());
+    addEventListener("storage", (event) => event.key === "qlae-theme" && setTheme(event.newValue)); // chosen in another window
     find("theme").addEventListener("click", () => {
       const current = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
       const next = current === "dark" ? "light" : "dark";
@@ -147,6 +148,7 @@
       startShortcuts();
       if (!(await qlae.address.restore())) await qlae.samples.pick(qlae.samples.firstRow());
       qlae.address.start();
+      qlae.companion.start();
       document.documentElement.dataset.ready = "true";
     } catch (error) {
       find("notice").textContent = error.message;

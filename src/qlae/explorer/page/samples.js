@@ -105,7 +105,7 @@
       const { file } = samples[i];
       const label = [file || `sample ${row}`, caption(i)].filter(Boolean).join(", ");
       const thumb = makeTile({ onclick: () => action(row), "aria-label": label, title: label }, pictures[i]);
-      if (file) thumb.append(make("span", { class: "caption file" }, file));
+      if (file) thumb.append(make("span", { class: "caption file" }, make("bdi", {}, file)));
       if (caption(i)) thumb.append(make("span", { class: "caption" }, caption(i)));
       return thumb;
     });

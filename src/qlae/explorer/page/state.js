@@ -14,7 +14,7 @@
     #gesture = null;
     since = 0; // time of the last input, to measure how long a picture takes
 
-    // events: sample, code, start, other, names, highlight, search, tab
+    // events: sample, code, start, other, names, highlight, search, tab, address
     emit(event) {
       this.dispatchEvent(new Event(event));
     }
