@@ -241,7 +241,7 @@ class Exploration:
 
     def find_index(self, index: int) -> Matches:
         """Return the row of an observation of the data set, if it is in the sample."""
-        rows = np.flatnonzero(self.indices == index)[:1].tolist()
+        rows = [row for row, own in enumerate(self.indices.tolist()) if own == index][:1]
         return Matches(rows, [0.0] * len(rows), len(rows))
 
     def find_nearest(self, code: NDArray[Any], limit: int) -> Matches:

@@ -11,6 +11,7 @@ from .view import MAX_UPLOAD_BYTES, Examples, Upload, View
 MIN_TEXT_BYTES = 2**22  # that can be uploaded, whatever the model
 BYTES_PER_NUMBER = 40
 NUM_NAMED = 5  # features that a message names
+MAX_NAME = 40  # characters of each
 
 
 class NumberView(View):
@@ -73,7 +74,8 @@ class NumberView(View):
     @staticmethod
     def _some(names: Any) -> str:
         """Return the first names in words."""
-        few = ", ".join(name if len(name) <= 40 else f"{name[:39]}…" for name in list(names)[:NUM_NAMED])
+        shown = [name.encode(errors="backslashreplace").decode() for name in list(names)[:NUM_NAMED]]
+        few = ", ".join(name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…" for name in shown)
         return few if len(names) <= NUM_NAMED else f"{few}, … ({len(names):,} in all)"
 
 

@@ -6,13 +6,15 @@ Every reader raises a ``ValueError`` that says which line and column it could no
 import csv
 import json
 import math
+import re
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-DELIMITERS = (",", ";", "\t")
+DELIMITERS = (";", "\t", ",")  # the first that occurs separates cells, since a comma may also stand for a decimal point
+QUOTED = re.compile('"[^"]*"')
 MAX_CELL = 1000  # characters
 SHOWN = 30  # characters of a cell in a message
 FORMS = "a CSV, a JSON list or object, or numbers separated by commas or spaces"
@@ -43,20 +45,20 @@ def parse_numbers(content: bytes, known: Collection[str]) -> NumericText:
 
 def _parse_csv(text: str, known: Collection[str]) -> NumericText:
     lines = [line for line in text.splitlines() if line.strip()]
-    delimiter = max(DELIMITERS, key=lines[0].count)
-    has_delimiter = delimiter in lines[0]
+    unquoted = QUOTED.sub("", lines[0])
+    delimiter = next((character for character in DELIMITERS if character in unquoted), None)
     try:
         cells = (
-            list(csv.reader(lines, delimiter=delimiter, strict=True))
-            if has_delimiter
-            else [line.split() for line in lines]
+            [line.split() for line in lines]
+            if delimiter is None
+            else list(csv.reader(lines, delimiter=delimiter, strict=True))
         )
     except csv.Error as error:
         raise ValueError(f"this cannot be read as a CSV: {error}") from None
     cells = [[cell.strip() for cell in row] for row in cells]
     has_names = not any(_is_number(cell) for cell in cells[0]) or set(known) <= set(cells[0])
     names = cells[0] if has_names else None
-    if names is not None and not has_delimiter and len(cells) > 1 and len(cells[1]) == 1:
+    if names is not None and delimiter is None and len(cells) > 1 and len(cells[1]) == 1:
         names = [lines[0].strip()]  # one name, which may contain spaces
     return _to_rows(names, cells if names is None else cells[1:], first_line=1 if names is None else 2)
 
