@@ -88,8 +88,7 @@
     }
 
     #drawPanel({ channel, drawing, top, bottom }) {
-      const { original, start, decoded } = this.#shown;
-      const isChanged = start && decoded && start !== decoded && start.some((number, i) => number !== decoded[i]);
+      const { original, start, decoded, isChanged } = this.#shown;
       const all = { original, start: isChanged ? start : null, decoded };
       const curves = Object.entries(all).filter(([, series]) => series).map(([name, series]) => [name, this.channel(series, channel)]);
       const finite = curves.flatMap(([, numbers]) => numbers).filter(Number.isFinite);

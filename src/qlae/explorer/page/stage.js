@@ -57,7 +57,7 @@
 
   function draw() {
     const now = temporary || (start?.sample === state.sample ? decoded : null);
-    qlae.view.show({ original: state.sample.picture, photo: state.sample.photo, decoded: now, isSettled: !temporary, ...comparison() });
+    qlae.view.show({ original: state.sample.picture, photo: state.sample.photo, decoded: now, isSettled: !temporary, isChanged: Boolean(temporary) || state.changed.length > 0, ...comparison() });
   }
 
   function setHighlighting(on) {
