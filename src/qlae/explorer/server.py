@@ -82,13 +82,15 @@ def _asset_routes(*names: str) -> list[BaseRoute]:
 class Api:
     """The request handlers.
 
-    Single pictures are decoded in a thread of their own, so that moving a latent never waits for strips.
+    Single pictures are decoded in a thread of their own, so that moving a latent never waits for strips, and so are
+    files, which may be large.
     """
 
     def __init__(self, exploration: Exploration):
         self.exploration = exploration
         self._single_limiter = CapacityLimiter(1)
         self._batch_limiter = CapacityLimiter(1)
+        self._file_limiter = CapacityLimiter(1)
 
     async def describe(self, request: Request) -> Response:
         return JSONResponse(self.exploration.describe())
@@ -102,7 +104,7 @@ class Api:
 
     async def original(self, request: Request) -> Response:
         row = request.path_params["row"]
-        content, media_type = await self._run_in_thread(lambda: self.exploration.original(row))
+        content, media_type = await self._run_in_thread(lambda: self.exploration.original(row), self._file_limiter)
         return Response(content, media_type=media_type)
 
     async def images(self, request: Request) -> Response:

@@ -18,6 +18,7 @@
     const { one, many } = state.run.observations;
     for (const element of document.querySelectorAll("[data-one]")) element.textContent = one;
     for (const element of document.querySelectorAll("[data-many]")) element.textContent = many;
+    find("help-list").append(...qlae.view.help.map((text) => make("li", {}, text)));
   }
 
   function showNotices() {

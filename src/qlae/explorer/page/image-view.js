@@ -14,6 +14,7 @@
     uploadWord = "Your picture";
     uploadHint = "Encode a picture of your own (U), or drop one anywhere on the page";
     downloadHint = "Download the decoded picture as PNG (D)";
+    help = ["Changes fades every pixel that is as it was before the first latent was changed."];
     takesText = false;
     canHighlight = true;
 

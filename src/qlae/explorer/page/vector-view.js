@@ -13,6 +13,10 @@
   class VectorView extends qlae.NumberView {
     uploadWord = "Your row";
     uploadHint = "Encode numbers of your own (U), or drop a CSV anywhere on the page";
+    help = [
+      "Each feature has a track from its lowest to its highest value in the data. The bar ends at the decoded value, the grey mark is the original, and the dark part is the change.",
+      "In the heatmap of a latent, columns are its values and rows the features that it changes most: red above the mean of the data, blue below. The numbers are the range of the feature.",
+    ];
     #shown = null; // what the stage shows
     #rows = []; // of the stage
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 
 from ...data.colours import to_colours
-from ...data.pictures import decode
+from ...data.pictures import LARGE_FACTOR, decode, decode_whole
 from ...observations import COLOURS
 from .view import Examples, Upload, View
 
@@ -38,13 +38,11 @@ class ImageView(View):
                 "use model.encode in Python"
             )
         try:
-            colours = decode(content, max(height, width))
+            pixels = np.array(_fit(content, height, width))  # a copy: torch requires a writable array
         except ValueError as error:
             raise ValueError(
                 f"this file cannot be read as a picture (PNG, JPEG, WebP, BMP, GIF or TIFF): {error}"
             ) from None
-        top, left = (max(height, width) - height) // 2, (max(height, width) - width) // 2
-        pixels = np.array(colours[top : top + height, left : left + width])  # a copy: torch requires a writable array
         if channels == 1:
             pixels = np.rint(pixels @ LUMA).astype(np.uint8)[..., None]
         return Upload(self._in_units(pixels), "")
@@ -59,6 +57,14 @@ class ImageView(View):
 
     def save(self, drawn: NDArray[Any]) -> dict[str, Any]:
         return {"sheet": "data:image/png;base64," + base64.b64encode(encode_sheet(drawn)).decode()}
+
+
+def _fit(content: bytes, height: int, width: int) -> NDArray[np.uint8]:
+    """Return an image file as (h, w, 3), scaled and cropped as training data are."""
+    if height == width:
+        return decode(content, height)
+    image = decode_whole(content, LARGE_FACTOR * max(height, width))
+    return np.asarray(ImageOps.fit(image, (width, height), Image.Resampling.BICUBIC), dtype=np.uint8)
 
 
 def encode_sheet(tiles: NDArray[np.uint8]) -> bytes:
