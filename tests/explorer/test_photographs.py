@@ -10,7 +10,7 @@ from PIL import Image
 
 from qlae.cli import main
 from qlae.data import load_data
-from qlae.explorer import Exploration, open_run
+from qlae.explorer import Exploration, open_run, save_page
 from qlae.explorer.exploration import require_same_data
 from qlae.explorer.originals import MAX_SIDE, Originals
 from qlae.explorer.search import Condition, find_matching
@@ -282,6 +282,16 @@ def test_the_address_restores_the_view(photos, serve, open_page):
         assert again.evaluate("qlae.search.where()") == where
         assert again.locator("#highlight").get_attribute("aria-pressed") == "true"
         again.wait_for_function(f"() => document.getElementById('find-status').textContent === {json.dumps(status)}")
+
+
+def test_the_address_of_a_saved_page(photos, tmp_path, open_page):
+    path = save_page(photos, tmp_path / "page", num_samples=4, show=False)
+    page = open_page(f"{path.as_uri()}#file=forest/02.png", offline=True)
+    assert state(page, "sample.file") == "forest/02.png"
+    assert page.locator("#photo-figure").is_hidden()
+    page.click("#open-browse")
+    page.fill("#browse-filter", "beach")
+    page.wait_for_function("() => document.querySelectorAll('#browse-thumbs .tile').length === 2")
 
 
 @pytest.mark.parametrize(

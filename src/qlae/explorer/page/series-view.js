@@ -138,10 +138,12 @@
       if (!known.length) return;
       const last = Math.max(1, list.length - 1);
       const channels = this.#mostChanged(known.map(({ series }) => series));
-      card.fan.replaceChildren(...channels.map((channel) => {
+      const ranges = channels.map((channel) =>
+        this.#zoom(channel, known.flatMap(({ series }) => this.channel(series, channel)).filter(Number.isFinite)));
+      card.fan.replaceChildren(...channels.map((channel, k) => {
         const drawing = charts.makeDrawing({ class: "panel-drawing" });
         const curves = known.map(({ series, i }) => ({ i, numbers: this.channel(series, channel) }));
-        const [low, high] = this.#zoom(channel, curves.flatMap(({ numbers }) => numbers).filter(Number.isFinite));
+        const [low, high] = ranges[k];
         drawing.append(...curves.map(({ i, numbers }) => {
           const path = charts.makeCurve("step", numbers, low, high);
           path.style.stroke = charts.ramp(i / last);
@@ -152,8 +154,7 @@
           make("span", { class: "top-label" }, this.format(channel, high)), make("span", { class: "bottom-label" }, this.format(channel, low)));
       }));
       known.forEach(({ series, i }) => {
-        const [channel] = channels;
-        card.tiles[i].picture.replaceChildren(charts.makeCurve("step", this.channel(series, channel), this.low[channel], this.high[channel]));
+        card.tiles[i].picture.replaceChildren(charts.makeCurve("step", this.channel(series, channels[0]), ...ranges[0]));
       });
       card.markTile(qlae.state.code[card.j]);
     }
