@@ -107,7 +107,7 @@ def decode_whole(content: bytes, max_side: int) -> Image.Image:
     """
 
     def convert(image: Image.Image) -> Image.Image:
-        factor = max(image.size) // (2 * max_side)
+        factor = max(image.size) // max_side
         small = _reduce(image, (0, 0, *image.size), factor) if factor > 1 else to_rgb(image)
         small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
         upright = ImageOps.exif_transpose(small)
