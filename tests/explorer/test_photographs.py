@@ -99,6 +99,19 @@ def test_an_original_that_is_gone(tmp_path, change):
         files.read(0)
 
 
+@pytest.mark.parametrize("name", ["../outside.png", "/tmp/outside.png", "a/../../outside.png"])
+def test_names_that_lead_out_of_the_data_set(tmp_path, name):
+    (tmp_path / "album").mkdir()
+    Image.new("RGB", (9, 9)).save(tmp_path / "outside.png")
+    with pytest.raises(ValueError, match="its name leads out of the data set"):
+        Originals(tmp_path / "album", [name]).read(0)
+
+
+def test_a_data_set_that_is_gone(tmp_path):
+    with pytest.raises(ValueError, match=r"the original of a.png cannot be shown"):
+        Originals(tmp_path / "album.zip", ["a.png"]).read(0)
+
+
 def test_originals_in_a_zip(tmp_path, monkeypatch):
     import zipfile
 
@@ -111,6 +124,8 @@ def test_originals_in_a_zip(tmp_path, monkeypatch):
     from qlae.explorer.originals import find_originals
 
     originals = find_originals(load_data(tmp_path / "album.zip", resolution=16))
+    with pytest.raises(ValueError, match=r"the original of other.png cannot be shown: .* no item named"):
+        Originals(originals.path, ["other.png"]).read(0)
     assert Image.open(io.BytesIO(originals.read(2).content)).size == (22, 30)
 
 

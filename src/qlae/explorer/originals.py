@@ -6,7 +6,7 @@ this machine's disk: no metadata, and no file that merely looks like an image.
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ..data import SourceDataset
@@ -48,15 +48,21 @@ class Originals:
         """
         name = self.names[index]
         try:
-            image = decode_whole(open_files(self.path).read_one(name), MAX_SIDE)
-        except (ValueError, StopIteration) as error:
-            raise ValueError(f"the original of {name} cannot be shown: {error or 'it is gone'}") from None
+            image = decode_whole(self._read_bytes(name), MAX_SIDE)
+        except (ValueError, OSError, KeyError, StopIteration) as error:
+            reason = str(error) if isinstance(error, ValueError) else "it is gone"
+            raise ValueError(f"the original of {name} cannot be shown: {reason}") from None
         file = io.BytesIO()
         if image.format == "JPEG" or image.width * image.height > MAX_LOSSLESS:
             image.save(file, format="JPEG", quality=QUALITY)
             return Original(file.getvalue(), "image/jpeg")
         image.save(file, format="PNG")
         return Original(file.getvalue(), "image/png")
+
+    def _read_bytes(self, name: str) -> bytes:
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            raise ValueError("its name leads out of the data set")
+        return open_files(self.path).read_one(name)
 
 
 def find_originals(data: SourceDataset | None) -> Originals | None:

@@ -114,7 +114,7 @@
 
   function startParts() {
     qlae.view.startStage(find("stage-pictures"));
-    find("highlight").hidden = !qlae.view.canHighlight;
+    for (const id of ["highlight", "keys-highlight"]) find(id).hidden = !qlae.view.canHighlight;
     find("highlight").addEventListener("click", () => setHighlighting(!isHighlighting));
     find("download").title = qlae.view.downloadHint;
     state.on("sample", showSample);
