@@ -14,6 +14,7 @@ from tyro.conf import subcommand
 from .._extras import explain_missing
 from .._version import __version__
 from .data import Data
+from .demo import Demo
 from .explore import Explore
 from .export import Encode, Export
 from .overview import overview, require_command
@@ -24,7 +25,8 @@ from .select import Select
 from .study import Study
 
 Command = (
-    Annotated[Train, subcommand("train")]
+    Annotated[Demo, subcommand("demo")]
+    | Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Select, subcommand("select")]
     | Annotated[Study, subcommand("study")]
