@@ -1,7 +1,7 @@
 """The distributions hold what an installation needs and little else, and their versions agree with each other.
 
-Building needs hatchling, which `make dev` installs. The workflows, the Dockerfile and environment.yml are only read here:
-no runner, Docker or conda is at hand.
+Building needs hatchling, which `make dev` installs. The workflows, the Dockerfile and environment.yml are only read
+here: no runner, Docker or conda is at hand.
 """
 
 import importlib.util
