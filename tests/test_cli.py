@@ -402,3 +402,18 @@ def test_the_overview_fits_a_screen_and_names_every_command(capsys):
 def test_a_misspelt_command_is_told(capsys):
     assert run("trian", "qlae") == 2
     assert "unknown command 'trian': did you mean \"train\"?" in capsys.readouterr().err
+
+
+def test_tables_in_a_pipe_are_whole_and_plain(tmp_path, rng):
+    """Without a terminal there are no colours, and columns are wide enough to leave no word out."""
+    np.savez(tmp_path / "a.npz", sources=rng.integers(0, 3, (200, 2)), latents=rng.normal(size=(200, 2)))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-m", "qlae", "score", "a.npz", "--metrics", "infomec", "mig"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+    assert "disentanglement_lib" in done.stdout
+    assert "…" not in done.stdout
+    assert "\x1b" not in done.stdout
+    narrow = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment | {"COLUMNS": "60"}, cwd=tmp_path
+    )
+    assert max(map(len, narrow.stdout.splitlines())) <= 60

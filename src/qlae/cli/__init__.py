@@ -38,6 +38,7 @@ Command = (
     | Annotated[Data, subcommand("data")]
 )
 
+PIPE_WIDTH = 120  # of tables and help in a pipe or a file, where there is no terminal to ask
 READER_GONE = 141  # the exit status of a program that SIGPIPE ended
 
 
@@ -54,6 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a terminal that has no "×" shows "?" instead of an error
+    if not sys.stdout.isatty():
+        os.environ.setdefault("COLUMNS", str(PIPE_WIDTH))
     # Before torch loads: let idle threads sleep instead of spinning. Spinning is a little faster on idle cores and ten
     # times slower on busy ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
