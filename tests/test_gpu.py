@@ -53,6 +53,19 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> boo
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
+def require_same_when_recorded(config, data, **usual) -> None:
+    """Recorded and eager updates have the same bits, and others than those of the model without its options."""
+    whole, eager = (build_state(config, data, GPU) for _ in range(2))
+    advance(whole, 150)
+    eager.updates.block = 1
+    advance(eager, 150)
+    assert whole.updates.is_recorded
+    assert same(tensors(whole), tensors(eager))
+    without = build_state(config_of(data, config.model, **usual), data, GPU)
+    advance(without, 150)
+    assert not same(tensors(whole), tensors(without))
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_recorded_updates_are_the_same_updates_and_go_on_exactly(tiny_data, model):
     config = config_of(tiny_data, model)
@@ -219,16 +232,7 @@ def test_networks_that_use_a_weight_twice_get_the_right_gradients(tiny_data, twi
 @pytest.mark.parametrize("model", ["qlae", "beta-tcvae"])
 @pytest.mark.parametrize("options", [{"schedule": "cosine"}, {"weight_decay_schedule": "step", "warm_up": 20}])
 def test_schedules_are_the_same_when_recorded(tiny_data, model, options):
-    config = config_of(tiny_data, model, steps=150, **options)
-    whole, eager = (build_state(config, tiny_data, GPU) for _ in range(2))
-    advance(whole, 150)
-    eager.updates.block = 1
-    advance(eager, 150)
-    assert whole.updates.is_recorded
-    assert same(tensors(whole), tensors(eager))
-    constant = build_state(config_of(tiny_data, model, steps=150), tiny_data, GPU)
-    advance(constant, 150)
-    assert not same(tensors(whole), tensors(constant))
+    require_same_when_recorded(config_of(tiny_data, model, steps=150, **options), tiny_data, steps=150)
 
 
 @pytest.mark.parametrize(
@@ -246,16 +250,7 @@ def test_schedules_are_the_same_when_recorded(tiny_data, model, options):
     ids=str,
 )
 def test_variants_are_the_same_when_recorded(tiny_data, model, options):
-    config = config_of(tiny_data, model, **options)
-    whole, eager = (build_state(config, tiny_data, GPU) for _ in range(2))
-    advance(whole, 150)
-    eager.updates.block = 1
-    advance(eager, 150)
-    assert whole.updates.is_recorded
-    assert same(tensors(whole), tensors(eager))
-    usual = build_state(config_of(tiny_data, model), tiny_data, GPU)
-    advance(usual, 150)
-    assert not same(tensors(whole), tensors(usual))
+    require_same_when_recorded(config_of(tiny_data, model, **options), tiny_data)
 
 
 def test_the_process_is_left_as_it_was(tmp_path, tiny_data):

@@ -51,6 +51,7 @@ DAMAGE = (
     IndexError,
     OverflowError,
     UnicodeDecodeError,
+    SystemError,  # from the tokenizer of Python 3.12, for some headers of .npy
 )
 
 

@@ -9,12 +9,15 @@ and only one large image is decoded at a time.
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -61,22 +64,73 @@ def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[n
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            _require_supported(image)
-            if draft:
-                image.draft(None, (resolution, resolution))
-            elif _num_pixels(image) > LARGE_PIXELS:
-                image.draft(None, (LARGE_FACTOR * resolution, LARGE_FACTOR * resolution))
-            if _num_pixels(image) <= SHARED_PIXELS:
-                return _convert(image, resolution)
+        if _is_large(content, resolution, draft):
             with _one_large_image:
-                return _convert(image, resolution)
+                try:
+                    return _decode(content, resolution, draft)
+                finally:
+                    _return_freed_memory()
+        return _decode(content, resolution, draft)
     except ValueError:
         raise
     except Exception as error:
         # Decoders raise nearly anything for damaged bytes; in each case the file cannot be read.
         reason = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
         raise ValueError(reason) from error
+
+
+def _is_large(content: bytes, resolution: int, draft: bool) -> bool:
+    """Return whether an image is to be decoded while no other large one is."""
+    if (size := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
+        return size[0] * size[1] > SHARED_PIXELS
+    with _open(content, resolution, draft) as image:
+        return _num_pixels(image) > SHARED_PIXELS
+
+
+def _decode(content: bytes, resolution: int, draft: bool) -> NDArray[np.uint8]:
+    with _open(content, resolution, draft) as image:
+        return _convert(image, resolution)
+
+
+def _open(content: bytes, resolution: int, draft: bool) -> Image.Image:
+    """Open an image file, at a smaller scale if that is allowed or the image is large."""
+    if (size := webp_size(content)) is not None:
+        _require_few_pixels(*size, "WEBP")
+    image = Image.open(io.BytesIO(content), formats=FORMATS)
+    _require_supported(image)
+    if draft:
+        image.draft(None, (resolution, resolution))
+    elif _num_pixels(image) > LARGE_PIXELS:
+        image.draft(None, (LARGE_FACTOR * resolution, LARGE_FACTOR * resolution))
+    return image
+
+
+def _return_freed_memory() -> None:
+    """Let the C library return freed memory to the system: glibc keeps it for each thread that used it."""
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _c_library() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def webp_size(content: bytes) -> tuple[int, int] | None:
+    """Return width and height that the header of a WebP file announces; None for other files.
+
+    The first chunk is the canvas of an extended file, a lossless image or a lossy one.
+    """
+    if content[:4] != b"RIFF" or content[8:12] != b"WEBP":
+        return None
+    kind, first = content[12:16], content[20:30]
+    if kind == b"VP8X":
+        return int.from_bytes(first[4:7], "little") + 1, int.from_bytes(first[7:10], "little") + 1
+    if kind == b"VP8L":
+        bits = int.from_bytes(first[1:5], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return int.from_bytes(first[6:8], "little") & 0x3FFF, int.from_bytes(first[8:10], "little") & 0x3FFF
 
 
 def _convert(image: Image.Image, resolution: int) -> NDArray[np.uint8]:
@@ -123,11 +177,15 @@ def require_readable(content: bytes) -> None:
 
 
 def _require_supported(image: Image.Image) -> None:
-    most = MAX_PIXELS_OF.get(image.format or "", MAX_PIXELS)
-    if _num_pixels(image) > most:
-        raise ValueError(f"it has {image.width}×{image.height} pixels, more than {most:,}")
+    _require_few_pixels(image.width, image.height, image.format or "")
     if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
         raise ValueError("its pixels are 32-bit numbers whose white level is unknown; save it with 8 or 16 bits")
+
+
+def _require_few_pixels(width: int, height: int, image_format: str) -> None:
+    most = MAX_PIXELS_OF.get(image_format, MAX_PIXELS)
+    if width * height > most:
+        raise ValueError(f"it has {width}×{height} pixels, more than {most:,}")
 
 
 def map_in_threads(

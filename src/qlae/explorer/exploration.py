@@ -245,7 +245,7 @@ def open_run(
                 "from, or export it again with --samples 1000"
             )
         _require_images(run)
-        model = load(path, networks=networks, device=device)
+        model = load(run.path, networks=networks, device=device)
         return _explore(run, model, data=data, names=names)
     _require_images(run)
     snapshot = checkpoint.load(run.path)

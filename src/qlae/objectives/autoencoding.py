@@ -13,7 +13,7 @@ from ..registry import OBJECTIVES
 from .objective import Objective, ObjectiveConfig, latent_losses
 from .player import Player
 from .regularization import L1, with_l1
-from .weighting import Terms
+from .weighting import Terms, TermsFunction, Weighting
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,30 @@ class Autoencoding(Objective):
 
     def players(self, model: Model) -> list[Player]:
         """Return one player: encoder, decoder and codebook move together."""
-        weighting, networks = self.weighting(), (model.encoder, model.decoder)
 
         def terms_of(images: Tensor, generator: torch.Generator | None) -> Terms:
             return reconstruction_terms(model, images, generator)
 
-        return [
-            Player(
-                name="autoencoder",
-                decayed=networks,
-                undecayed=(model.latent,),
-                loss=weighting.loss(with_l1(terms_of, networks, weighting.names)),
-                terms=weighting.names,
-                uses_weights_once=L1 not in weighting.names,
-            )
-        ]
+        return [autoencoder_player(model, self.weighting(), terms_of)]
+
+
+def autoencoder_player(model: Model, weighting: Weighting, terms_of: TermsFunction) -> Player:
+    """Return the player that moves encoder, decoder and codebook together.
+
+    Args:
+        model: the model.
+        weighting: of the terms.
+        terms_of: returns the unweighted terms of a batch; each weight is used once.
+    """
+    networks = (model.encoder, model.decoder)
+    return Player(
+        name="autoencoder",
+        decayed=networks,
+        undecayed=(model.latent,),
+        loss=weighting.loss(with_l1(terms_of, networks, weighting.names)),
+        terms=weighting.names,
+        uses_weights_once=L1 not in weighting.names,
+    )
 
 
 def reconstruction_terms(model: Model, images: Tensor, generator: torch.Generator | None = None) -> Terms:

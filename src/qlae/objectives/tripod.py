@@ -34,11 +34,12 @@ from .._checks import whole_number
 from ..config import require_number
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
+from .autoencoding import autoencoder_player
 from .hessian_penalty import hessian_penalty, points_around
 from .multi_information import multi_information
 from .objective import Objective, ObjectiveConfig, latent_losses
 from .player import Player
-from .regularization import L1, with_l1
+from .regularization import L1
 from .weighting import Terms
 
 MIN_VARIANCE = 1e-12  # added to the variance of a latent
@@ -77,21 +78,11 @@ class Tripod(Objective):
         _require_scalars(model)
         if "hessian" in self.config.weights:
             _require_stages(model)
-        weighting, networks = self.weighting(), (model.encoder, model.decoder)
 
         def terms_of(images: Tensor, generator: torch.Generator | None) -> Terms:
             return tripod_terms(model, images, generator, self.config)
 
-        return [
-            Player(
-                name="autoencoder",
-                decayed=networks,
-                undecayed=(model.latent,),
-                loss=weighting.loss(with_l1(terms_of, networks, weighting.names)),
-                terms=weighting.names,
-                uses_weights_once=L1 not in weighting.names,
-            )
-        ]
+        return [autoencoder_player(model, self.weighting(), terms_of)]
 
 
 def tripod_terms(

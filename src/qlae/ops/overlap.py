@@ -73,9 +73,12 @@ class Overlap:
         from .kernels.sums import sum_rows
 
         sums, self._sums = self._sums, []
-        for dtype in dict.fromkeys(rows.dtype for rows, _ in sums):
-            rows, outs = zip(*(pair for pair in sums if pair[0].dtype == dtype), strict=True)
-            totals = sum_rows(torch.cat(rows, 1), torch.float32)
+        groups: dict[tuple[torch.dtype, int], list[tuple[Tensor, Tensor]]] = {}
+        for rows, out in sums:  # networks that run on batches of different sizes have different numbers of rows
+            groups.setdefault((rows.dtype, len(rows)), []).append((rows, out))
+        for pairs in groups.values():
+            parts, outs = zip(*pairs, strict=True)
+            totals = sum_rows(torch.cat(parts, 1), torch.float32)
             torch._foreach_copy_(outs, totals.split([len(out) for out in outs]))
         torch.cuda.current_stream().wait_stream(self._stream)
         self._tensors_in_use.clear()

@@ -6,25 +6,15 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..data.colours import to_colours
-from ..observations import Observations
-from .labels import LatentLabels
+from .drawing import Drawing
 from .pictures import plot_generated, plot_interventions, plot_reconstructions
 from .strips import plot_strips
 
 
-class ImageDrawing:
-    """Draws images.
+class ImageDrawing(Drawing):
+    """Draws images."""
 
-    Args:
-        observations: their description.
-        labels: of the latents.
-    """
-
-    has_tiles = True  # observations can be shown as small pictures
-
-    def __init__(self, observations: Observations, labels: LatentLabels):
-        self.observations = observations
-        self.labels = labels
+    has_tiles = True
 
     def draw(self, arrays: dict[str, NDArray[Any]], scores: dict[str, Any], title: str) -> dict[str, Figure]:
         """Return the pictures by name, from the arrays of ``pictures.npz``.

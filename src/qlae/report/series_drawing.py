@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..metrics.heatmap import escape_math
-from ..observations import Observations
-from .labels import LatentLabels
+from .drawing import Drawing
 from .panels import LABEL_SIZE, TICK_SIZE, TITLE_SIZE, latent_rows
 
 COLOURS = "viridis"
@@ -21,19 +20,8 @@ NUM_RECONSTRUCTIONS = 5
 GENERATED_COLUMNS = 5
 
 
-class SeriesDrawing:
-    """Draws series.
-
-    Args:
-        observations: their description.
-        labels: of the latents.
-    """
-
-    has_tiles = False
-
-    def __init__(self, observations: Observations, labels: LatentLabels):
-        self.observations = observations
-        self.labels = labels
+class SeriesDrawing(Drawing):
+    """Draws series."""
 
     def draw(self, arrays: dict[str, NDArray[Any]], scores: dict[str, Any], title: str) -> dict[str, Figure]:
         """Return the pictures by name, from the arrays of ``pictures.npz`` and the scores of the averaged weights."""

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..metrics.heatmap import escape_math
-from ..observations import Observations
-from .labels import LatentLabels
+from .drawing import Drawing
 from .panels import LABEL_SIZE, TICK_SIZE, TITLE_SIZE, latent_rows, step_text
 
 COLOURS = "RdBu_r"
@@ -17,19 +16,8 @@ MAX_NAME = 24  # characters of a feature's name
 GAP = 1  # columns between latents
 
 
-class VectorDrawing:
-    """Draws vectors.
-
-    Args:
-        observations: their description.
-        labels: of the latents.
-    """
-
-    has_tiles = False
-
-    def __init__(self, observations: Observations, labels: LatentLabels):
-        self.observations = observations
-        self.labels = labels
+class VectorDrawing(Drawing):
+    """Draws vectors."""
 
     def draw(self, arrays: dict[str, NDArray[Any]], scores: dict[str, Any], title: str) -> dict[str, Figure]:
         """Return the pictures by name, from the arrays of ``pictures.npz`` and the scores of the averaged weights."""

@@ -18,6 +18,7 @@ from .._files import read_json, read_npz, write_bytes, write_json
 from .._opening import open_own, read_regular
 from .._parsing import parse_dataclass
 from ..config import DataConfig, RunConfig
+from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
 from ..registry import MissingPart
 from .arrays import check_arrays
@@ -131,6 +132,8 @@ class Run:
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
         arrays = read_npz(path, remedy=self._remedy)
         try:
+            if path == self.sample_path:
+                require_few_numbers(arrays, path)
             check_arrays(arrays, required, self.observations if path == self.pictures_path else None)
         except ValueError as error:
             raise ValueError(f"{path} cannot be read ({error}); {self._remedy}") from None
