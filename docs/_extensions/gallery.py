@@ -15,7 +15,7 @@ from qlae.metrics.heatmap import nmi_figure
 from qlae.presets import MODELS
 
 TITLES = {"shapes3d": "Shapes3D", "mpi3d": "MPI3D", "falcor3d": "Falcor3D", "isaac3d": "Isaac3D"}
-PICTURES = {
+PICTURES = {  # the first that a run has is shown
     "interventions": "One latent changes in each column.",
     "generated": "Generated images.",
     "reconstructions": "Originals and reconstructions.",
@@ -23,8 +23,10 @@ PICTURES = {
 OTHER_SETTINGS = ("recipe",)  # folders of runs whose hyperparameters are not the paper's
 OPENING = """# Gallery
 
-Every model and data set of which a run is in `results/`: what it does, and what each latent is informative about. All
-data are rendered. If there are several runs, those with the most updates count, and the one of **median** InfoM is
+Every model and data set of which a run is in `results/`. On the left, what each latent (row) is informative about; a
+modular model has one dark cell per row. On the right, pictures of the run if they were kept.
+
+All data are rendered. If there are several runs, those with the most updates count, and the one of **median** InfoM is
 shown. [Results](../../results.md) has all runs, their commands and what to make of them.
 """
 
@@ -53,7 +55,7 @@ def write_gallery(folder: Path, results: Path) -> None:
     runs = find_runs(results)
     lines = [OPENING]
     for data, title in TITLES.items():
-        models = [model for model in MODELS if (data, model) in runs]
+        models = sorted((model for model in MODELS if (data, model) in runs), key=lambda model: model != "qlae")
         if models:
             lines += [f"## {title}", ""]
         for model in models:
@@ -71,24 +73,29 @@ def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, resu
         ["the only run", "the lower of two runs"][len(runs) - 1] if len(runs) < 3 else f"the median of {len(runs)} runs"
     )
     name = f"{data}-{model}"
+    _draw_heatmap(run, pictures / f"{name}-nmi.png")
     lines = [
         f"### {model} on {TITLES[data]}",
         "",
         f"InfoM {scores['infom']:.2f}, InfoE {scores['infoe']:.2f}, InfoC {scores['infoc']:.2f}, PSNR "
         f"{scores['psnr']:.1f} dB; {run['scores']['steps']:,} updates, seed {run['scores']['seed']}, {which}.",
         "",
+        "::::{grid} 1 1 12 12",
+        ":::{grid-item}",
+        ":columns: 12 12 4 4",
+        f"![NMI of latents and sources, {model} on {TITLES[data]}](gallery/{name}-nmi.png)",
+        ":::",
+        ":::{grid-item}",
+        ":columns: 12 12 8 8",
     ]
     for kind, about in PICTURES.items():
         own, shared = run["folder"] / f"{kind}.png", results / "gans" / "pictures" / f"{name}-{kind}.png"
         source = own if own.is_file() else shared
-        is_extra = kind == "reconstructions" and len(lines) > 4  # there is a better picture
-        if is_extra or not source.is_file():
-            continue
-        shutil.copyfile(source, pictures / f"{name}-{kind}.png")
-        lines += [f"![{about} {model} on {TITLES[data]}](gallery/{name}-{kind}.png)", "", f"*{about}*", ""]
-    _draw_heatmap(run, pictures / f"{name}-nmi.png")
-    lines += [f"![NMI of latents and sources, {model} on {TITLES[data]}](gallery/{name}-nmi.png){{.heatmap}}", ""]
-    return lines
+        if source.is_file():
+            shutil.copyfile(source, pictures / f"{name}-{kind}.png")
+            lines += [f"![{about} {model} on {TITLES[data]}](gallery/{name}-{kind}.png)", f"*{about}*", ""]
+            break
+    return [*lines, ":::", "::::", ""]
 
 
 def _draw_heatmap(run: dict[str, Any], path: Path) -> None:

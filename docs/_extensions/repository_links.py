@@ -12,6 +12,7 @@ PAGES = {
     "results/README.md": "results.md",
     "results/study/report/tables.md": "study-tables.md",
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
