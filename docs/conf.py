@@ -49,6 +49,7 @@ nb_execution_timeout = 1200  # per cell; a busy machine takes ten times as long 
 nb_execution_in_temp = True  # tutorials write runs and pictures
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # with tables
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -101,7 +101,7 @@ PROGRAMS = re.compile(r"^```(?:bash|\{code-cell\} ipython3)\n.*?```", re.S | re.
 def test_commands_name_options_that_exist(page):
     """Every ``qlae`` command of a page uses a command and options that its help knows."""
     for block in PROGRAMS.findall(page.read_text()):
-        start = "qlae" if block.startswith("```bash") else "!qlae"
+        start = "qlae" if block.startswith("```bash") or "%%bash" in block else "!qlae"
         for line in re.findall(rf"^{start} ([^#\n]*)", block, re.M):
             words = line.split()
             if words[0].startswith("-"):

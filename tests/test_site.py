@@ -121,4 +121,5 @@ def test_tutorials_are_notebooks_with_pictures_that_compile(page):
     assert len(cells) >= 4
     assert any("Image(" in cell or "plt." in cell for cell in cells)
     for cell in cells:
-        compile(re.sub(r"^!.*$", "pass", cell, flags=re.M), page.name, "exec")
+        if not cell.startswith("%%bash"):
+            compile(cell, page.name, "exec")
