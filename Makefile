@@ -17,8 +17,8 @@ QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_confi
 	tests/test_cli.py::test_bad_input_is_one_clear_line
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-quick test-slow test-fuzz chromium docs bench-metrics bench-cpu bench-gpu \
-	bench-rendering lint types format clean
+.PHONY: help install dev demo test test-quick test-slow test-oldest test-fuzz chromium docs dist bench-metrics bench-cpu \
+	bench-gpu bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -37,7 +37,7 @@ $(TOOLS): $(READY)
 	@touch $@
 
 demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score both and draw pictures
-	$(BIN)/python examples/demo.py --seed $(SEED)
+	$(BIN)/qlae demo --seed $(SEED)
 
 test: lint types chromium  ## Everything that CI runs: lint, types, tests
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
@@ -47,6 +47,11 @@ test-quick: dev  ## Fast tests of every package, in about a minute
 
 test-slow: dev  ## Only the slow tests: full data sets, Ray, ONNX, kills
 	$(BIN)/python -m pytest -m slow
+
+test-oldest:  ## Fast tests with the oldest versions that pyproject.toml allows (Python 3.11), in build/oldest
+	$(PYTHON) -m venv build/oldest
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[test]'
+	build/oldest/bin/python -m pytest -n 2 -m 'not slow' $(QUICK)
 
 test-fuzz: dev  ## 10,000 damaged inputs for every reader, and as many requests to the explorer
 	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
@@ -58,6 +63,9 @@ docs: $(READY)  ## Build the site into build/site; a warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 	@echo "build/site/index.html"
+
+dist: dev  ## Build the sdist and the wheel into dist/
+	$(BIN)/python -m hatchling build -d dist
 
 bench-metrics: install  ## Metrics, compared with the published procedure
 	$(BIN)/python benchmarks/metrics.py
@@ -73,9 +81,10 @@ bench-gpu: install  ## Training on a GPU, compared with plain PyTorch; by batch 
 bench-rendering: install  ## Images per second of the rendered scenes
 	for scene in shapes3d mpi3d falcor3d isaac3d dsprites; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done
 
-lint: dev  ## Check style and common mistakes (ruff)
+lint: dev  ## Check style, common mistakes (ruff) and spelling (codespell)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 types: dev  ## Check static types (mypy)
 	$(BIN)/mypy

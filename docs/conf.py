@@ -1,10 +1,18 @@
 """The site: ``make docs`` builds it into ``build/site``."""
 
+import os
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_extensions")]
+
+# Tutorials run in processes that inherit this: one thread that sleeps while it waits, so that they take their time and
+# no more also while the machine does other work.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 from qlae import __version__  # noqa: E402
 
@@ -20,10 +28,13 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "explorer_pages",
+    "gallery",
     "reference",
     "repository_links",
 ]
 exclude_patterns = ["metrics/*.json"]
+html_extra_path = [str(ROOT / "build" / "site-extra")]  # written by explorer_pages
 html_theme = "furo"
 html_title = "qlae"
 html_static_path = ["_static"]
@@ -34,9 +45,11 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "site-cache")
-nb_execution_timeout = 300
+nb_execution_timeout = 1200  # per cell; a busy machine takes ten times as long as an idle one
+nb_execution_in_temp = True  # tutorials write runs and pictures
 nb_execution_raise_on_error = True
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # with tables
 
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

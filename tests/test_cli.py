@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import typing
@@ -261,15 +260,16 @@ def test_version(capsys):
     assert capsys.readouterr().out.startswith("qlae 0.")
 
 
-@pytest.mark.parametrize(
-    "command", ["train", "evaluate", "report", "study", "explore", "encode", "export", "score", "data", "data render"]
-)
+DATA_COMMANDS = [f"data {name}" for name in ("list", "render", "prepare", "get", "inspect", "clear")]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *DATA_COMMANDS])
 def test_help_teaches(command, capsys):
     assert run(*command.split(), "--help") == 0
     text = capsys.readouterr().out
     assert "usage: qlae" in text
-    assert "For example:" in text or command == "data render" or "• render" in text
-    for uninformative in ("(default: None)", "(default: )", "(default: True)"):
+    assert "For example:" in text or command == "data list" or "• render" in text
+    for uninformative in ("(default: None)", "(default: )", "(default: True)", "{None"):
         assert uninformative not in " ".join(text.replace("│", " ").split())
 
 
@@ -348,6 +348,7 @@ def test_damaged_config(capsys, tmp_path):
 
 def test_disk_that_fills_up(tmp_path):
     """A checkpoint that no longer fits: one line, exit code 2, and no part of it left."""
+    resource = pytest.importorskip("resource")
     out = tmp_path / "run"
     command = [sys.executable, "-m", "qlae.cli", "train", "qlae", *SMALL, "--steps", "20", "--out", str(out)]
 
@@ -401,3 +402,18 @@ def test_the_overview_fits_a_screen_and_names_every_command(capsys):
 def test_a_misspelt_command_is_told(capsys):
     assert run("trian", "qlae") == 2
     assert "unknown command 'trian': did you mean \"train\"?" in capsys.readouterr().err
+
+
+def test_tables_in_a_pipe_are_whole_and_plain(tmp_path, rng):
+    """Without a terminal there are no colours, and columns are wide enough to leave no word out."""
+    np.savez(tmp_path / "a.npz", sources=rng.integers(0, 3, (200, 2)), latents=rng.normal(size=(200, 2)))
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-m", "qlae", "score", "a.npz", "--metrics", "infomec", "mig"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+    assert "disentanglement_lib" in done.stdout
+    assert "…" not in done.stdout
+    assert "\x1b" not in done.stdout
+    narrow = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environment | {"COLUMNS": "60"}, cwd=tmp_path
+    )
+    assert max(map(len, narrow.stdout.splitlines())) <= 60

@@ -1,7 +1,10 @@
 """The pages of the documentation: their programs run, and their links lead somewhere."""
 
 import re
+import subprocess
+import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +20,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "CODE_OF_CONDUCT.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "generated" not in page.parts),
     ROOT / "results/README.md",
 ]
 
@@ -80,7 +84,7 @@ def test_commands_of_the_paper_s_page_are_understood(monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
-        if target.startswith(("http:", "https:")):
+        if target.startswith(("http:", "https:")) or "generated/" in target:  # generated pages: Sphinx checks them
             continue
         path, _, anchor = target.partition("#")
         file = (page.parent / path) if path else page
@@ -88,6 +92,33 @@ def test_links_lead_somewhere(page):
         if anchor and file.suffix == ".md":
             titles = re.findall(r"^#+ (.*)$", file.read_text(), re.M)
             assert anchor in {_slug(title) for title in titles}, target
+
+
+PROGRAMS = re.compile(r"^```(?:bash|\{code-cell\} ipython3)\n.*?```", re.S | re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_name_options_that_exist(page):
+    """Every ``qlae`` command of a page uses a command and options that its help knows."""
+    for block in PROGRAMS.findall(page.read_text()):
+        start = "qlae" if block.startswith("```bash") or "%%bash" in block else "!qlae"
+        for line in re.findall(rf"^{start} ([^#\n]*)", block, re.M):
+            words = line.split()
+            if words[0].startswith("-"):
+                continue
+            command = words[: 2 if words[0] == "data" else 1]
+            known = _help(tuple(command))
+            for option in (word for word in words if re.fullmatch(r"--[a-z-]+", word)):
+                assert f"{option} " in known or f"{option}," in known, (line, option)
+
+
+@cache
+def _help(command: tuple[str, ...]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "qlae", *command, "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
 
 
 def _slug(title: str) -> str:

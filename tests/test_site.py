@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import re
 import sys
 from pathlib import Path
 
@@ -18,7 +19,10 @@ INTERNAL = {"qlae.metrics.infomec", "qlae.metrics.scoring", "qlae.scoring.evalua
 def extensions():
     sys.path.insert(0, str(DOCS / "_extensions"))
     try:
-        yield {name: importlib.import_module(name) for name in ("reference", "repository_links")}
+        yield {
+            name: importlib.import_module(name)
+            for name in ("explorer_pages", "gallery", "reference", "repository_links")
+        }
     finally:
         sys.path.remove(str(DOCS / "_extensions"))
 
@@ -44,8 +48,9 @@ def test_every_package_has_a_page_with_every_public_name(extensions):
 
 def test_every_page_is_in_the_navigation(extensions):
     index = (DOCS / "index.md").read_text()
-    pages = [*(path.stem for path in DOCS.glob("*.md") if path.stem != "index")]
-    pages += [f"reference/generated/{name}" for name in (*extensions["reference"].MODULES, "command-line")]
+    pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
+    pages = [page for page in pages if page != "index" and not page.startswith("reference/")]
+    pages += [f"reference/generated/{name}" for name in (*extensions["reference"].MODULES, "command-line", "gallery")]
     lines = [line.rpartition("<")[2].rstrip(">") for line in index.splitlines()]
     assert [page for page in pages if page not in lines] == []
 
@@ -64,3 +69,57 @@ def test_links(extensions):
     assert links.from_elsewhere("[a](study/plan.toml)", "results") == "[a](../results/study/plan.toml)"
     assert links.from_elsewhere("[a](docs/metrics.md#dci)", "") == "[a](metrics.md#dci)"
     assert links.from_elsewhere("[a](https://b.c) [d](#e)", "results") == "[a](https://b.c) [d](#e)"
+
+
+def test_links_of_a_page_in_a_folder(extensions):
+    links = extensions["repository_links"]
+    assert links.from_docs("[a](../../SECURITY.md) [b](../data.md)", 1) == "[a](../security.md) [b](../data.md)"
+    assert links.from_docs("[a](../../README.md)", 1) == "[a](../index.md)"
+
+
+def test_the_gallery_shows_the_median_run(extensions, tmp_path):
+    """Of seven runs of 200,000 updates the fourth, and none of the shorter ones."""
+    gallery = extensions["gallery"]
+    runs = gallery.find_runs(DOCS.parent / "results")
+    scores = [run["scores"]["averaged"]["infom"] for run in runs["shapes3d", "qlae"]]
+    assert len(scores) == 7
+    assert scores == sorted(scores)
+    assert {run["scores"]["steps"] for run in runs["shapes3d", "qlae"]} == {200_000}
+    lines = gallery._row("shapes3d", "qlae", runs["shapes3d", "qlae"], tmp_path, DOCS.parent / "results")
+    text = "\n".join(lines)
+    assert f"InfoM {scores[3]:.2f}," in text
+    assert "the median of 7 runs" in text
+    for picture in re.findall(r"\(gallery/(.*?)\)", text):
+        assert (tmp_path / picture).stat().st_size > 1000
+    assert "shapes3d-qlae-interventions.png" in text
+
+
+def test_the_explorer_pages_are_written_once(extensions, tmp_path, monkeypatch):
+    pages = extensions["explorer_pages"]
+    monkeypatch.setattr(pages, "NUM_SAMPLES", 1)
+    package = Path(qlae.__file__).parent
+    pages.write_pages(tmp_path, package)
+    page = tmp_path / "explorer" / "shapes3d-qlae" / "index.html"
+    assert "qlae" in page.read_text()
+    monkeypatch.setattr(pages, "save_page", None)  # a second page would be an error
+    pages.write_pages(tmp_path, package)
+
+
+def test_the_front_page_embeds_every_model_that_exists():
+    from qlae.runs.shipped import shipped_models
+
+    frames = re.findall(r'src="explorer/([\w-]+)/index.html"', (DOCS / "index.md").read_text())
+    assert frames
+    assert set(frames) <= shipped_models().keys()
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_tutorials_are_notebooks_with_pictures_that_compile(page):
+    text = page.read_text()
+    assert text.startswith("---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n")
+    cells = re.findall(r"^```\{code-cell\} ipython3\n(.*?)```", text, re.S | re.M)
+    assert len(cells) >= 4
+    assert any("Image(" in cell or "plt." in cell for cell in cells)
+    for cell in cells:
+        if not cell.startswith("%%bash"):
+            compile(cell, page.name, "exec")

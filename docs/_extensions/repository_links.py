@@ -12,25 +12,34 @@ PAGES = {
     "results/README.md": "results.md",
     "results/study/report/tables.md": "study-tables.md",
     "CHANGELOG.md": "changelog.md",
+    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
 HOME = "README.md"
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 
 
-def from_docs(text: str) -> str:
+def from_docs(text: str, depth: int = 0) -> str:
     """Return a page of ``docs/`` with links to pages of the site instead of documents of the repository.
+
+    Args:
+        text: the page.
+        depth: the number of folders between ``docs/`` and the page.
 
     >>> from_docs("[here](../results/README.md#gans), [code](../src/a.py)")
     '[here](results.md#gans), [code](../src/a.py)'
+    >>> from_docs("[here](../../results/README.md#gans)", depth=1)
+    '[here](../results.md#gans)'
     """
+    up = "../" * (depth + 1)
 
     def change(match: re.Match[str]) -> str:
         path, sign, anchor = match[1].partition("#")
-        inner = path.removeprefix("../")
-        if path.startswith("../") and inner in PAGES:
-            return f"]({PAGES[inner]}{sign}{anchor})"
-        return "](index.md)" if path == f"../{HOME}" else match[0]
+        inner = path.removeprefix(up)
+        if path.startswith(up) and inner in PAGES:
+            return f"]({'../' * depth}{PAGES[inner]}{sign}{anchor})"
+        return f"]({'../' * depth}index.md)" if path == f"{up}{HOME}" else match[0]
 
     return LINK.sub(change, text)
 
@@ -58,7 +67,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
 
     def read_source(app: Any, name: str, content: list[str]) -> None:
-        content[0] = from_docs(content[0])
+        content[0] = from_docs(content[0], depth=name.count("/"))
 
     def read_include(app: Any, path: Any, name: str, content: list[str]) -> None:
         home = next((file for file, page in PAGES.items() if page == f"{name}.md"), None)

@@ -14,6 +14,7 @@ from tyro.conf import subcommand
 from .._extras import explain_missing
 from .._version import __version__
 from .data import Data
+from .demo import Demo
 from .explore import Explore
 from .export import Encode, Export
 from .overview import overview, require_command
@@ -24,7 +25,8 @@ from .select import Select
 from .study import Study
 
 Command = (
-    Annotated[Train, subcommand("train")]
+    Annotated[Demo, subcommand("demo")]
+    | Annotated[Train, subcommand("train")]
     | Annotated[Evaluate, subcommand("evaluate")]
     | Annotated[Select, subcommand("select")]
     | Annotated[Study, subcommand("study")]
@@ -36,6 +38,7 @@ Command = (
     | Annotated[Data, subcommand("data")]
 )
 
+PIPE_WIDTH = 120  # of tables and help in a pipe or a file, where there is no terminal to ask
 READER_GONE = 141  # the exit status of a program that SIGPIPE ended
 
 
@@ -52,6 +55,8 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a terminal that has no "×" shows "?" instead of an error
+    if not sys.stdout.isatty():
+        os.environ.setdefault("COLUMNS", str(PIPE_WIDTH))
     # Before torch loads: let idle threads sleep instead of spinning. Spinning is a little faster on idle cores and ten
     # times slower on busy ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

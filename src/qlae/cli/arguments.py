@@ -17,8 +17,10 @@ OptionalName = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 OptionalInt = Annotated[int | None, arg(metavar="INT", help_behavior_hint="")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
 Names = Annotated[tuple[str, ...], arg(metavar="[NAME …]", help_behavior_hint="")]
-ScoredWeights = Annotated[Literal["averaged", "raw"] | None, arg(help_behavior_hint="")]
-Aggregate = Annotated[Literal["reruns", "all-seeds", "authors"] | None, arg(help_behavior_hint="")]
+ScoredWeights = Annotated[Literal["averaged", "raw"] | None, arg(metavar="{averaged,raw}", help_behavior_hint="")]
+Aggregate = Annotated[
+    Literal["reruns", "all-seeds", "authors"] | None, arg(metavar="{reruns,all-seeds,authors}", help_behavior_hint="")
+]
 Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 
 

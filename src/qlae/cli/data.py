@@ -145,13 +145,15 @@ class Get:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Write a contact sheet: random images, and one row per source that sweeps its values.
+    """Write a contact sheet, a .png with random images and one row per source that sweeps its values.
 
-    For example: qlae data inspect isaac3d
+    For example:
+      qlae data inspect isaac3d                        # writes isaac3d.png to the current folder
+      qlae data inspect holiday/ --out contacts.png
 
     Attributes:
         data: A data set by name, or the path of your own images.
-        out: The .png file to write; by default NAME.png. It must not exist.
+        out: The .png file to write; by default NAME.png in the current folder. It must not exist.
     """
 
     data: Positional[Name]
@@ -169,7 +171,7 @@ class Inspect:
         out = self.out or Path(f"{data.name}.png")
         require_new_file(out, ".png")
         print(data)
-        print(contact_sheet(data, out))
+        print(f"Contact sheet written to {contact_sheet(data, out)}")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from .._version import __version__
 #: Group → command → what it does, in a few words; the commands themselves say more (``qlae COMMAND --help``).
 GROUPS: dict[str, dict[str, str]] = {
     "Train and compare": {
+        "demo": "train two small models on rendered images, in two minutes",
         "train": "train a model, score it and draw its pictures",
         "evaluate": "score a trained run again, with other metrics or intervals",
         "select": "choose among runs without labels, by their agreement",
@@ -37,8 +38,8 @@ def overview() -> str:
             *lines,
             "",
             "First steps:",
-            "  qlae explore shapes3d-qlae                      # a model that comes with qlae",
-            "  qlae train qlae --size small --resolution 32    # minutes on a CPU",
+            "  qlae explore shapes3d-qlae    # a trained model that comes with qlae",
+            "  qlae demo                     # train two small models and compare them",
             "",
             "`qlae COMMAND --help` explains a command; `qlae --version` prints the version,",
             "and `qlae --tyro-print-completion bash` a completion script (or zsh, tcsh).",

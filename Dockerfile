@@ -1,0 +1,24 @@
+# qlae with everything that training and the explorer need, on a CPU:
+#
+#   docker build -t qlae .
+#   docker run --rm -v "$PWD/runs:/work/runs" qlae demo
+#
+# For a GPU, build with the CUDA wheels of torch and run with --gpus all:
+#
+#   docker build -t qlae --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130 .
+FROM python:3.12-slim
+
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+RUN useradd --create-home qlae && mkdir /work && chown qlae /work
+
+# torch alone, so that a change of the sources does not download it again
+RUN pip install --no-cache-dir torch --index-url ${TORCH_INDEX}
+
+COPY pyproject.toml hatch_build.py README.md LICENSE /source/
+COPY src /source/src
+RUN pip install --no-cache-dir '/source[train,explorer,fast]' && rm -r /source
+
+USER qlae
+WORKDIR /work
+ENTRYPOINT ["qlae"]
+CMD ["--help"]
