@@ -201,13 +201,7 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
     names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
     place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{place}Next: {with_imports(_next_command(run), imports)}"
-
-
-def _next_command(run: "Run") -> str:
-    """Return the command that shows what a model encodes: the explorer, where it can show the observations."""
-    has_tiles = run.observations.traits.load_drawing().has_tiles
-    return f"qlae explore {run.path}" if has_tiles else f"qlae encode {run.path} --out codes.csv"
+    return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
 
 
 @dataclass(frozen=True)
@@ -291,7 +285,7 @@ class Evaluate:
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
-        print(f"Next: {with_imports(_next_command(run), self.imports)}")
+        print(f"Next: {with_imports(f'qlae explore {run.path}', self.imports)}")
 
 
 @dataclass(frozen=True)
@@ -346,4 +340,4 @@ class Report:
             for path in draw_pictures(run):
                 print(path)
         print_results(runs, weights=("averaged", "raw"))
-        print(f"Next: {with_imports(_next_command(runs[0]), self.imports)}")
+        print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")

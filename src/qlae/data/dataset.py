@@ -17,7 +17,7 @@ from ..observations import Observations
 from .observing import as_array, observe
 from .sources import grid_levels
 
-ORIGINS = ("rendered", "real")
+ORIGINS = ("rendered", "generated", "real")
 #: Called with (images done, number of images) during long work, for example to update a progress bar.
 Progress = Callable[[int, int], None]
 
@@ -49,7 +49,7 @@ class SourceDataset:
 
     Attributes:
         name: the data set's name, such as ``shapes3d``.
-        origin: ``"rendered"`` or ``"real"``.
+        origin: ``"rendered"`` (images), ``"generated"`` (vectors and series) or ``"real"``.
         images: one observation per row: images (n, h, w, c), vectors (n, d) or series (n, t, c). Images may be rendered
             on demand; ``np.asarray(data.images)`` returns all of them.
         observations: the description of the rows: their kind, shape, type, feature names and statistics.
@@ -96,7 +96,7 @@ class SourceDataset:
             ValueError: shapes or types are wrong, or do not fit each other.
         """
         if origin not in ORIGINS:
-            raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
+            raise ValueError(f'origin must be "rendered", "generated" or "real", got {origin!r}')
         if observations is None:
             images, kind = as_array(images, kind=kind, name=name)
             observations = observe(images, kind, feature_names, name=name)

@@ -62,19 +62,35 @@ def decode(content: bytes, size: int | PictureSize, *, draft: bool = False) -> N
     Raises:
         ValueError: the file cannot be decoded; the message is the reason, without a name.
     """
+    size = picture_size(size)
+    side = max(size.height, size.width)  # both ways: the image may be recorded on its side
+    draft_side = side if draft else LARGE_FACTOR * side
+    return _open_image(content, lambda image: _convert(image, size), draft_side=draft_side, is_draft=draft)
+
+
+def _open_image(
+    content: bytes, convert: Callable[[Image.Image], Result], *, draft_side: int, is_draft: bool = False
+) -> Result:
+    """Open an image file and convert it, a large one while no other large one is in memory.
+
+    Args:
+        content: the bytes of the file.
+        convert: called with the opened image.
+        draft_side: a large JPEG is decoded at a scale with at least this many pixels on either side.
+        is_draft: whether that holds for a small one as well.
+    """
     if not content:
         raise ValueError("it is empty or cannot be opened")
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
-    size = picture_size(size)
     try:
-        if _is_large(content, size, draft):
+        if _is_large(content, draft_side, is_draft):
             with _one_large_image:
                 try:
-                    return _decode(content, size, draft)
+                    return _open_and_convert(content, convert, draft_side, is_draft)
                 finally:
                     _return_freed_memory()
-        return _decode(content, size, draft)
+        return _open_and_convert(content, convert, draft_side, is_draft)
     except ValueError:
         raise
     except Exception as error:
@@ -83,30 +99,29 @@ def decode(content: bytes, size: int | PictureSize, *, draft: bool = False) -> N
         raise ValueError(reason) from error
 
 
-def _is_large(content: bytes, size: PictureSize, draft: bool) -> bool:
+def _is_large(content: bytes, draft_side: int, is_draft: bool) -> bool:
     """Return whether an image is to be decoded while no other large one is."""
     if (sides := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
         return sides[0] * sides[1] > SHARED_PIXELS
-    with _open(content, size, draft) as image:
+    with _open(content, draft_side, is_draft) as image:
         return _num_pixels(image) > SHARED_PIXELS
 
 
-def _decode(content: bytes, size: PictureSize, draft: bool) -> NDArray[np.uint8]:
-    with _open(content, size, draft) as image:
-        return _convert(image, size)
+def _open_and_convert(
+    content: bytes, convert: Callable[[Image.Image], Result], draft_side: int, is_draft: bool
+) -> Result:
+    with _open(content, draft_side, is_draft) as image:
+        return convert(image)
 
 
-def _open(content: bytes, size: PictureSize, draft: bool) -> Image.Image:
+def _open(content: bytes, draft_side: int, is_draft: bool) -> Image.Image:
     """Open an image file, at a smaller scale if that is allowed or the image is large."""
     if (sides := webp_size(content)) is not None:
         _require_few_pixels(*sides, "WEBP")
     image = Image.open(io.BytesIO(content), formats=FORMATS)
     _require_supported(image)
-    side = max(size.height, size.width)  # both ways: the image may be recorded on its side
-    if draft:
-        image.draft(None, (side, side))
-    elif _num_pixels(image) > LARGE_PIXELS:
-        image.draft(None, (LARGE_FACTOR * side, LARGE_FACTOR * side))
+    if is_draft or _num_pixels(image) > LARGE_PIXELS:
+        image.draft(None, (draft_side, draft_side))
     return image
 
 
@@ -138,6 +153,32 @@ def webp_size(content: bytes) -> tuple[int, int] | None:
     return int.from_bytes(first[6:8], "little") & 0x3FFF, int.from_bytes(first[8:10], "little") & 0x3FFF
 
 
+def decode_whole(content: bytes, max_side: int) -> Image.Image:
+    """Decode an image file without cropping it.
+
+    Args:
+        content: the bytes of the file.
+        max_side: a larger image is scaled down to this many pixels on its longer side.
+
+    Returns:
+        An upright image in RGB; its ``format`` is that of the file.
+
+    Raises:
+        ValueError: the file cannot be decoded; the message is the reason, without a name.
+    """
+
+    def convert(image: Image.Image) -> Image.Image:
+        factor = max(image.size) // max_side
+        small = _reduce(image, (0, 0, *image.size), factor) if factor > 1 else to_rgb(image)
+        small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
+        upright = ImageOps.exif_transpose(small)
+        upright.thumbnail((max_side, max_side), Image.Resampling.BICUBIC)
+        upright.format = image.format
+        return upright
+
+    return _open_image(content, convert, draft_side=2 * max_side)
+
+
 def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
     """Return the pixels of an opened image, upright, in a size."""
     if _num_pixels(image) <= LARGE_PIXELS:
@@ -165,13 +206,19 @@ def shrink(image: Image.Image, size: int | PictureSize) -> Image.Image:
     most_wide = max(1, min(width, height * size.width // size.height))
     most_high = max(1, min(height, width * size.height // size.width))
     factor = max(1, min(most_wide // (LARGE_FACTOR * size.width), most_high // (LARGE_FACTOR * size.height)))
-    small = Image.new("RGB", (most_wide // factor, most_high // factor))
-    crop_width, crop_height = small.width * factor, small.height * factor
+    crop_width, crop_height = most_wide // factor * factor, most_high // factor * factor
     left, top = (width - crop_width) // 2, (height - crop_height) // 2
-    num_rows = max(1, STRIP_PIXELS // (crop_width * factor)) * factor
-    for start in range(0, crop_height, num_rows):
-        strip = image.crop((left, top + start, left + crop_width, top + min(start + num_rows, crop_height)))
-        small.paste(to_rgb(strip).reduce(factor), (0, start // factor))
+    return _reduce(image, (left, top, left + crop_width, top + crop_height), factor)
+
+
+def _reduce(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> Image.Image:
+    """Return a part of an image in RGB, averaged over squares of ``factor`` pixels, strip by strip."""
+    left, top, right, bottom = box
+    small = Image.new("RGB", (-(-(right - left) // factor), -(-(bottom - top) // factor)))
+    num_rows = max(1, STRIP_PIXELS // ((right - left) * factor)) * factor
+    for start in range(top, bottom, num_rows):
+        strip = image.crop((left, start, right, min(start + num_rows, bottom)))
+        small.paste(to_rgb(strip).reduce(factor), (0, (start - top) // factor))
     return small
 
 
