@@ -156,7 +156,7 @@ def test_a_model_of_oblong_grey_photographs_end_to_end(folder, tmp_path, monkeyp
     exploration = open_run("run", show=False)
     assert exploration.images is not None
     tile, code, _ = exploration.encode((folder / "05.png").read_bytes())
-    assert tile.shape == (20, 20, 3)
+    assert tile.shape == (12, 20, 3)
     assert code == qlae.load("run").encode(exploration.images[5:6])[0].tolist()
     with pytest.raises(SystemExit, match="0"):  # resumes with the same data
         main(["train", "--resume", "run", "--steps", "5", "--quiet"])
