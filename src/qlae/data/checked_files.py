@@ -3,7 +3,7 @@
 For each folder or archive there is a JSON file in ``checked`` in the cache folder. It holds for each image its size and
 times, a digest of its bytes, and the reason if it cannot be decoded. A file whose size or times differ is read again,
 and so is one that changed less than two seconds before it was read: it may have changed again within the resolution of
-the clock.
+the clock. Its result is remembered all the same, so that nothing is reported twice.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Check:
         name: of the file.
         reason: why it cannot be decoded; None if it can.
         digest: SHA-256 of its bytes.
-        is_new: whether the file was read now, rather than in an earlier check.
+        is_new: whether no earlier check of the file had the same result.
     """
 
     name: str
@@ -68,16 +68,21 @@ def check_files(
         before, others_before = _read(files.path)
         start_ns = time.time_ns()
         stamps = files.stamps(names)
-        known = {name: before[name][1] for name in names if name in before and before[name][0] == stamps[name]}
+        known = {
+            name: before[name][1]
+            for name in names
+            if name in before and before[name][0] is not None and before[name][0] == stamps[name]
+        }
         unread = [name for name in names if name not in known]
         checks = dict(known)
         for done, check in enumerate(_read_and_check(files, unread), start=1):
-            checks[check.name] = check
+            is_new = check.name not in before or before[check.name][1].reason != check.reason
+            checks[check.name] = replace(check, is_new=is_new)
             if progress is not None and (done % REPORT_EVERY == 0 or done == len(unread)):
                 progress(done, len(unread))
         if unread or before.keys() != set(names) or set(others) != set(others_before):
-            settled = [n for n in names if (stamp := stamps[n]) is not None and stamp.newest < start_ns - FRESH_NS]
-            _write(files.path, {name: (stamps[name], checks[name]) for name in settled}, others)
+            trusted = {name: _settled(stamps[name], start_ns) for name in names}
+            _write(files.path, {name: (trusted[name], checks[name]) for name in names}, others)
     return [checks[name] for name in names], bool(set(others) - set(others_before))
 
 
@@ -101,14 +106,19 @@ def _read_and_check(files: Files, names: Sequence[str]) -> Iterator[Check]:
         name, content = item
         digest = hashlib.sha256(content).hexdigest()
         if name != printable(name):
-            return Check(name, "its name is not UTF-8; rename it", digest, is_new=True)
+            return Check(name, "its name is not UTF-8; rename it", digest)
         try:
             require_readable(content)
         except ValueError as error:
-            return Check(name, str(error), digest, is_new=True)
-        return Check(name, None, digest, is_new=True)
+            return Check(name, str(error), digest)
+        return Check(name, None, digest)
 
     return map_in_threads(check, files.read(list(names)), weigh=lambda item: len(item[1]))
+
+
+def _settled(stamp: Stamp | None, start_ns: int) -> Stamp | None:
+    """Return a stamp that can be trusted; None for a file that changed just before it was read."""
+    return stamp if stamp is not None and stamp.newest < start_ns - FRESH_NS else None
 
 
 def _store(path: Path) -> Path:
@@ -128,7 +138,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-def _read(path: Path) -> tuple[dict[str, tuple[Stamp, Check]], list[str]]:
+def _read(path: Path) -> tuple[dict[str, tuple[Stamp | None, Check]], list[str]]:
     """Return what is remembered: by name the stamp and the check of images, and the files of other formats.
 
     A damaged file, or one of another version, counts as none.
@@ -138,7 +148,10 @@ def _read(path: Path) -> tuple[dict[str, tuple[Stamp, Check]], list[str]]:
         if content["made_with"] != _made_with():
             return {}, []
         images = {
-            name: (Stamp(*map(int, stamp)), Check(name, None if reason is None else str(reason), str(digest)))
+            name: (
+                None if stamp is None else Stamp(*map(int, stamp)),
+                Check(name, None if reason is None else str(reason), str(digest)),
+            )
             for name, (stamp, digest, reason) in content["images"].items()
         }
         return images, [str(name) for name in content["others"]]
