@@ -16,7 +16,7 @@ from qlae._files import read_npz
 from qlae.data import pictures
 from qlae.data.files import read_files
 from qlae.data.folders import open_files
-from qlae.data.pictures import decode, map_in_threads, resize, resize_all, shrink
+from qlae.data.pictures import decode, map_in_threads, resize, resize_all, shrink, webp_size
 from qlae.data.streams import ArrayStream
 from qlae.data.user_images import read_user_images
 
@@ -163,13 +163,28 @@ def test_an_hdf5_file_reads_only_itself(tmp_path):
 
 
 MEASURE = """
-import resource, sys
+import os, resource, sys
+os.cpu_count = lambda: 16  # on a machine with many cores, too
 from qlae.cli import main
 try:
     main(sys.argv[1:])
 finally:  # which ends with SystemExit
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
+
+
+@pytest.mark.parametrize("size", [(1, 1), (37, 91), (5000, 33)])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+@pytest.mark.parametrize("kind", ["lossy", "lossless", "extended", "animated"])
+def test_the_size_of_a_webp_file_is_known_before_it_is_opened(size, mode, kind):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    frames = [Image.new(mode, size, (9,) * len(mode)) for _ in range(2)]
+    options = {"lossless": {"lossless": True}, "extended": {"exif": exif}, "lossy": {}}
+    content = io.BytesIO()
+    frames[0].save(content, "WEBP", **options.get(kind, {"save_all": True, "append_images": frames[1:]}))
+    assert webp_size(content.getvalue()) == size
+    assert webp_size(content.getvalue()[8:]) is None
 
 
 @pytest.mark.slow
@@ -197,5 +212,19 @@ def test_memory_stays_below_one_gigabyte(tmp_path, kind):
             image.save(path / f"{number}.{suffix}")
     assert kind in ("npz",) or sum(f.stat().st_size for f in tmp_path.rglob("*") if f.is_file()) < 2**24
     command = [sys.executable, "-c", MEASURE, "data", "prepare", name, "--from", str(path)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(ended.stdout.split()[-1]) < 1000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="measures the memory of a process by the resource module")
+@pytest.mark.parametrize("dtype", [np.int8, np.float64])
+def test_scoring_a_small_file_stays_below_one_gigabyte(tmp_path, dtype):
+    rng, path, num_rows = np.random.default_rng(0), tmp_path / "sample.npz", 1_000_000
+    latents, sources = np.zeros((2, num_rows, 10), dtype)
+    latents[:50_000], sources[:50_000] = rng.integers(0, 4, (50_000, 10)), rng.integers(0, 3, (50_000, 10))
+    np.savez_compressed(path, latents=latents, sources=sources)
+    assert path.stat().st_size < 2**24
+    command = [sys.executable, "-c", MEASURE, "score", str(path)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(ended.stdout.split()[-1]) < 1000

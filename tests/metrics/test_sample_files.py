@@ -68,3 +68,12 @@ def test_a_file_that_is_no_array_is_refused(tmp_path: Path) -> None:
         score_file(tmp_path / "z.npy", sources_path=tmp_path / "s.npy")
     with pytest.raises(ValueError, match="source columns are those of a single CSV table"):
         score_file(tmp_path / "z.npy", source_columns=["a"])
+
+
+@pytest.mark.parametrize(("dtype", "num_rows"), [(np.int8, 1_100_000), (np.float64, 1_100_000), (np.int8, 9_000_000)])
+def test_a_small_archive_of_many_numbers_is_refused(tmp_path: Path, dtype: type, num_rows: int) -> None:
+    path = tmp_path / "sample.npz"
+    zeros = np.zeros((num_rows, 10), dtype)
+    np.savez_compressed(path, sources=zeros, latents=zeros)
+    with pytest.raises(ValueError, match=r"sample.npz cannot be read \(its .* bytes .*; score fewer rows"):
+        score_file(path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
-from .arguments import DataOptions, Name, OptionalPath, load
+from .arguments import DataOptions, Flag, Name, OptionalPath, load
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
@@ -97,14 +97,16 @@ class Prepare:
     Attributes:
         data: The data set to which published files belong, or a new name for your own images, for use as --data.
         path: The file, folder or archive to read.
-        resolution: Height and width of the images in pixels.
+        resolution: Height and width of the images in pixels, or both, such as 60x90.
+        grey: Give the images one channel instead of three.
         source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
             name) or a .npy.
     """
 
     data: Positional[Name]
     path: Annotated[Path, arg(name="from", metavar="PATH")]
-    resolution: int = 64
+    resolution: Annotated[str, arg(metavar="PIXELS")] = "64"
+    grey: Flag = False
     source_file: OptionalPath = None
 
     def __call__(self) -> None:
@@ -112,7 +114,9 @@ class Prepare:
 
         if self.data in (*GENERATED_SETS, *BUNDLED_SETS):
             raise ValueError(f"{self.data} is a data set of qlae, which needs no files: choose another name")
-        options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
+        options = DataOptions(
+            resolution=self.resolution, grey=self.grey, data_path=self.path, source_file=self.source_file
+        )
         print(f"cached on disk: {load(self.data, options)}")
 
 
@@ -156,9 +160,11 @@ class Inspect:
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
+        from ..data.loading import is_image_files
+        from ..data.user_images import name_of_images
 
-        if self.out is not None:
-            require_new_file(self.out, ".png")
+        if self.out is not None or is_image_files(self.data):
+            require_new_file(self.out or Path(f"{name_of_images(self.data)}.png"), ".png")
         data = load(self.data, self.images)
         out = self.out or Path(f"{data.name}.png")
         require_new_file(out, ".png")
@@ -180,8 +186,11 @@ class Clear:
 
     def __call__(self) -> None:
         from ..data import cache
+        from ..data.checked_files import forget_checks
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
+        if self.name == "all":
+            num_bytes += forget_checks()
         print(f"{format_size(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
 
 

@@ -59,6 +59,7 @@ class SourceDataset:
         recipe: the arguments of `load_data` that recreate this data, fit for JSON; ``None`` if it cannot be recreated,
             as for arrays from elsewhere.
         file_names: the name of each image, if each was a file in a folder or an archive; else ``None``.
+        left_out: names of files that could not be read or have other formats, and why.
         checksum: SHA-256 of all images, if they were read from files; else ``None``.
     """
 
@@ -131,6 +132,7 @@ class SourceDataset:
         self.details = dict(details or {})
         self.recipe: dict[str, Any] | None = None
         self.file_names: tuple[str, ...] | None = None
+        self.left_out: dict[str, str] = {}
         self.checksum: str | None = None
         self._sources = sources
 
@@ -198,5 +200,5 @@ class SourceDataset:
             details=self.details | dict(details or {}),
             observations=self.observations,
         )
-        data.recipe, data.file_names = self.recipe, self.file_names
+        data.recipe, data.file_names, data.left_out = self.recipe, self.file_names, self.left_out
         return data

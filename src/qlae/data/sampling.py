@@ -171,6 +171,12 @@ def _normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return cdf
 
 
+def require_noise(noise: Any) -> None:
+    """Raise a ``ValueError`` unless `noise` is a standard deviation."""
+    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < math.inf:
+        raise ValueError(f"noise must be a standard deviation of 0 or more, got {noise!r}")
+
+
 class NoisyImages:
     """Images with Gaussian noise on every pixel and channel. A row has the same noise every time it is indexed.
 
@@ -184,8 +190,7 @@ class NoisyImages:
     ndim = 4
 
     def __init__(self, images: ImageArray, noise: float, seed: int = 0) -> None:
-        if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < math.inf:
-            raise ValueError(f"noise must be a standard deviation of 0 or more, got {noise!r}")
+        require_noise(noise)
         self.images = images
         self.noise = noise
         self.seed = seed

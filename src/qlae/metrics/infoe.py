@@ -10,18 +10,22 @@ of linear regression, also in-sample.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from .discrete import entropy
-from .inputs import Floats, Ints, Latents, Sources, plain_columns
+from .inputs import Floats, Latents, Sources, plain_columns
 from .lbfgs import DenseFeatures, Features, fit_balanced
 from .logistic import fit_continuous, whiten
 from .logistic_codes import fit_codes
+from .many_samples import MANY
+from .newton import Fit
 from .one_hot import OneHotFeatures
 from .protocols import Protocol
+from .threads import available_threads, map_in_threads
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 Input = Literal["one-hot", "scalar"]
@@ -34,42 +38,51 @@ def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protoc
 
 
 def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
-    design = features = published = None
     result = np.zeros(sources.num_sources)
-    for i in np.flatnonzero(sources.varying).tolist():
-        if not sources.discrete[i]:
-            design = _design(latents, how) if design is None else design
+    varying = np.flatnonzero(sources.varying).tolist()
+    classes = [i for i in varying if sources.discrete[i]]
+    if len(classes) < len(varying):
+        design = _design(latents, how)
+        for i in (i for i in varying if not sources.discrete[i]):
             result[i] = _r_squared(design, plain_columns(sources.values[:, i]))
-        elif protocol.solver == "converged":
-            if features is None and not (how == "one-hot" and latents.discrete):
-                features = whiten(latents.values)
-            result[i] = _converged(latents, features, sources.labels[:, i], sources.sizes[i], source=i)
-        else:
-            published = _published_features(latents, how) if published is None else published
+    if classes and protocol.solver == "converged":
+        result[classes] = _converged(sources, latents, how, classes)
+    elif classes:
+        published = _published_features(latents, how)
+        for i in classes:
             # Classes have equal weights in the fit and none in the score; the null model is uniform.
             loss = fit_balanced(published, sources.labels[:, i], sources.sizes[i])
             result[i] = 1.0 - loss / float(np.log(sources.sizes[i]))
     return np.clip(result, 0.0, 1.0)
 
 
-def _converged(latents: Latents, features: Floats | None, labels: Ints, size: int, *, source: int) -> float:
-    """Return the explicitness of one source from a converged fit to whitened features; if None, to one-hot codes."""
-    null = entropy(labels)
-    if features is None and latents.codes is not None:
-        fit = fit_codes(latents.codes, latents.sizes, labels, size, tolerance=_TOLERANCE * null)
-    else:
-        assert features is not None
-        fit = fit_continuous(features, labels, size, tolerance=_TOLERANCE * null)
-    if not fit.converged:
-        from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
+def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence[int]) -> list[float]:
+    """Return the explicitness of some discrete sources from converged fits to one-hot codes or whitened latents."""
+    codes = latents.codes if how == "one-hot" else None
+    features = whiten(latents.values) if codes is None else None
+    nulls = [entropy(sources.labels[:, i]) for i in indices]
 
-        warnings.warn(
-            f"the logistic regression of source {source} stopped after {fit.iterations} iterations before it "
-            "converged: InfoE is a lower bound.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return 1.0 - fit.loss / null
+    def fit(place: int) -> Fit:
+        i, tolerance = indices[place], _TOLERANCE * nulls[place]
+        labels, size = sources.labels[:, i], sources.sizes[i]
+        if codes is not None:
+            return fit_codes(codes, latents.sizes, labels, size, tolerance=tolerance)
+        assert features is not None
+        return fit_continuous(features, labels, size, tolerance=tolerance)
+
+    many = sources.labels.shape[0] > MANY  # fewer samples are fitted before threads pay off
+    fits = map_in_threads(fit, range(len(indices)), available_threads() if many else 1)
+    for i, fitted in zip(indices, fits, strict=True):
+        if not fitted.converged:
+            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
+
+            warnings.warn(
+                f"the logistic regression of source {i} stopped after {fitted.iterations} iterations before it "
+                "converged: InfoE is a lower bound.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+    return [1.0 - fitted.loss / null for fitted, null in zip(fits, nulls, strict=True)]
 
 
 def _design(latents: Latents, how: Input) -> Floats:

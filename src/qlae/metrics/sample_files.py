@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from .inputs import scored_form
 
-#: An archive may expand to this many bytes, or to this many times its size if that is more.
-_MAX_EXPANDED, _MAX_EXPANSION = 2**28, 20
+#: An archive may hold this many numbers, or one for each of its bytes if that is more. Scoring takes some 40 bytes for
+#: each number, however few of the bytes of the archive it had.
+_MAX_NUMBERS = 20 * 2**20
+_MAX_BYTES_PER_NUMBER = 8
+_SMALLER = "score fewer rows (100,000 are plenty), or write it without compression"
 _ROW_NAMES = ("", "image", "file", "index", "row", "id")  # first columns that number or name the rows
 _SINGLE = (".npy", ".csv")
 
@@ -198,24 +201,41 @@ def _load_arrays(path: Path) -> dict[str, Any]:
         if not isinstance(file, np.lib.npyio.NpzFile):
             return {}
         with file:
-            return dict(file)
+            arrays = dict(file)
+        require_few_numbers(arrays, path)
+        return arrays
     except Exception as error:  # damaged archives and arrays raise nearly anything
-        reason = error if isinstance(error, OSError | _Oversized) else "it is no .npz file of plain arrays"
+        reason = error if isinstance(error, OSError | OversizedError) else "it is no .npz file of plain arrays"
         raise ValueError(
             f"{path} cannot be read ({reason}); write it with np.savez(path, sources=…, latents=…)."
         ) from error
 
 
-class _Oversized(ValueError):
-    """An archive that would expand to far more than its own size."""
+class OversizedError(ValueError):
+    """An archive that holds far more than its size suggests."""
 
 
 def _require_modest(path: Path) -> None:
-    """Raise if a small archive would fill the memory."""
+    """Raise if a small archive would fill the memory when it is read."""
     if not zipfile.is_zipfile(path):
         return
     with zipfile.ZipFile(path) as archive:
         expanded = sum(info.file_size for info in archive.infolist())
     size = path.stat().st_size
-    if expanded > max(_MAX_EXPANDED, _MAX_EXPANSION * size):
-        raise _Oversized(f"its {size:,} bytes would expand to {expanded:,}")
+    if expanded > _MAX_BYTES_PER_NUMBER * max(_MAX_NUMBERS, size):
+        raise OversizedError(f"its {size:,} bytes would expand to {expanded:,}; {_SMALLER}")
+
+
+def require_few_numbers(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
+    """Raise if scoring the arrays of a small archive would fill the memory.
+
+    Args:
+        arrays: of the archive.
+        path: the archive.
+
+    Raises:
+        OversizedError: it holds more than 20,971,520 numbers, and more than one for each of its bytes.
+    """
+    numbers, size = sum(array.size for array in arrays.values()), path.stat().st_size
+    if numbers > max(_MAX_NUMBERS, size):
+        raise OversizedError(f"its {size:,} bytes hold {numbers:,} numbers; {_SMALLER}")
