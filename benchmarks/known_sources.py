@@ -35,8 +35,15 @@ TITLES = {
     **{"infom": "InfoM", "infoc": "InfoC", "infoe": "InfoE", "r2": "R²"},
     **{f"info{letter}_corrected": f"Info{letter.upper()}, corrected" for letter in "mce"},
 }
+DIGITS = {"r2": 4}  # of the others two
 KEPT_FILES = ("config.json", "results.json", "log.jsonl")
-MODELS = {"qlae": "QLAE, 4 values", "qlae-10": "QLAE, 10 values", "ae": "AE", "beta-tcvae": "β-TCVAE"}
+MODELS = {
+    "qlae": "QLAE, 4 values",
+    "qlae-10": "QLAE, 10 values",
+    "ae": "AE",
+    "beta-tcvae": "β-TCVAE, β = 1",
+    "beta-tcvae-10": "β-TCVAE, β = 10",
+}
 
 
 def baselines(name: str) -> dict[str, dict[int, dict[str, float]]]:
@@ -90,7 +97,7 @@ def tables(scores: dict[str, dict[str, dict[int, dict[str, float]]]]) -> str:
     for name, by_label in scores.items():
         lines += [f"## {name}", "", _row(["", *(TITLES[key] for key in SCORES)]), _rule(len(SCORES))]
         for label, by_seed in by_label.items():
-            cells = [_mean_and_spread([one[key] for one in by_seed.values()]) for key in SCORES]
+            cells = [_mean_and_spread([one[key] for one in by_seed.values()], DIGITS.get(key, 2)) for key in SCORES]
             lines.append(_row([label, *cells]))
         lines += ["", "InfoM and R² of each seed:", "", _row(["", *(f"seed {seed}" for seed in SEEDS)])]
         lines.append(_rule(len(SEEDS)))
@@ -102,8 +109,7 @@ def tables(scores: dict[str, dict[str, dict[int, dict[str, float]]]]) -> str:
     return "\n".join(lines)
 
 
-def _mean_and_spread(values: list[float]) -> str:
-    digits = 2 if statistics.fmean(values) < 0.99 else 4
+def _mean_and_spread(values: list[float], digits: int) -> str:
     spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
     return f"{statistics.fmean(values):.{digits}f}{spread}"
 
@@ -126,7 +132,7 @@ def draw(scores: dict[str, dict[str, dict[int, dict[str, float]]]]) -> Figure:
         for panel, key in zip(row, keys, strict=True):
             for place, label in enumerate(labels):
                 values = [one[key] for one in by_label[label].values()]
-                colour = "tab:orange" if label.startswith("QLAE") else "tab:blue" if place < 4 else "0.4"
+                colour = "tab:orange" if label.startswith("QLAE") else "tab:blue" if label in MODELS.values() else "0.4"
                 panel.plot(values, [place] * len(values), "o", color=colour, alpha=0.6, markersize=5)
                 panel.plot(statistics.fmean(values), place, "|", color="black", markersize=13)
             panel.set_yticks(range(len(labels)), labels if panel is row[0] else [""] * len(labels), fontsize=8)
@@ -146,7 +152,7 @@ def main() -> None:
     runs = study_scores(arguments.studies, arguments.out)
     scores = {name: runs.get(name, {}) | baselines(name) for name in DATA}
     for name, by_label in scores.items():  # models in the order of the table
-        order = [*MODELS.values(), *sorted(by_label.keys() - set(MODELS.values()))]
+        order = [*MODELS.values(), *(label for label in by_label if label not in MODELS.values())]
         scores[name] = {label: by_label[label] for label in order if label in by_label}
     arguments.out.mkdir(parents=True, exist_ok=True)
     write_json(arguments.out / "scores.json", scores)

@@ -10,7 +10,13 @@ from qlae.study.jobs import require_runnable
 from qlae.study.plan import read_plan
 
 FOLDER = Path(__file__).parents[2] / "results/known-sources"
-LABELS = {"qlae": "QLAE, 4 values", "qlae-10": "QLAE, 10 values", "ae": "AE", "beta-tcvae": "β-TCVAE"}
+LABELS = {
+    "qlae": "QLAE, 4 values",
+    "qlae-10": "QLAE, 10 values",
+    "ae": "AE",
+    "beta-tcvae": "β-TCVAE, β = 1",
+    "beta-tcvae-10": "β-TCVAE, β = 10",
+}
 
 
 @pytest.mark.parametrize("name", ["vectors", "series"])
