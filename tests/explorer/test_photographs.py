@@ -273,9 +273,10 @@ def test_changes_are_highlighted(exploration, serve, open_page):
 def test_the_address_restores_the_view(photos, serve, open_page):
     address = serve(photos)
     page = open_page(address)
+    page.evaluate("() => { qlae.state.sample = null; }")  # the page may have begun with the sample that is chosen here
     page.click("#open-browse")
     page.locator("#browse-thumbs .tile[title='forest/02.png']").click()
-    page.wait_for_function("() => qlae.state.sample.file === 'forest/02.png'")
+    page.wait_for_function("() => qlae.state.sample?.file === 'forest/02.png'")
     code = [(value + 1) % 3 for value in state(page, "code")]
     page.evaluate("(code) => qlae.state.set(code)", code)
     page.click("#highlight")
@@ -286,6 +287,7 @@ def test_the_address_restores_the_view(photos, serve, open_page):
     page.wait_for_timeout(400)
     shared = page.url
     assert "file=forest/02.png" in shared
+    assert "code=" in shared, shared
     where = page.evaluate("qlae.search.where()")
     status = page.inner_text("#find-status")
     for again in (open_page(shared), page):
