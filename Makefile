@@ -79,7 +79,7 @@ bench-gpu: install  ## Training on a GPU, compared with plain PyTorch; by batch 
 	$(BIN)/python benchmarks/scaling.py --device cuda --out results/performance
 
 bench-rendering: install  ## Images per second of the rendered scenes
-	for scene in shapes3d mpi3d falcor3d isaac3d; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done
+	for scene in shapes3d mpi3d falcor3d isaac3d dsprites; do $(BIN)/python benchmarks/rendering.py --scene $$scene --images 50000; done
 
 lint: dev  ## Check style, common mistakes (ruff) and spelling (codespell)
 	$(BIN)/ruff check .

@@ -29,7 +29,7 @@ def main() -> None:
     scene = make_scene(options.scene, options.resolution, options.device)
     grid = part_of_grid(scene.source_sizes, options.images)
     num_images = math.prod(len(levels) for levels in grid)
-    shape = (num_images, options.resolution, options.resolution, 3)
+    shape = (num_images, *scene.image_shape)
     on_device = torch.empty(shape, dtype=torch.uint8, device=options.device) if options.device != "cpu" else None
     out = np.empty(shape, dtype=np.uint8) if on_device is None else on_device
     for name in ("first pass", "second pass"):

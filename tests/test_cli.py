@@ -287,7 +287,7 @@ def bad(capsys, *arguments: str) -> str:
     [
         (["train", "qlea"], "unknown model 'qlea': did you mean \"qlae\"?"),
         (["train", "qlae", "--data", "shapes3"], 'did you mean "shapes3d"?'),
-        (["train", "qlae", "--data", "H2"], "dsprites; there is no folder or file 'H2' either"),
+        (["train", "qlae", "--data", "H2"], "there is no folder or file 'H2' either"),
         (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
         (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),

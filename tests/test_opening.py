@@ -13,7 +13,7 @@ from qlae._files import read_json, read_npy, read_npz
 from qlae._opening import create_new, open_own, open_regular, read_regular
 from qlae.data import cache
 from qlae.data.files import read_files
-from qlae.data.source_table import read_table
+from qlae.data.source_table import SourceTable
 from qlae.data.user_images import read_user_images
 from qlae.runs.checkpoint import load
 from qlae.runs.directory import Run
@@ -142,7 +142,7 @@ def test_a_pipe_called_like_a_plan_or_a_table_does_not_block(tmp_path):
     with pytest.raises(ValueError, match="is not a file"):
         read_plan(tmp_path / "plan.toml")
     with pytest.raises(ValueError, match="is not a file"):
-        read_table(tmp_path / "sources.csv", ["a.png"])
+        SourceTable(tmp_path / "sources.csv", ["a.png"])
 
 
 def test_a_pipe_called_like_a_model_card_does_not_block(tmp_path, tiny_data):

@@ -93,7 +93,11 @@ def test_an_export_without_a_sample_says_how_to_get_one(run, tmp_path):
 
 def test_an_export_replaces_an_explorable_one(run, tmp_path):
     export_run(run.path, tmp_path / "model", num_samples=5)
-    assert (tmp_path / "model" / "sample.npz").is_file()
+    with np.load(tmp_path / "model" / "sample.npz") as sample, np.load(run.sample_path) as whole:
+        assert (
+            sample["indices"].tolist() == whole["indices"][[0, 10, 20, 29, 39]].tolist()
+        )  # spread, since it is sorted
+        assert sample["codes"].tolist() == whole["codes"][[0, 10, 20, 29, 39]].tolist()
     export_run(run.path, tmp_path / "model")
     assert not (tmp_path / "model" / "sample.npz").exists()
 

@@ -18,6 +18,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .data import SourceDataset, load_data, register_dataset
+    from .estimator import QLAE
     from .metrics import register_metric
     from .models.latents import QuantizedLatent
     from .pipeline import resume, train
@@ -35,6 +36,7 @@ __all__ = [
     "LATENTS",
     "NETWORKS",
     "OBJECTIVES",
+    "QLAE",
     "Callback",
     "ModelSpec",
     "QuantizedLatent",
@@ -58,6 +60,7 @@ _HOMES = {
     "LATENTS": (".registry", "LATENTS"),
     "NETWORKS": (".registry", "NETWORKS"),
     "OBJECTIVES": (".registry", "OBJECTIVES"),
+    "QLAE": (".estimator", "QLAE"),
     "Callback": (".training.callbacks", "Callback"),
     "ModelSpec": (".presets", "ModelSpec"),
     "QuantizedLatent": (".models.latents", "QuantizedLatent"),
@@ -82,6 +85,7 @@ _moved.install()
 _MODULES = (
     "config",
     "data",
+    "estimator",
     "explorer",
     "metrics",
     "models",

@@ -32,7 +32,7 @@ class DataConfig:
     Attributes:
         name: of the data set.
         resolution: pixels per side of square images.
-        origin: ``"rendered"`` or ``"real"``.
+        origin: ``"rendered"``, ``"generated"`` or ``"real"``.
         num_images: size of the data set.
         source_names: names of the sources, in order.
         recipe: the arguments of ``load_data`` that recreate the data; None if only the caller has the data.

@@ -34,6 +34,7 @@ class Kind:
         form: the class that turns arrays into inputs of networks and outputs into arrays, and measures errors.
         fidelity: the class that measures and scores reconstructions.
         drawing: the class that draws them.
+        view: the class that shows them in the explorer.
         has_bytes: whether arrays may hold bytes; all may hold floats.
         check: raises a ``ValueError`` if an observation cannot have that shape.
         size: returns the size of an observation in words.
@@ -47,6 +48,7 @@ class Kind:
     form: str
     fidelity: str
     drawing: str
+    view: str
     has_bytes: bool
     check: Callable[[tuple[int, ...]], None]
     size: Callable[[tuple[int, ...]], str]
@@ -67,6 +69,10 @@ class Kind:
     def load_drawing(self) -> Any:
         """Return the class of ``drawing``; this imports matplotlib."""
         return _load(self.drawing)
+
+    def load_view(self) -> Any:
+        """Return the class of ``view``."""
+        return _load(self.view)
 
 
 def _load(place: str) -> Any:
@@ -128,6 +134,7 @@ KINDS: dict[str, Kind] = {
             form="qlae.models.forms:ImageForm",
             fidelity="qlae.scoring.fidelity:Psnr",
             drawing="qlae.report.image_drawing:ImageDrawing",
+            view="qlae.explorer.views.images:ImageView",
             has_bytes=True,
             check=_check_image,
             size=_image_size,
@@ -141,6 +148,7 @@ KINDS: dict[str, Kind] = {
             form="qlae.models.forms:VectorForm",
             fidelity="qlae.scoring.fidelity:ExplainedVariance",
             drawing="qlae.report.vector_drawing:VectorDrawing",
+            view="qlae.explorer.views.vectors:VectorView",
             has_bytes=False,
             check=_check_vector,
             size=lambda shape: _count(shape[0], "feature"),
@@ -154,6 +162,7 @@ KINDS: dict[str, Kind] = {
             form="qlae.models.forms:SeriesForm",
             fidelity="qlae.scoring.fidelity:ExplainedVariance",
             drawing="qlae.report.series_drawing:SeriesDrawing",
+            view="qlae.explorer.views.series:SeriesView",
             has_bytes=False,
             check=_check_series,
             size=lambda shape: f"{shape[0]:,} time steps of {_count(shape[1], 'channel')}",

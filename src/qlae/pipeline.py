@@ -6,6 +6,7 @@ The same call on the same directory continues where a run was interrupted or kil
 import dataclasses
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,21 @@ import torch
 from ._checks import whole_number
 from ._device import pick_device
 from ._numpy_errors import usual_errors
-from .config import RunConfig
+from .config import DataConfig, RunConfig
 from .data import SourceDataset, data_config, load_data, load_from_config
 from .data.arrays import is_in_memory
+from .data.loading import DEFAULT_RESOLUTION, is_image_files
+from .data.picture_size import PictureSize, wanted_size
 from .models.building import Networks, own_roles
+from .observations import IMAGES, Observations
 from .options import ExecutionOptions, TrainingOptions, split_options
 from .presets import ModelSpec, find_model, network_pair, resolve
 from .registry import OBJECTIVES
 from .runs import checkpoint
 from .runs.directory import Run
 from .runs.memory import require_memory
-from .training.callbacks import Callback, TensorBoard
-from .training.launch import train_run
+from .training.callbacks import Callback, TensorBoard, require_tensorboard
+from .training.launch import require_trainable, train_run
 from .training.trainer import Estimate, Watch
 
 MOST_THREADS = 256  # or four per core, if that is more
@@ -63,6 +67,8 @@ def train(
     Returns:
         The run, with ``.results`` if it was evaluated.
     """
+    if isinstance(data, str | Path) and is_image_files(data):
+        check_options(model, out=out, networks=networks, **options)
     data = require_data(data)
     run = Run(out)
     config, execution, modules = configure(model, data, run, networks=networks, **options)
@@ -79,18 +85,60 @@ def configure(
     **options: Any,
 ) -> tuple[RunConfig, ExecutionOptions, Networks | None]:
     """Return the config of a training, how it is carried out, and the caller's modules; arguments as for `train`."""
+    return _configure(model, data_config(data), run, networks=networks, **options)
+
+
+def check_options(
+    model: str | ModelSpec,
+    *,
+    out: str | os.PathLike[str],
+    images: PictureSize | None = None,
+    networks: Networks | str | None = None,
+    **options: Any,
+) -> None:
+    """Raise the errors of `train` that do not depend on the images, before thousands of image files are read.
+
+    Args:
+        model, out, networks, options: as for `train`.
+        images: their size; the default one if not given.
+    """
+    run = Run(out)
+    if run.is_begun and run.config_path.is_file():
+        described = run.config.data
+    else:
+        size = images or wanted_size(DEFAULT_RESOLUTION)
+        observed = None if size.is_standard else Observations(IMAGES, size.shape)
+        described = DataConfig("unread", size.height, observations=observed, source_names=("unread",))
+        values = options.get("num_values")
+        if isinstance(values, list | tuple) and options.get("num_latents") is None:
+            options["num_latents"] = len(values)  # unread sources would determine the number of latents
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `train` warns about the same
+        config, execution, modules = _configure(model, described, run, networks=networks, **options)
+        _require_executable(config, execution)
+        require_trainable(config, modules)
+    run.require_free(config)
+
+
+def _configure(
+    model: str | ModelSpec,
+    described: DataConfig,
+    run: Run,
+    *,
+    networks: Networks | str | None,
+    **options: Any,
+) -> tuple[RunConfig, ExecutionOptions, Networks | None]:
     training, execution = split_options(options)
     spec = find_model(model)
     if isinstance(networks, str):
         training, networks = dataclasses.replace(training, networks=networks), None
     own = own_roles(networks)
-    described = data_config(data)
     trusted = not own and network_pair(spec, described, training).is_ours
     trusted = trusted and OBJECTIVES[spec.objective].part.trains_in_bfloat16
     training = dataclasses.replace(
         training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
     )
-    config = resolve(spec, described, len(data.source_names), training, own_networks=own)
+    config = resolve(spec, described, len(described.source_names), training, own_networks=own)
     return config, execution, networks
 
 
@@ -146,11 +194,7 @@ def _train_and_report(
     callbacks: Sequence[Callback],
     show: bool,
 ) -> None:
-    if not execution.checkpoint_seconds >= 0:
-        raise ValueError(f"checkpoint_seconds must not be negative, got {execution.checkpoint_seconds}")
-    most = max(MOST_THREADS, 4 * (os.cpu_count() or 1))
-    threads = None if execution.threads is None else whole_number("threads", execution.threads, at_most=most)
-    require_memory(config, config.training.batch_size, execution.device, draws_pictures=execution.evaluate)
+    _require_executable(config, execution)
     if execution.evaluate and data.source_names:
         _require_scorable(data)
     everyone = list(callbacks)
@@ -167,8 +211,8 @@ def _train_and_report(
         networks=networks,
         device=execution.device,
         compile=execution.compile,
-        threads=threads,
-        watch=_watch(execution, run, config, data, networks) if execution.score_every else None,
+        threads=execution.threads,
+        watch=_watch(execution, run, data, networks) if execution.score_every else None,
         callbacks=callbacks_from,
         estimate=_announcement(config) if show else None,
         show=show,
@@ -183,6 +227,23 @@ def _train_and_report(
         draw_pictures(run)
     for callback in everyone:
         callback.on_end(run)
+
+
+def _require_executable(config: RunConfig, execution: ExecutionOptions) -> None:
+    """Raise an error for a config that this machine cannot train, or cannot train in this way."""
+    if not execution.checkpoint_seconds >= 0:
+        raise ValueError(f"checkpoint_seconds must not be negative, got {execution.checkpoint_seconds}")
+    if execution.threads is not None:
+        whole_number("threads", execution.threads, at_most=max(MOST_THREADS, 4 * (os.cpu_count() or 1)))
+    every, log_every = execution.score_every, config.training.log_every
+    if every < 0 or every % log_every:
+        raise ValueError(
+            f"score_every must be a multiple of {log_every}, at which losses are logged, or 0 for no scores before "
+            f"the end, got {every}"
+        )
+    if execution.tensorboard:
+        require_tensorboard()
+    require_memory(config, config.training.batch_size, execution.device, draws_pictures=execution.evaluate)
 
 
 def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) -> None:
@@ -218,18 +279,10 @@ def _require_scorable(data: SourceDataset) -> None:
         ) from error
 
 
-def _watch(
-    execution: ExecutionOptions, run: Run, config: RunConfig, data: SourceDataset, networks: Networks | None
-) -> Watch:
+def _watch(execution: ExecutionOptions, run: Run, data: SourceDataset, networks: Networks | None) -> Watch:
     from .scoring.evaluation import scorer
 
-    every, log_every = execution.score_every, config.training.log_every
-    if every < 0 or every % log_every:
-        raise ValueError(
-            f"score_every must be a multiple of {log_every}, at which losses are logged, or 0 for no scores before "
-            f"the end, got {every}"
-        )
-    return Watch(every, scorer(run, data, networks=networks, device=execution.device))
+    return Watch(execution.score_every, scorer(run, data, networks=networks, device=execution.device))
 
 
 def _choose_precision(name: str, run: Run, device: str, *, trusted: bool) -> Any:

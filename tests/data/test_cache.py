@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 
+from qlae._waiting_lock import waiting_lock
 from qlae.data import RenderedImages, cache, images_of, keep_on_disk, load_data
 
 SMALL = {"resolution": 16, "sources": ["wall hue", "shape", "orientation"]}
@@ -140,14 +142,56 @@ def test_a_killed_build_leaves_no_complete_entry(cache_folder):
     assert cache.entries() == []
 
 
-def test_a_second_process_cannot_build_the_same_entry(cache_folder):
-    data = load_data("shapes3d", **SMALL)
+def test_a_second_process_waits_for_the_first_and_uses_what_it_built(cache_folder, tmp_path):
+    rendering = f"""
+import os, time
+from qlae.data import keep_on_disk, load_data
+def until_told(done, total):
+    open({str(tmp_path / "begun")!r}, "w").close()
+    while not os.path.exists({str(tmp_path / "go on")!r}):
+        time.sleep(0.02)
+keep_on_disk(load_data("shapes3d", **{SMALL!r}), progress=until_told)
+"""
+    waiting = f"""
+from qlae.data import keep_on_disk, load_data
+print(len(keep_on_disk(load_data("shapes3d", **{SMALL!r}), progress=lambda done, total: print("rendered again"))))
+"""
+    first = subprocess.Popen([sys.executable, "-c", rendering])
+    try:
+        _wait_until((tmp_path / "begun").exists)
+        with pytest.raises(ValueError, match=rf"process {first.pid} is writing shapes3d-.*: wait until it ends"):
+            cache.clear("shapes3d")
+        second = subprocess.Popen(
+            [sys.executable, "-c", waiting], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        line = second.stderr.readline()
+    finally:
+        (tmp_path / "go on").touch()
+        first.wait(60)
+    output, errors = second.communicate(timeout=60)
+    assert line == f"qlae: process {first.pid} is rendering shapes3d; waiting until it ends\n"
+    assert (first.returncode, second.returncode, output, errors) == (0, 0, "600\n", "")
 
-    def meanwhile(done, total):
-        with pytest.raises(ValueError, match="another process is working on"):
-            keep_on_disk(load_data("shapes3d", **SMALL))
 
-    keep_on_disk(data, progress=meanwhile)
+def test_ctrl_c_ends_the_waiting(cache_folder, tmp_path):
+    key = cache.entry_key(load_data("shapes3d", **SMALL).describe())
+    command = ["data", "render", "shapes3d", "--resolution", "16", "--sources", *SMALL["sources"]]
+    code = f"from qlae.cli import main; main({command!r})"
+    cache.cache_folder().mkdir(parents=True, exist_ok=True)
+    with waiting_lock(cache.cache_folder() / f".{key}.lock", "testing"):
+        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+        line = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        rest = process.communicate(timeout=60)[1]
+    assert line == f"qlae: process {os.getpid()} is rendering shapes3d; waiting until it ends\n"
+    assert (process.returncode, rest) == (130, "")
+
+
+def _wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("damage", ["shorter", "longer", "no images", "other json", "no json fields", "no sources"])

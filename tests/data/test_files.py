@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from qlae.data import cache, load_data, prepare_data
+from qlae.data import cache, data_config, load_data, load_from_config, prepare_data
 from qlae.data.files import MPI3D_COLORS_AND_SHAPES, SHAPES3D_VALUES, read_files
 from qlae.data.sources import SOURCES
 
@@ -124,10 +124,13 @@ def test_dsprites(tmp_path):
         metadata=np.array({"title": "dSprites"}, dtype=object),  # pickled in the published file too; never read
     )
     data = load_data("dsprites", path=tmp_path / "dsprites.npz")
-    assert np.array_equal(data.images, np.repeat(images[..., None] * 255, 3, axis=3))
+    assert np.array_equal(data.images, images[..., None] * 255)
     assert np.array_equal(data.sources, levels)
-    with pytest.raises(ValueError, match="dsprites is not rendered: give the path of its files"):
-        load_data("dsprites")
+    assert data.observations == load_data("dsprites").observations  # a model of one takes the other
+    again = load_from_config(data_config(data))
+    assert np.array_equal(again.images, data.images)
+    small = load_data("dsprites", path=tmp_path / "dsprites.npz", resolution=32)
+    assert np.asarray(load_from_config(data_config(small)).images).shape == (30, 32, 32, 1)
 
 
 @pytest.mark.parametrize("name", ["falcor3d", "isaac3d"])

@@ -13,7 +13,7 @@ from qlae.data.scenes.scene import RAYS_AT_ONCE
 from qlae.data.sources import CATEGORIES
 
 KNOWN = Path(__file__).parent / "known_images.npz"
-SCENES = ["shapes3d", "mpi3d", "falcor3d", "isaac3d"]
+SCENES = ["shapes3d", "mpi3d", "falcor3d", "isaac3d", "dsprites"]
 #: Configurations in which a source is hardest to see: level by source name, the rest random.
 ADVERSARIAL = {
     "shapes3d": [
@@ -49,6 +49,12 @@ ADVERSARIAL = {
         {"lighting intensity": 0, "lighting direction": 0, "object color": 0, "object scale": 0},
         {"lighting intensity": 3, "lighting direction": 5, "object color": 2, "wall color": 2},
         {"robot x": 0, "robot y": 0, "object scale": 0, "camera height": 0},
+    ],
+    "dsprites": [
+        {"shape": 0, "scale": 0, "orientation": 0},  # small and upright: edges fall on rows and columns of pixels
+        {"shape": 1, "scale": 0},  # the smallest and roundest
+        {"shape": 2, "scale": 0},
+        {"shape": 0, "scale": 5, "orientation": 39, "x": 0, "y": 31},
     ],
 }
 
@@ -139,7 +145,7 @@ def test_a_grid_resumes_at_a_job(scene, monkeypatch):
 def test_any_resolution(scene, resolution):
     levels = random_levels(scene, 4, seed=6)
     images = make_scene(scene.name, resolution).render(levels)
-    assert images.shape == (4, resolution, resolution, 3)
+    assert images.shape == (4, resolution, resolution, scene.channels)
     assert images.dtype == torch.uint8
     # The same picture, only coarser or finer: compare at 8×8, also with the pictures in another order.
     coarse, fine = (
@@ -184,8 +190,8 @@ def test_wrong_levels(scene, change, message):
 
 def test_wrong_out(scene):
     grid = [[0] for _ in scene.source_sizes]
-    for out in (np.zeros((2, 64, 64, 3), np.uint8), np.zeros((1, 64, 64, 3))):
-        with pytest.raises(ValueError, match=r"out must be uint8 of shape \(1, 64, 64, 3\), got"):
+    for out in (np.zeros((2, *scene.image_shape), np.uint8), np.zeros((1, *scene.image_shape))):
+        with pytest.raises(ValueError, match=rf"out must be uint8 of shape \(1, 64, 64, {scene.channels}\), got"):
             scene.render_grid(grid, out=out)
 
 
@@ -199,7 +205,7 @@ def test_pixels_change_only_with_the_version_of_the_renderer(scene):
 
 
 def test_no_images_at_all(scene):
-    assert scene.render(np.zeros((0, len(scene.source_sizes)), int)).shape == (0, 64, 64, 3)
+    assert scene.render(np.zeros((0, len(scene.source_sizes)), int)).shape == (0, *scene.image_shape)
 
 
 @pytest.mark.slow
@@ -208,7 +214,8 @@ def test_all_images_are_distinct(name):
     # At 64×64 where that fits into memory, else at 32×32, where it is harder.
     scene = make_scene(name, 64 if name == "shapes3d" else 32)
     images = scene.render_all()
-    assert num_distinct(images) == len(images)
+    # The first and the last orientation of dSprites are the same angle.
+    assert num_distinct(images) == len(images) * (39 / 40 if name == "dsprites" else 1)
 
 
 def agree(images, others) -> bool:
@@ -225,7 +232,7 @@ def test_a_gpu_agrees_within_one_level(scene):
     grid = [[0, size - 1] for size in scene.source_sizes]
     on_host, on_device = (
         there.render_grid(grid),
-        torch.empty(2 ** len(grid), 64, 64, 3, dtype=torch.uint8, device="cuda"),
+        torch.empty(2 ** len(grid), *there.image_shape, dtype=torch.uint8, device="cuda"),
     )
     there.render_grid(grid, out=on_device)
     assert np.array_equal(on_device.cpu().numpy(), on_host)

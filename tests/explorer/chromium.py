@@ -14,7 +14,7 @@ APPLICATIONS = (  # on macOS, where they are not on the path
     Path("/Applications/Chromium.app/Contents/MacOS/Chromium"),
     Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"),
 )
-LEFT_OUT = "The browser tests (tests/explorer/test_page.py) are left out:"
+LEFT_OUT = "The browser tests (tests/explorer/test_page.py, test_numbers_page.py, test_photographs.py) are left out:"
 
 
 def find_chromium() -> str | None:

@@ -1,5 +1,6 @@
 """Fixtures of the explorer tests: small trained runs, an API client, a server, and a browser if one is installed."""
 
+import csv
 import shutil
 import threading
 import time
@@ -7,9 +8,11 @@ import time
 import numpy as np
 import pytest
 from chromium import find_chromium
+from explored_data import PHOTOS, flowers, waves
 from PIL import Image
 from starlette.testclient import TestClient
 
+from qlae.data import load_data
 from qlae.explorer import Exploration, open_run
 from qlae.explorer.server import build_app
 from qlae.explorer.serving import bind
@@ -44,11 +47,62 @@ def folder_path(tmp_path_factory):
         Image.fromarray(pixels).save(folder / "pictures" / f"{i:02d}.png")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QLAE_CACHE", str(folder / "cache"))
-        from qlae.data import load_data
-
         data = load_data(folder / "pictures", resolution=16)
         train("ae", data, out=folder / "run", steps=20, num_latents=4, **OPTIONS)
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def table_path(tmp_path_factory):
+    """A run on a table of four features and a source."""
+    folder = tmp_path_factory.mktemp("table")
+    lines = [[*row, "abc"[i % 3]] for i, row in enumerate(flowers().tolist())]
+    with (folder / "flowers.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["width, cm", "height", "area <b>", "constant", "species"], *lines])
+    data = load_data(folder / "flowers.csv", source_columns=["species"])
+    train("qlae", data, out=folder / "run", steps=200, num_latents=3, num_values=5, **OPTIONS)
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def series_path(tmp_path_factory):
+    """A run on series of two channels, without sources."""
+    folder = tmp_path_factory.mktemp("series")
+    np.savez(folder / "waves.npz", x=waves(), feature_names=["position", "level"])
+    train("qlae", load_data(folder / "waves.npz"), out=folder / "run", steps=60, num_latents=3, num_values=4, **OPTIONS)
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def vectors(table_path) -> Exploration:
+    return open_run(table_path, show=False)
+
+
+@pytest.fixture(scope="session")
+def series(series_path) -> Exploration:
+    return open_run(series_path, show=False)
+
+
+@pytest.fixture(scope="session")
+def photos_path(tmp_path_factory):
+    """A run on a folder of photographs of several sizes, and a second run on the same."""
+    folder = tmp_path_factory.mktemp("photos")
+    rng = np.random.default_rng(0)
+    for name, size in PHOTOS.items():
+        path = folder / "album" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        colour = tuple(rng.integers(0, 256, 3).tolist())
+        Image.new("RGB", size, colour).save(path)
+    (folder / "album" / "secret.txt").write_text("not an image")
+    data = load_data(folder / "album", resolution=16)
+    for seed, name in enumerate(("run", "other")):
+        train("qlae", data, out=folder / name, steps=20, num_latents=3, num_values=3, seed=seed, **OPTIONS)
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def photos(photos_path) -> Exploration:
+    return open_run(photos_path, show=False)
 
 
 @pytest.fixture(scope="session")
@@ -72,14 +126,14 @@ def api(exploration, client) -> TestClient:
 
 
 class ThreadedServer:
-    """A real server of one run, in a thread."""
+    """A real server of one run or two, in a thread."""
 
-    def __init__(self, exploration: Exploration):
+    def __init__(self, exploration: Exploration, beside: Exploration | None = None):
         import uvicorn
 
         bound = bind(0)
         self.address = f"http://127.0.0.1:{bound.getsockname()[1]}/"
-        self.server = uvicorn.Server(uvicorn.Config(build_app(exploration), log_level="warning"))
+        self.server = uvicorn.Server(uvicorn.Config(build_app(exploration, beside), log_level="warning"))
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [bound]}, daemon=True)
         self.thread.start()
         while not self.server.started:
@@ -95,10 +149,10 @@ def serve():
     """Return a function that serves an exploration until the session ends and returns its address."""
     running = {}
 
-    def start(exploration: Exploration) -> str:
-        if exploration not in running:
-            running[exploration] = ThreadedServer(exploration)
-        return running[exploration].address
+    def start(exploration: Exploration, beside: Exploration | None = None) -> str:
+        if (exploration, beside) not in running:
+            running[exploration, beside] = ThreadedServer(exploration, beside)
+        return running[exploration, beside].address
 
     yield start
     for server in running.values():
@@ -146,4 +200,4 @@ def _is_problem(message) -> bool:
 
 
 def _is_own(url: str, address: str) -> bool:
-    return url.startswith((address.rpartition("/")[0], "data:", "blob:"))
+    return url.startswith((address.partition("#")[0].rpartition("/")[0], "data:", "blob:"))

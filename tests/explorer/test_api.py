@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from qlae.explorer import open_run
-from qlae.explorer.bodies import MAX_JSON_BYTES, MAX_PICTURES, MAX_UPLOAD_BYTES
+from qlae.explorer.bodies import MAX_JSON_BYTES, MAX_PICTURES
 from qlae.explorer.page import SCRIPTS
+from qlae.explorer.views.images import ImageView
+from qlae.explorer.views.view import MAX_UPLOAD_BYTES
+from qlae.observations import Observations
 
 
 def pictures(response, side=16):
@@ -73,6 +76,28 @@ def test_a_picture_of_the_users_own(api, exploration, tiny_data):
 def test_any_size_and_kind_of_picture_is_fitted(api):
     for shape in ((3, 50, 3), (7, 7), (40, 20, 4)):
         assert api.post("/api/encode", content=png(np.full(shape, 99))).status_code == 200
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((10, 30, 3), "uint8"), ((30, 10, 1), "uint8"), ((12, 12, 1), "float32")])
+def test_uploads_for_images_that_are_not_square_or_bytes(shape, dtype):
+    """A picture with a red and a blue half is scaled to the model's shape, with both halves, in its units."""
+    observations = Observations("images", shape, dtype, (), *([()] * 2 if dtype == "uint8" else [(-1.0,), (2.0,)]))
+    wide = shape[1] >= shape[0]
+    picture = np.zeros((50, 100, 3) if wide else (100, 50, 3), np.uint8)
+    halves = (picture[:, :50], picture[:, 50:]) if wide else (picture[:50], picture[50:])
+    halves[0][...], halves[1][...] = (255, 0, 0), (255, 255, 255)
+    observation, note = ImageView(observations).read(png(picture))
+    assert (observation.shape, observation.dtype, note) == (shape, dtype, "")
+    first, last = (observation[0, 0], observation[-1, -1])
+    white = 255 if dtype == "uint8" else 1.0
+    assert (last == white).all()
+    assert first[-1] < white
+
+
+def test_models_of_other_channels_take_no_pictures():
+    view = ImageView(Observations("images", (12, 12, 5), "uint8"))
+    with pytest.raises(ValueError, match="only grey and coloured images can be uploaded"):
+        view.read(png(np.zeros((9, 9, 3))))
 
 
 def test_uploads_are_not_stored(api, run_path):

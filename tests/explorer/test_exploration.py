@@ -7,8 +7,8 @@ import pytest
 
 from qlae.explorer import open_run, save_page
 from qlae.explorer.controls import build_controls
-from qlae.explorer.saved import encode_sheet
 from qlae.explorer.search import find_nearest, find_sharing
+from qlae.explorer.views.images import encode_sheet
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.pipeline import train
 from qlae.presets import MODELS
@@ -177,11 +177,11 @@ def test_tiles_of_a_sheet_are_in_order(rng):
 
     from PIL import Image
 
-    tiles = rng.integers(0, 256, (19, 4, 4, 3)).astype(np.uint8)
+    tiles = rng.integers(0, 256, (19, 5, 4, 3)).astype(np.uint8)
     pixels = np.asarray(Image.open(io.BytesIO(encode_sheet(tiles))))
-    assert pixels.shape == (8, 64, 3)
-    np.testing.assert_array_equal(pixels[:4, 8:12], tiles[2])
-    np.testing.assert_array_equal(pixels[4:, :4], tiles[16])
+    assert pixels.shape == (10, 64, 3)
+    np.testing.assert_array_equal(pixels[:5, 8:12], tiles[2])
+    np.testing.assert_array_equal(pixels[5:, :4], tiles[16])
 
 
 def test_a_saved_page_never_lands_among_other_files(exploration, tmp_path):

@@ -81,3 +81,28 @@ def test_large_pictures_take_little_memory(run_path):
             peak = peak_megabytes(process)
             print(f"{kind}: {len(content):,} bytes, {peak} MB at the peak")
             assert peak < MAX_MEGABYTES, kind
+
+
+READ_ORIGINALS = """
+import pathlib, sys
+from qlae.explorer.originals import Originals
+folder = pathlib.Path(sys.argv[1])
+names = sorted(path.name for path in folder.iterdir())
+for index, name in enumerate(names):
+    print(name, len(Originals(folder, names).read(index).content))
+lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+print(next(int(line.split()[1]) * 1024 // 10**6 for line in lines if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
+def test_large_originals_take_little_memory(tmp_path):
+    """The files of a data set are shown at up to 2,048 pixels per side."""
+    for kind in PICTURES:
+        (tmp_path / f"{kind}.{PICTURES[kind][0].lower()}").write_bytes(encoded(kind))
+    command = [sys.executable, "-c", READ_ORIGINALS, str(tmp_path)]
+    *sizes, peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    print(sizes, peak)
+    assert len(sizes) == len(PICTURES)
+    assert int(peak) < 600

@@ -15,7 +15,7 @@ from qlae.data import cache
 from qlae.data.download import _partial_download, _version_path
 from qlae.data.files import read_files
 from qlae.data.pictures import decode
-from qlae.data.source_table import read_table
+from qlae.data.source_table import SourceTable
 from qlae.data.user_images import read_user_images
 
 
@@ -126,7 +126,7 @@ def test_numbered_images(tmp_path, name, labels_name):
 def test_csv(tmp_path):
     path = tmp_path / "sources.csv"
     path.write_bytes(b"file,shape,size\na.png,1,2.5\nb/c.png,cube,3\n")
-    fuzz_bytes(path, lambda: read_table(path, ["a.png", "b/c.png"]))
+    fuzz_bytes(path, lambda: SourceTable(path, ["a.png", "b/c.png"]).rows_for(["a.png", "b/c.png"]))
 
 
 def test_csv_of_images(tmp_path):

@@ -25,6 +25,9 @@ BODIES = {
     "/api/decode": {"codes": [[0, 1, 2, 3], [1, 1, 1, 1]]},
     "/api/search": {"latent": 1, "value": 2, "limit": 5},
     "/api/search?nearest": {"code": [0, 1, 2, 3], "limit": 5},
+    "/api/search?where": {"where": [{"latent": 1, "values": [1, 2]}, {"latent": 0, "values": [0]}], "limit": 5},
+    "/api/search?file": {"file": "IMG", "limit": 5},
+    "/api/search?index": {"index": 3},
     "/api/names": {"latent": 1, "value": None, "name": "floor"},
     "/api/names?value": {"latent": 1, "value": 2, "name": "red"},
 }
@@ -32,6 +35,7 @@ TYPES = ["application/json", "text/plain", "multipart/form-data; boundary=x", "t
 ENCODINGS = ["gzip", "deflate", "identity", "x"]
 ODD_TEXTS = ["", "-1", "0", "39", "40", "1.5", "1e9", "9" * 30, "٣", "x", "%00", "..", "nan", "1,2", ",", "0x1", "+1"]
 PATHS = ["/", "/api/run", "/api/sample/{}", "/api/images?rows={}", "/style.css", "/api/{}", "/{}", "/api/images?{}"]
+PATHS += ["/api/original/{}", "/api/samples?rows={}", "/api/samples?{}", "/a/{}"]
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +95,71 @@ def test_pictures(client, form):
 
     fuzz(f"/api/encode {form}", make, read)
     assert client.post("/api/encode", content=content).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def table_client(tmp_path_factory):
+    """A model of vectors."""
+    return number_client(tmp_path_factory.mktemp("vectors"), np.random.default_rng(0).normal(size=(40, 3)))
+
+
+@pytest.fixture(scope="module")
+def series_client(tmp_path_factory):
+    """A model of series."""
+    return number_client(tmp_path_factory.mktemp("series"), np.random.default_rng(0).normal(size=(40, 9, 2)))
+
+
+def number_client(folder, array):
+    import qlae
+
+    np.save(folder / "data.npy", array)
+    data = qlae.load_data(folder / "data.npy")
+    options = {"size": "small", "steps": 5, "num_latents": 4, "num_values": 4, "batch_size": 8, "show": False}
+    qlae.train("qlae", data, out=folder / "run", **options)
+    return TestClient(build_app(open_run(folder / "run", show=False)), base_url=f"http://{HOST}")
+
+
+TEXTS = {
+    "row": b"x0,x1,x2\n1.5,-2,3e5\n",
+    "numbers": b"1.5 -2 3",
+    "list": b"[1.5, -2, 3]",
+    "object": b'{"x0": 1, "x1": [2], "x2": 3}',
+    "series": b"x0;x1\n" + b"1;2.5\n" * 9,
+    "columns": json.dumps({"x0": [1.0] * 9, "x1": [2] * 9}).encode(),
+}
+
+
+@pytest.mark.parametrize("form", TEXTS)
+def test_numbers_as_text(table_client, series_client, form):
+    def make(source):
+        is_json = TEXTS[form][:1] in b"[{"
+        damage = damage_json(json.loads(TEXTS[form]), source) if is_json and source.randrange(2) else None
+        content = damage_bytes(TEXTS[form], source) if damage is None else damage
+        return source.choice([table_client, series_client]), content, odd_headers(source)
+
+    def read(request):
+        client, content, headers = request
+        require_answer(client.post("/api/encode", content=content, headers=headers))
+
+    fuzz(f"/api/encode {form}", make, read)
+    right = table_client if form in ("row", "numbers", "list", "object") else series_client
+    assert right.post("/api/encode", content=TEXTS[form]).status_code == 200
+
+
+def test_two_runs(exploration):
+    """The pages of two runs are as hard as that of one."""
+    client = TestClient(build_app(exploration, exploration), base_url=f"http://{HOST}")
+
+    def make(source):
+        path = source.choice(["/a", "/b", "", "/c", "/a/.."]) + source.choice(PATHS).format(source.choice(ODD_TEXTS))
+        return source.choice(["GET", "GET", "POST", "HEAD"]), path
+
+    def read(request):
+        response = client.request(*request)
+        assert response.status_code < 500, response.text[:500]
+
+    fuzz("two runs", make, read)
+    assert client.get("/b/api/run").status_code == 200
 
 
 def test_addresses(client):

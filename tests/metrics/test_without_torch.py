@@ -61,7 +61,7 @@ def test_importing_metrics_loads_neither_scikit_learn_nor_other_slow_packages() 
     assert done.stdout.strip() == "[]", done.stderr
 
 
-@pytest.mark.parametrize("name", ["train", "load", "evaluate", "models", "QuantizedLatent"])
+@pytest.mark.parametrize("name", ["train", "load", "evaluate", "models", "QuantizedLatent", "QLAE"])
 def test_what_needs_torch_names_what_to_install(name: str) -> None:
     done = run(f"import qlae; qlae.{name}")
     assert f"qlae.{name} needs torch" in done.stderr.splitlines()[-1]

@@ -113,16 +113,17 @@ def test_onnx_agrees_with_torch(trained, tmp_path):
     assert len(export_run(trained[2].path, tmp_path / "export", onnx=True)) >= 5
 
 
-def test_the_explorer_shows_images_and_refuses_the_rest(trained):
-    _, data, run = trained
-    if len(data.observations.shape) < 3:
-        with pytest.raises(ValueError, match=r"the explorer shows models of images only.*interventions.png"):
-            open_run(run.path, data=data)
-        return
+def test_the_explorer_shows_every_kind(trained):
+    array, data, run = trained
     exploration = open_run(run.path, data=data)
-    side = max(data.observations.shape[:2])
-    assert exploration.pictures([0, 1]).shape == (2, side, side, 3)
-    assert exploration.describe()["resolution"] == side
+    described = exploration.describe()["observations"]
+    assert (described["kind"], described["size"]) == (data.observations.kind, data.observations.size)
+    shape = data.observations.shape
+    drawn = exploration.pictures([3, 1])
+    assert drawn.shape == (2, *((*shape[:2], 3) if described["kind"] == "images" else shape))
+    if described["kind"] != "images":
+        np.testing.assert_array_equal(drawn, array[exploration.indices[[3, 1]]])
+    assert exploration.decode(exploration.codes[:4]).shape == (4, *drawn.shape[1:])
 
 
 @pytest.mark.parametrize(

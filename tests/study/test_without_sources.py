@@ -7,6 +7,7 @@ from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.data import load_data
 from qlae.study import StudyFolder, run_study
+from qlae.study.dry_run import describe_study
 from qlae.study.report import report_study
 from qlae.study.report.aggregate import summarise
 from qlae.study.selection import select
@@ -77,3 +78,23 @@ def test_selection_by_agreement_keeps_to_the_psnr():
     assert [c.value for c in select(runs, 6.0) if c.selected] == [0.1]
     assert [c.value for c in select(runs, None) if c.selected] == [1.0]
     assert [c.infom for c in select(runs, 6.0)] == [None, None]
+
+
+def test_studies_of_vectors_speak_of_r2(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "rows.npy", np.tanh(rng.normal(size=(60, 2)) @ rng.normal(size=(2, 6))))
+    data = {"rows": {"path": str(tmp_path / "rows.npy")}}
+    plan = tiny_plan(data=data, models={"qlae": {"grid": [0.1, 0.3]}, "ae": {"grid": []}}, num_latents=3)
+    engine = InlineEngine()
+    text = describe_study(plan, tmp_path / "study", engine)
+    assert "mean R² is near the best of the grid (1 − R² at most 4 times as large)" in text
+    assert "PSNR" not in text
+    run_study(plan, tmp_path / "study", engine)
+    page = report_study(StudyFolder(tmp_path / "study"), show=False).read_text()
+    assert "the lowest mean R² that counts" in page
+    assert "agreement and R²" in page
+    assert "mean PSNR" not in page
+    head, first, *_ = (StudyFolder(tmp_path / "study").report_path / "tuning.csv").read_text().splitlines()
+    row = dict(zip(head.split(","), first.split(","), strict=True))
+    assert float(row["r2"]) <= 1
+    assert "psnr" not in row

@@ -29,8 +29,10 @@ class DataOptions:
     """Which data to use.
 
     Attributes:
-        resolution: Height and width of the images in pixels, 8 to 256, or 512, 1024; 64 by default. Images in an .npy
-            or .npz keep their size and channels by default.
+        resolution: Height and width of the images in pixels, 8 to 256, or 512, 1024; 64 by default. Image files may
+            have another shape: 60x90 is a height of 60 and a width of 90. Images in an .npy or .npz keep their size and
+            channels by default.
+        grey: Give image files one channel instead of three.
         sources: Sources that vary, such as --sources "floor hue" shape; the others are fixed. By default all sources
             vary.
         continuous: Let sources take any value in their range instead of only those of the grid.
@@ -46,7 +48,8 @@ class DataOptions:
         kind: What an array holds, images, vectors or series, where its shape does not tell it.
     """
 
-    resolution: OptionalInt = None
+    resolution: Annotated[str | None, arg(metavar="PIXELS", help_behavior_hint="")] = None
+    grey: Flag = False
     sources: Names = ()
     continuous: Flag = False
     correlated: Annotated[tuple[str, ...], arg(metavar="[PAIR …]", help_behavior_hint="")] = ()
@@ -68,6 +71,7 @@ def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDatase
         return load_data(
             name,
             resolution=options.resolution,
+            grey=options.grey,
             sources=options.sources or None,
             continuous=options.continuous,
             correlated=dict(correlation(pair) for pair in options.correlated) or None,

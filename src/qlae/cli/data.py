@@ -2,16 +2,19 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg, subcommand
 
-from .arguments import DataOptions, Name, OptionalPath, load
+from .arguments import DataOptions, Flag, Name, OptionalPath, load
+
+if TYPE_CHECKING:
+    from ..data import SourceDataset
 
 
 @dataclass(frozen=True)
 class List:
-    """List the data sets that can be rendered, and the images cached on disk."""
+    """List the data sets that qlae has, and the images cached on disk."""
 
     def __call__(self) -> None:
         from rich.console import Console
@@ -19,19 +22,18 @@ class List:
 
         from ..data import cache, load_data
         from ..data.registration import registered_names
-        from ..data.sources import RENDERED_SETS, SOURCES
+        from ..data.sources import BUNDLED_SETS, GENERATED_SETS, RENDERED_SETS
 
-        table = Table(title="Rendered", title_justify="left")
-        table.add_column("data set", no_wrap=True)
-        table.add_column("images", justify="right", no_wrap=True)
-        table.add_column("sources and their values")
-        for name in RENDERED_SETS:
-            data = load_data(name)
-            sources = zip(data.source_names, data.source_sizes, strict=True)
-            table.add_row(name, f"{len(data):,}", ", ".join(f"{source} {count}" for source, count in sources))
-        Console().print(table)
-        others = ", ".join(sorted(SOURCES.keys() - set(RENDERED_SETS)))
-        print(f"Only from published files: {others} (`qlae data get`, `qlae data prepare`)")
+        groups = {"Rendered": RENDERED_SETS, "Generated": GENERATED_SETS, "From scikit-learn": BUNDLED_SETS}
+        for title, names in groups.items():
+            table = Table(title=title, title_justify="left")
+            table.add_column("data set", no_wrap=True)
+            table.add_column("observations", justify="right", no_wrap=True)
+            table.add_column("sources and their values")
+            for name in names:
+                data = load_data(name)
+                table.add_row(name, f"{len(data):,} {data.observations.traits.many}", _list_sources(data))
+            Console().print(table)
         if registered_names():
             print(f"Registered: {', '.join(registered_names())}")
         entries = cache.entries()
@@ -43,13 +45,14 @@ class List:
 
 @dataclass(frozen=True)
 class Render:
-    """Render a data set into the cache on disk, from which training reads it, or into an .npz file with --out.
+    """Render a data set into the cache on disk, from which training reads it, or write it to an .npz file with --out.
 
     For example: qlae data render mpi3d --resolution 64
 
     Attributes:
-        data: A rendered data set, such as mpi3d; `qlae data list` shows them.
-        out: Write an .npz file instead, with arrays images, sources, source_names and origin; it must not exist.
+        data: A rendered data set, such as mpi3d, or with --out a generated one; `qlae data list` shows them.
+        out: Write an .npz file instead, with arrays images, sources, source_names and origin, and feature_names where
+            there are any; it must not exist.
     """
 
     data: Positional[Name]
@@ -79,6 +82,8 @@ class Render:
                 "source_names": np.array(data.source_names),
                 "origin": np.array([data.origin]),
             }
+            if data.observations.feature_names:
+                arrays["feature_names"] = np.array(data.observations.feature_names)
             write_whole(self.out, lambda file: np.savez(file, allow_pickle=False, **arrays))
         print(f"{self.out or 'cached on disk'}: {data}")
 
@@ -92,18 +97,26 @@ class Prepare:
     Attributes:
         data: The data set to which published files belong, or a new name for your own images, for use as --data.
         path: The file, folder or archive to read.
-        resolution: Height and width of the images in pixels.
+        resolution: Height and width of the images in pixels, or both, such as 60x90.
+        grey: Give the images one channel instead of three.
         source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
             name) or a .npy.
     """
 
     data: Positional[Name]
     path: Annotated[Path, arg(name="from", metavar="PATH")]
-    resolution: int = 64
+    resolution: Annotated[str, arg(metavar="PIXELS")] = "64"
+    grey: Flag = False
     source_file: OptionalPath = None
 
     def __call__(self) -> None:
-        options = DataOptions(resolution=self.resolution, data_path=self.path, source_file=self.source_file)
+        from ..data.sources import BUNDLED_SETS, GENERATED_SETS
+
+        if self.data in (*GENERATED_SETS, *BUNDLED_SETS):
+            raise ValueError(f"{self.data} is a data set of qlae, which needs no files: choose another name")
+        options = DataOptions(
+            resolution=self.resolution, grey=self.grey, data_path=self.path, source_file=self.source_file
+        )
         print(f"cached on disk: {load(self.data, options)}")
 
 
@@ -149,9 +162,11 @@ class Inspect:
 
     def __call__(self) -> None:
         from ..data.contact_sheet import contact_sheet
+        from ..data.loading import is_image_files
+        from ..data.user_images import name_of_images
 
-        if self.out is not None:
-            require_new_file(self.out, ".png")
+        if self.out is not None or is_image_files(self.data):
+            require_new_file(self.out or Path(f"{name_of_images(self.data)}.png"), ".png")
         data = load(self.data, self.images)
         out = self.out or Path(f"{data.name}.png")
         require_new_file(out, ".png")
@@ -173,8 +188,11 @@ class Clear:
 
     def __call__(self) -> None:
         from ..data import cache
+        from ..data.checked_files import forget_checks
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
+        if self.name == "all":
+            num_bytes += forget_checks()
         print(f"{format_size(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
 
 
@@ -193,6 +211,15 @@ class Data:
 
     def __call__(self) -> None:
         self.command()
+
+
+def _list_sources(data: "SourceDataset") -> str:
+    """Return the names of the sources with their numbers of values, such as "shape 4, load (continuous)"."""
+    continuous = data.details.get("drawn", {}).get("continuous", ())
+    return ", ".join(
+        f"{name} (continuous)" if name in continuous else f"{name} {size}"
+        for name, size in zip(data.source_names, data.source_sizes, strict=True)
+    )
 
 
 def format_size(num_bytes: int) -> str:

@@ -17,11 +17,13 @@ class Explore:
     The server needs `pip install 'qlae[explorer]'`; --export needs only qlae. For example:
       qlae explore shapes3d-qlae             # a trained model that comes with qlae
       qlae explore runs/quick
+      qlae explore runs/a runs/b             # two runs of the same data, side by side
       qlae explore runs/quick --export page/
 
     Attributes:
         run: The run directory, an exported folder with a sample (qlae export --samples), or the name of a model that
             comes with qlae.
+        beside: Another run of the same data, to be shown beside the first.
         port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
         no_browser: Only print the address of the page; do not open the browser.
         export: Instead of starting the server, write a page that needs none to this folder.
@@ -32,6 +34,7 @@ class Explore:
     """
 
     run: Positional[Directory]
+    beside: Positional[Annotated[Path | None, arg(metavar="[RUN]", help_behavior_hint="")]] = None
     port: int = 8642
     no_browser: Flag = False
     export: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")] = None
@@ -46,8 +49,11 @@ class Explore:
 
         import_modules(self.imports)
         if self.export is None:
-            explore(self.run, port=self.port, browser=not self.no_browser, device=self.device, show=not self.quiet)
+            browser = not self.no_browser
+            explore(self.run, self.beside, port=self.port, browser=browser, device=self.device, show=not self.quiet)
             return
+        if self.beside is not None:
+            raise ValueError("--export writes the page of one run; leave the second out")
         if not 1 <= self.export_samples <= MAX_SAMPLES:
             raise ValueError(f"--export-samples must lie between 1 and {MAX_SAMPLES}, got {self.export_samples}")
         exploration = open_run(self.run, device=self.device, show=not self.quiet)

@@ -107,10 +107,10 @@ class Train:
     def _start(self) -> "Run":
         from ..pipeline import train
 
-        model = self._require_model()
+        model, options = self._require_model(), _shallow(self.training) | _shallow(self.execution)
+        self._check_options(f"s{self.training.seed}")
         data = load(self.data, self.images, show=not self.quiet)
         out = self.out or Path("runs") / self._folder_name(data.name, f"s{self.training.seed}")
-        options = _shallow(self.training) | _shallow(self.execution)
         return train(model, data, out=out, show=not self.quiet, **options)
 
     def _start_seeds(self, start: float) -> None:
@@ -119,13 +119,15 @@ class Train:
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
         from ..report import print_results
-        from ..selection.seeds import train_seeds
+        from ..selection.seeds import require_seeds, train_seeds
         from ..selection.table import print_selection
 
+        assert self.seeds is not None
+        require_seeds(self.seeds)
+        self._check_options("seeds", f"s{self.training.seed}")
         data = load(self.data, self.images, show=not self.quiet)
         out = self.out or Path("runs") / self._folder_name(data.name, "seeds")
         options = _shallow(self.training) | _shallow(self.execution)
-        assert self.seeds is not None
         selection = train_seeds(model, data, out=out, seeds=self.seeds, show=not self.quiet, **options)
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
@@ -135,15 +137,35 @@ class Train:
 
     def _require_model(self) -> str:
         """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
-        from ..config import require_resolution
+        from ..data.picture_size import picture_size
+        from ..observations import require_sides
         from ..presets import find_model
 
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         find_model(self.model)
-        if self.images.resolution is not None and self.training.networks is None:
-            require_resolution(self.images.resolution)
+        if self.images.resolution is not None:
+            size = picture_size(self.images.resolution)
+            if self.training.networks is None:
+                require_sides(size.height, size.width)
         return self.model
+
+    def _check_options(self, last: str, run: str = "") -> None:
+        """Raise the errors of a training on image files before all of them are read."""
+        from ..data.loading import DEFAULT_RESOLUTION, is_image_files
+        from ..data.picture_size import wanted_size
+        from ..data.user_images import name_of_images
+        from ..pipeline import check_options
+
+        path = self.images.data_path or self.data
+        if not is_image_files(path):
+            return
+        name = name_of_images(path, None if self.images.data_path is None else self.data)
+        out = self.out or Path("runs") / self._folder_name(name, last)
+        size = wanted_size(self.images.resolution or DEFAULT_RESOLUTION, grey=self.images.grey)
+        options = _shallow(self.training) | _shallow(self.execution)
+        assert self.model is not None
+        check_options(self.model, out=out / run, images=size, **options)
 
     def _folder_name(self, data_name: str, last: str) -> str:
         recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
@@ -179,13 +201,7 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
     names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
     pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
     place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{place}Next: {with_imports(_next_command(run), imports)}"
-
-
-def _next_command(run: "Run") -> str:
-    """Return the command that shows what a model encodes: the explorer, where it can show the observations."""
-    has_tiles = run.observations.traits.load_drawing().has_tiles
-    return f"qlae explore {run.path}" if has_tiles else f"qlae encode {run.path} --out codes.csv"
+    return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
 
 
 @dataclass(frozen=True)
@@ -269,7 +285,7 @@ class Evaluate:
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
-        print(f"Next: {with_imports(_next_command(run), self.imports)}")
+        print(f"Next: {with_imports(f'qlae explore {run.path}', self.imports)}")
 
 
 @dataclass(frozen=True)
@@ -324,4 +340,4 @@ class Report:
             for path in draw_pictures(run):
                 print(path)
         print_results(runs, weights=("averaged", "raw"))
-        print(f"Next: {with_imports(_next_command(runs[0]), self.imports)}")
+        print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..observations import COLOURS, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE
+from .._checks import require_known
+from ..observations import COLOURS, IMAGES, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE
 from .arrays import build_data
 from .dataset import SourceDataset
-from .observing import as_array
+from .observing import KINDS_BY_RANK, as_array
 from .streams import ArrayStream, array_names
 from .user_images import named_columns, source_array
 
@@ -51,6 +52,14 @@ def native_resolution(path: str | Path, kind: str | None = None) -> int | None:
 def holds_images(path: str | Path, kind: str | None = None) -> bool:
     """Return whether a file holds images of bytes, unless the user says that they are of another kind."""
     return _open(Path(path)).dtype == np.uint8 and (kind is None or KINDS[kind].has_bytes)
+
+
+def kind_of_file(path: str | Path, kind: str | None = None) -> str:
+    """Return the kind of the observations in a file, by its header, unless the user says it."""
+    stream = _open(Path(path))
+    if kind is not None:
+        return KINDS[require_known(kind, KINDS, "kind of observations")].name
+    return KINDS_BY_RANK.get(len(stream.shape), (IMAGES, IMAGES))[stream.dtype != np.uint8]
 
 
 def read_array_file(

@@ -1,9 +1,10 @@
 """The image cache on disk: one folder per entry, complete or absent.
 
-An entry holds ``images.u8`` (n · h · w · 3 bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
-full grid, ``files.json`` with the file names if each image was a file, and ``info.json`` with a description of the data
-and a checksum. An entry is built in a folder whose name ends in ``.partial``, next to a count of finished jobs, so that
-an interrupted build resumes where it stopped. Once everything is on disk, one rename makes it an entry.
+An entry holds ``images.u8`` (n · h · w · c bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
+full grid, ``files.json`` with the file names if each image was a file, ``left_out.json`` with the names of files that
+could not be read, and ``info.json`` with a description of the data and a checksum. An entry is built in a folder whose
+name ends in ``.partial``, next to a count of finished jobs, so that an interrupted build resumes where it stopped. Once
+everything is on disk, one rename makes it an entry.
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_json, read_npy, write_json, write_whole
-from .._locks import try_lock
 from .._opening import create_new, open_own, open_regular, read_regular, require_regular
+from .._waiting_lock import waiting_lock
 from .dataset import ORIGINS, SourceDataset
+from .picture_size import GREY, PictureSize, picture_size
 
 FORMAT = 1
 PARTIAL = ".partial"
 FILE_NAMES = "files.json"
-KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-[0-9]+-[0-9a-f]{{12}}")  # see `entry_key`
+LEFT_OUT = "left_out.json"
+KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-([0-9]+(?:x[0-9]+){{0,2}})-[0-9a-f]{{12}}")  # see `entry_key`
 
 #: ``fill(images, first_job, job_done)`` writes `images` from job `first_job` on, and calls
 #: ``job_done(jobs done, number of jobs)`` after each job, in order.
@@ -67,9 +70,9 @@ class Entry:
         return self.key.rsplit("-", 3)[0]
 
     @property
-    def resolution(self) -> int:
-        """Height and width of the images."""
-        return int(self.key.rsplit("-", 3)[2])
+    def size(self) -> PictureSize:
+        """Height, width and channels of the images."""
+        return picture_size(self.key.rsplit("-", 3)[2])
 
 
 def entries() -> list[Entry]:
@@ -96,7 +99,7 @@ def clear(name: str | None = None) -> int:
     num_bytes = 0
     for entry in entries():
         if name is None or name == entry.key or entry.name in (name, safe_name(name)):
-            with _lock_entry(entry.key):
+            with _lock_entry(entry.key, f"writing {entry.key}", wait=False):
                 num_bytes += entry.num_bytes
                 shutil.rmtree(entry.path)
     return num_bytes
@@ -131,19 +134,24 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
     return open_entry(path) if os.path.isfile(path / "info.json") else None
 
 
-def find_by_name(name: str, resolution: int) -> SourceDataset | None:
+def find_by_name(name: str, size: PictureSize) -> SourceDataset | None:
     """Open the user's images that were prepared under a name; ``None`` if there are none.
 
     Raises:
-        ValueError: several entries have this name, or it exists at other resolutions only.
+        ValueError: several entries have this name, or it exists in other sizes only.
     """
+    for entry in entries():
+        if not entry.is_complete and entry.name == safe_name(name):
+            with _lock_entry(entry.key, f"preparing {name}"):  # which waits until it is complete, or interrupted
+                pass
     candidates = [entry for entry in entries() if entry.is_complete and entry.name == safe_name(name)]
-    matches = [entry for entry in candidates if entry.resolution == resolution]
+    matches = [entry for entry in candidates if entry.size == size]
     if candidates and not matches:
-        sizes = sorted({entry.resolution for entry in candidates})
+        sizes = sorted({entry.size for entry in candidates}, key=lambda other: other.shape)
+        choices = [f"{str(s.plain).removesuffix('x1')}{' and grey' * (s.channels == GREY)}" for s in sizes]
         raise ValueError(
-            f"{name} was prepared at {' and '.join(f'{size}×{size}' for size in sizes)} pixels, not at {resolution}×"
-            f"{resolution}: choose resolution {' or '.join(map(str, sizes))}, or prepare it again from its files"
+            f"{name} was prepared at {' and '.join(map(str, sizes))} pixels, not at {size}: choose resolution "
+            f"{' or '.join(choices)}, or prepare it again from its files"
         )
     if len(matches) > 1:
         raise ValueError(
@@ -175,7 +183,7 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
 def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
     info = read_json(path / "info.json")
     require_regular(path / "images.u8")
-    shape = (info["num_images"], info["resolution"], info["resolution"], 3)
+    shape = (info["num_images"], *picture_size(info["resolution"]).shape)
     expected, length = int(np.prod(shape, dtype=np.int64)), (path / "images.u8").stat().st_size
     if info["format"] != FORMAT or expected != length:
         raise ValueError(f"its images take {length:,} bytes, expected {expected:,}")
@@ -197,6 +205,8 @@ def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
         data.file_names = _read_file_names(path / FILE_NAMES)
         if len(data.file_names) != len(data):
             raise ValueError(f"it names {len(data.file_names):,} files, expected {len(data):,}")
+    if (path / LEFT_OUT).is_file():
+        data.left_out = {str(name): str(reason) for name, reason in read_json(path / LEFT_OUT).items()}
     data.checksum = info["sha256"] if data.origin == "real" else None  # the recipe determines rendered images
     return data
 
@@ -226,8 +236,11 @@ def build(
     made_with: Mapping[str, Any],
     sources: NDArray[Any] | None = None,
     file_names: Sequence[str] | None = None,
+    left_out: Mapping[str, str] | None = None,
 ) -> SourceDataset:
     """Build an entry, or resume an interrupted build, and open the entry.
+
+    If another process is building it, wait for that one.
 
     Args:
         data: the description of the data set (``SourceDataset.describe``), which determines the key of the entry.
@@ -235,10 +248,12 @@ def build(
         made_with: what else the images depend on. A build that began with anything else starts over.
         sources: (n, n_s); ``None`` for the full grid.
         file_names: the name of each image, if each is a file.
+        left_out: files that are not among them, and why.
     """
     key = entry_key(data)
     final, partial = cache_folder() / key, cache_folder() / (key + PARTIAL)
-    with _lock_entry(key):
+    task = f"{'rendering' if data['origin'] == 'rendered' else 'preparing'} {data['name']}"
+    with _lock_entry(key, task):
         if (final / "info.json").is_file():
             return open_entry(final)
         if partial.is_symlink():
@@ -249,6 +264,8 @@ def build(
             write_whole(partial / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
         if file_names is not None:
             write_json(partial / FILE_NAMES, list(file_names))
+        if left_out:
+            write_json(partial / LEFT_OUT, dict(left_out))
         info = {
             "format": FORMAT,
             "data": dict(data),
@@ -266,7 +283,7 @@ def build(
 
 def _write_images(partial: Path, data: Mapping[str, Any], fill: Fill, made_with: Mapping[str, Any]) -> None:
     """Write ``images.u8`` of a partial entry, without the jobs that an earlier build finished."""
-    shape = (data["num_images"], data["resolution"], data["resolution"], 3)
+    shape = (data["num_images"], *picture_size(data["resolution"]).shape)
     identity = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
     first_job = _first_job(partial, identity, shape)
     with open_own(partial / "images.u8") as file:
@@ -331,18 +348,21 @@ def checksum(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _lock_entry(key: str) -> Iterator[None]:
+def _lock_entry(key: str, task: str, *, wait: bool = True) -> Iterator[None]:
     """Hold an entry's lock, which is released even if the process is killed.
 
+    Args:
+        key: of the entry.
+        task: what the holder does, for processes that wait.
+        wait: raise an error instead of waiting if False.
+
     Raises:
-        ValueError: another process holds it, or the cache folder is not writable.
+        ValueError: another process holds the lock and `wait` is False, or the cache folder is not writable.
     """
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with open_own(folder / f".{key}.lock") as file:
-            if not try_lock(file):
-                raise ValueError(f"another process is working on {folder / key}: wait until it ends")
+        with waiting_lock(folder / f".{key}.lock", task, wait=wait):
             yield
     except PermissionError as error:
         raise ValueError(

@@ -17,7 +17,7 @@ from ..observations import Observations
 from .observing import as_array, observe
 from .sources import grid_levels
 
-ORIGINS = ("rendered", "real")
+ORIGINS = ("rendered", "generated", "real")
 #: Called with (images done, number of images) during long work, for example to update a progress bar.
 Progress = Callable[[int, int], None]
 
@@ -49,7 +49,7 @@ class SourceDataset:
 
     Attributes:
         name: the data set's name, such as ``shapes3d``.
-        origin: ``"rendered"`` or ``"real"``.
+        origin: ``"rendered"`` (images), ``"generated"`` (vectors and series) or ``"real"``.
         images: one observation per row: images (n, h, w, c), vectors (n, d) or series (n, t, c). Images may be rendered
             on demand; ``np.asarray(data.images)`` returns all of them.
         observations: the description of the rows: their kind, shape, type, feature names and statistics.
@@ -59,6 +59,7 @@ class SourceDataset:
         recipe: the arguments of `load_data` that recreate this data, fit for JSON; ``None`` if it cannot be recreated,
             as for arrays from elsewhere.
         file_names: the name of each image, if each was a file in a folder or an archive; else ``None``.
+        left_out: names of files that could not be read or have other formats, and why.
         checksum: SHA-256 of all images, if they were read from files; else ``None``.
     """
 
@@ -95,7 +96,7 @@ class SourceDataset:
             ValueError: shapes or types are wrong, or do not fit each other.
         """
         if origin not in ORIGINS:
-            raise ValueError(f'origin must be "rendered" or "real", got {origin!r}')
+            raise ValueError(f'origin must be "rendered", "generated" or "real", got {origin!r}')
         if observations is None:
             images, kind = as_array(images, kind=kind, name=name)
             observations = observe(images, kind, feature_names, name=name)
@@ -131,6 +132,7 @@ class SourceDataset:
         self.details = dict(details or {})
         self.recipe: dict[str, Any] | None = None
         self.file_names: tuple[str, ...] | None = None
+        self.left_out: dict[str, str] = {}
         self.checksum: str | None = None
         self._sources = sources
 
@@ -198,5 +200,5 @@ class SourceDataset:
             details=self.details | dict(details or {}),
             observations=self.observations,
         )
-        data.recipe, data.file_names = self.recipe, self.file_names
+        data.recipe, data.file_names, data.left_out = self.recipe, self.file_names, self.left_out
         return data

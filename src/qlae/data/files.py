@@ -30,6 +30,7 @@ from .._files import load_npy
 from .._opening import require_regular
 from .folders import Files, open_files
 from .imageset import Batches, ImageSet
+from .picture_size import PictureSize
 from .pictures import decode, map_in_threads, require_image_shape, resize_all
 from .sources import SOURCES, grid_levels
 from .streams import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
@@ -100,12 +101,12 @@ def _shapes3d(path: Path) -> ImageSet:
             raise ValueError(f"{path} must hold up to 480,000 square images, got shape {images.shape}")
         levels = _labels_to_levels("shapes3d", labels[:], SHAPES3D_VALUES)
 
-    def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
+    def batches(size: PictureSize, first: int) -> Iterator[NDArray[np.uint8]]:
         with _open_hdf5(path) as file:
             images = _hdf5_array(file, "images", path)
             num_rows = max(1, MAX_READ // math.prod(images.shape[1:]))
             chunks = (images[start : start + num_rows] for start in range(first, len(levels), num_rows))
-            yield from resize_all(chunks, resolution, BATCH)
+            yield from resize_all(chunks, size, BATCH)
 
     return _image_set("shapes3d", levels, batches, file_fingerprint(path))
 
@@ -158,7 +159,7 @@ def _mpi3d(path: Path) -> ImageSet:
         source_names=list(sizes),
         source_sizes=list(sizes.values()),
         sources=None,
-        batches=lambda resolution, first: resize_all(stream.chunks(first), resolution, BATCH),
+        batches=lambda size, first: resize_all(stream.chunks(first), size, BATCH),
         batch_size=BATCH,
         fingerprint=file_fingerprint(path),
     )
@@ -172,9 +173,9 @@ def _dsprites(path: Path) -> ImageSet:
         raise ValueError(f"latents_classes in {path} must have shape ({len(stream)}, 6), got {classes.shape}")
     levels = _labels_to_levels("dsprites", classes[:, 1:], [np.arange(size) for size in SOURCES["dsprites"].values()])
 
-    def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
+    def batches(size: PictureSize, first: int) -> Iterator[NDArray[np.uint8]]:
         white = (np.where(chunk > 0, np.uint8(255), np.uint8(0)) for chunk in stream.chunks(first))
-        yield from resize_all(white, resolution, BATCH)
+        yield from resize_all(white, size, BATCH)
 
     return _image_set("dsprites", levels, batches, file_fingerprint(path))
 
@@ -206,15 +207,15 @@ def image_batches(files: Files, names: list[str]) -> Batches:
     Reading them raises a ``ValueError`` at a file that cannot be decoded.
     """
 
-    def decode_file(job: tuple[str, bytes, int]) -> NDArray[np.uint8]:
-        name, content, resolution = job
+    def decode_file(job: tuple[str, bytes, PictureSize]) -> NDArray[np.uint8]:
+        name, content, size = job
         try:
-            return decode(content, resolution)
+            return decode(content, size)
         except ValueError as error:
             raise ValueError(f"{name} in {files.path} cannot be read ({error}): unpack or download it again") from error
 
-    def batches(resolution: int, first: int) -> Iterator[NDArray[np.uint8]]:
-        jobs = ((name, content, resolution) for name, content in files.read(names[first:]))
+    def batches(size: PictureSize, first: int) -> Iterator[NDArray[np.uint8]]:
+        jobs = ((name, content, size) for name, content in files.read(names[first:]))
         images = map_in_threads(decode_file, jobs, weigh=lambda job: len(job[1]))
         while batch := list(islice(images, BATCH)):
             yield np.stack(batch)

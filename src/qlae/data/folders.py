@@ -14,14 +14,37 @@ import os
 import tarfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from .._files import DAMAGE, explain_damage, read_json
 from .._opening import open_regular, require_regular
 from .pictures import MAX_FILE_BYTES
 from .streams import COPY_AGAIN
+
+
+class Stamp(NamedTuple):
+    """What tells that a file has changed, without reading it. The system sets ``changed_ns``; programs cannot."""
+
+    num_bytes: int
+    modified_ns: int
+    changed_ns: int
+    number: int
+
+    @property
+    def newest(self) -> int:
+        """The time of the last change in nanoseconds."""
+        return max(self.modified_ns, self.changed_ns)
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return the stamp of a file; None if it cannot be found."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return Stamp(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
 class Files(ABC):
@@ -41,6 +64,10 @@ class Files(ABC):
     def read_one(self, name: str) -> bytes:
         """Return the content of one file."""
         return next(content for _, content in self.read([name]))
+
+    def stamps(self, names: Sequence[str]) -> dict[str, Stamp | None]:
+        """Return the stamp of each file; that of the archive, if they are in one."""
+        return dict.fromkeys(names, stamp_of(self.path))
 
 
 class FolderFiles(Files):
@@ -66,6 +93,9 @@ class FolderFiles(Files):
             with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
                 content = file.read(MAX_FILE_BYTES + 1)
             yield name, content
+
+    def stamps(self, names: Sequence[str]) -> dict[str, Stamp | None]:
+        return {name: stamp_of(self.path / name) for name in names}
 
 
 def _is_run(folder: Path, files: list[str]) -> bool:

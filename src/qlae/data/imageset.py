@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from . import cache
 from .dataset import Progress, SourceDataset
+from .picture_size import PictureSize, picture_size
 
-#: ``batches(resolution, first)`` yields uint8 images (k, resolution, resolution, 3) from row `first` on.
-Batches = Callable[[int, int], Iterator[NDArray[np.uint8]]]
+#: ``batches(size, first)`` yields uint8 images (k, h, w, c) of a size from row `first` on.
+Batches = Callable[[PictureSize, int], Iterator[NDArray[np.uint8]]]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class ImageSet:
         fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
         details: further facts for `SourceDataset.describe`.
         file_names: the name of each image, where each is a file.
+        left_out: files that are no images that can be read, and why.
         origin: ``"rendered"`` if the file says so, as those of `qlae data render` do.
     """
 
@@ -44,32 +46,35 @@ class ImageSet:
     fingerprint: Mapping[str, Any]
     details: Mapping[str, Any] = field(default_factory=dict)
     file_names: Sequence[str] | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
     origin: str = "real"
 
-    def describe(self, resolution: int) -> dict[str, Any]:
-        """Return what `SourceDataset.describe` returns, for images at a resolution."""
+    def describe(self, size: PictureSize) -> dict[str, Any]:
+        """Return the description by which the cache knows the images in a size."""
         return {
             "name": self.name,
             "origin": self.origin,
-            "resolution": resolution,
+            "resolution": size.plain,
             "num_images": self.num_images,
             "source_names": list(self.source_names),
             "source_sizes": [int(size) for size in self.source_sizes],
             "files": dict(self.fingerprint),
         } | dict(self.details)
 
-    def prepare(self, resolution: int, *, progress: Progress | None = None) -> SourceDataset:
+    def prepare(self, size: int | PictureSize, *, progress: Progress | None = None) -> SourceDataset:
         """Resample all images into the cache in one pass, or find them there."""
-        data = cache.find(self.describe(resolution)) or self._build(resolution, progress)
+        size = picture_size(size)
+        data = cache.find(self.describe(size)) or self._build(size, progress)
         data.file_names = None if self.file_names is None else tuple(self.file_names)
+        data.left_out = dict(self.left_out)
         return data
 
-    def _build(self, resolution: int, progress: Progress | None) -> SourceDataset:
+    def _build(self, size: PictureSize, progress: Progress | None) -> SourceDataset:
 
         def fill(images: NDArray[np.uint8], first_job: int, job_done: Callable[[int, int], None]) -> None:
             done = min(first_job * self.batch_size, self.num_images)
             num_jobs = math.ceil(self.num_images / self.batch_size)
-            for job, batch in enumerate(self.batches(resolution, done), start=first_job + 1):
+            for job, batch in enumerate(self.batches(size, done), start=first_job + 1):
                 if len(batch) != min(self.batch_size, self.num_images - done):
                     raise ValueError(f"{self.name}: the files do not hold the {self.num_images:,} images announced")
                 images[done : done + len(batch)] = batch
@@ -80,5 +85,7 @@ class ImageSet:
             if done != self.num_images:
                 raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
 
-        description = self.describe(resolution)
-        return cache.build(description, fill, made_with={}, sources=self.sources, file_names=self.file_names)
+        description = self.describe(size)
+        return cache.build(
+            description, fill, made_with={}, sources=self.sources, file_names=self.file_names, left_out=self.left_out
+        )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import plain, require_known, whole_number
@@ -15,25 +16,29 @@ from . import cache
 from .array_files import checksum, holds_images, is_array_file, native_resolution, read_array_file
 from .arrays import data_from_memory, data_from_table, is_in_memory
 from .dataset import Progress, SourceDataset
+from .digits import load_digits
+from .generated import load_generated
 from .observing import array_of_rows
+from .picture_size import PictureSize, wanted_size
 from .registration import load_registered, registered_names, require_json, require_registered
-from .sampling import NoisyImages
+from .sampling import NoisyImages, require_noise
 from .scene_data import load_scene
-from .sources import RENDERED_SETS, SOURCES
+from .sources import BUILT_IN_SETS, BUNDLED_SETS, GENERATED_SETS, GREY_SETS, RENDERED_SETS, SOURCES
 from .tables import is_table, read_table_file
 
 DEFAULT_RESOLUTION = 64
 
 
 def data_names() -> list[str]:
-    """Return the names that `load_data` accepts without files: of rendered and of registered data sets."""
-    return [*RENDERED_SETS, *registered_names()]
+    """Return the names that `load_data` accepts without files: of built-in and of registered data sets."""
+    return [*RENDERED_SETS, *GENERATED_SETS, *BUNDLED_SETS, *registered_names()]
 
 
 def load_data(
     name: Any,
     *,
-    resolution: int | None = None,
+    resolution: int | str | tuple[int, int] | None = None,
+    grey: bool = False,
     sources: Any = None,
     fixed: Mapping[str, int] | None = None,
     num_images: int | None = None,
@@ -59,14 +64,17 @@ def load_data(
         name: one of `data_names`; the path of the user's own images (a folder, an archive), of an ``.npy`` or ``.npz``
             of images, vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or
             the data themselves: an array, a tensor, a data frame, or a torch data set of map style.
-        resolution: height and width of the images, from 8 to 1024; 64 by default. Images in an ``.npy`` or ``.npz``
-            keep their size and channels by default.
+        resolution: height and width of the images, from 8 to 1024; 64 by default. Image files may also be brought to
+            another shape, ``"60x90"`` or ``(60, 90)`` for a height of 60 and a width of 90 pixels: they are scaled and
+            cropped in the middle. Images in an ``.npy`` or ``.npz`` keep their size and channels by default. Data that
+            are generated have none.
+        grey: give image files one channel instead of three.
         sources: the names of the sources that vary (all by default). Images are in row-major order of these, in the
             order of the data set. Every other source stays at the middle of its range, level ``size // 2``. For data in
             memory, the sources themselves: an array (n, n_s), columns by name, or a data frame.
         fixed: levels of sources that do not vary, if they should not be at the middle.
-        num_images: draw this many images at random instead of all combinations once; 100,000 by default if any source
-            is continuous or correlated.
+        num_images: draw this many images, or generated rows, at random instead of all combinations once; by default
+            100,000 (20,000 rows) if any source is continuous or correlated.
         continuous: ``True``, or the names of sources, that take any value in their range; `sources` are then floats.
         correlated: the correlation between pairs of sources, such as ``{("scale", "shape"): 0.5}``.
         noise: the standard deviation of Gaussian noise on the pixels, as a fraction of the range from black to white.
@@ -95,19 +103,25 @@ def load_data(
     if isinstance(name, list | tuple):
         name = array_of_rows(name)
     if not isinstance(name, str | Path):
-        given = {"resolution": resolution, "fixed": fixed, "num_images": num_images, "continuous": continuous}
+        given = {
+            "resolution": resolution,
+            "grey": grey,
+            "fixed": fixed,
+            "num_images": num_images,
+            "continuous": continuous,
+        }
         given |= {"correlated": correlated, "noise": noise, "path": path, "source_file": source_file} | options
         return _load_memory(
             name, given, sources=sources, kind=kind, feature_names=feature_names, source_columns=source_columns,
             drop_columns=drop_columns,
         )  # fmt: skip
-    known = {*SOURCES, *registered_names()}
+    known = {*BUILT_IN_SETS, *registered_names()}
     if isinstance(name, Path):
         name = f"./{name}" if str(name) in known else str(name)  # a path is never the name of a data set
     resolution, num_images, seed = plain(resolution), plain(num_images), whole_number("seed", seed, at_least=0)
-    is_given = resolution is not None
-    resolution = DEFAULT_RESOLUTION if resolution is None else resolution
-    _check_arguments(resolution, continuous, correlated)
+    is_given = resolution is not None or grey
+    size = wanted_size(DEFAULT_RESOLUTION if resolution is None else resolution, grey=grey)
+    _check_arguments(continuous, correlated, noise)
     if feature_names:
         raise ValueError("feature_names are for arrays in memory; an .npz may have an array feature_names")
     selection: dict[str, Any] = {
@@ -123,12 +137,16 @@ def load_data(
     how_to_read = {"source_columns": list(source_columns), "drop_columns": list(drop_columns), "kind": kind}
     how_to_read = {key: value for key, value in how_to_read.items() if value}
     read = _reader(name, path, source_file, how_to_read, resolution if is_given else None)
+    if not size.is_standard:
+        _require_image_files(name, path)
+    if grey and resolution is None and path is not None and is_array_file(path) and Path(path).is_file():
+        raise ValueError(f"{path} is an array, which keeps its size and channels: give resolution and grey, or neither")
     if read is None and how_to_read:
         raise ValueError(f"{next(iter(how_to_read))} is for tables and arrays, and {name} is neither")
     if name in registered_names():
         require_json(options)
         arguments = {key: value for key, value in (selection | files).items() if value} | options
-        data = load_registered(name, resolution, arguments, seed=seed)
+        data = load_registered(name, size.height, arguments, seed=seed)
     elif options:
         raise TypeError(f"load_data() got an unexpected keyword argument {next(iter(options))!r} for {name!r}")
     elif read is not None:
@@ -139,21 +157,44 @@ def load_data(
     elif path is not None:
         _refuse_selection(selection, path)
         if not is_given and is_array_file(path) and name not in SOURCES:
-            resolution = native_resolution(path) or resolution
-        data = prepare_data(name, path, resolution=resolution, sources=source_file, progress=progress)
+            size = wanted_size(native_resolution(path) or size, grey=grey)
+        data = prepare_data(name, path, resolution=size, sources=source_file, progress=progress)
     elif name in SOURCES:
         if source_file is not None:
             raise ValueError("source_file is for the user's own images; rendered data has its sources")
-        if name not in RENDERED_SETS:
-            raise ValueError(f"{name} is not rendered: give the path of its files")
-        data = load_scene(name, resolution, **selection, seed=seed, device=device)
+        data = load_scene(name, size.height, **selection, seed=seed, device=device)
+    elif name in (*GENERATED_SETS, *BUNDLED_SETS):
+        unfit = {"resolution": is_given, "source_file": source_file, "noise": noise}
+        data = _load_without_scene(name, selection, seed, unfit)
     else:
-        data = _load_prepared(name, resolution, source_file)
+        data = _load_prepared(name, size, source_file)
         _refuse_selection(selection, name)
     recipe = _make_recipe(selection, files, noise, seed) | how_to_read | options | (data.recipe or {})
+    if name in GREY_SETS or (not size.is_standard and read is None):
+        recipe["resolution"] = size.plain  # which the config of such images does not hold
     data = _add_noise(data, noise, seed)
     data.recipe = recipe
     return data
+
+
+def _load_without_scene(name: str, selection: Mapping[str, Any], seed: int, unfit: Mapping[str, Any]) -> SourceDataset:
+    """Return a data set that is generated, or comes with scikit-learn.
+
+    Args:
+        name: of the data set.
+        selection: the arguments that select or draw rows.
+        seed: determines the random draw and the noise.
+        unfit: arguments that do not apply, as the caller gave them.
+    """
+    for argument, value in unfit.items():
+        if value:
+            raise ValueError(f"{argument} does not apply to {name}; leave it out")
+    if name in GENERATED_SETS:
+        return load_generated(name, **selection, seed=seed)
+    for argument, value in selection.items():
+        if value:
+            raise ValueError(f"{argument} is for data that are rendered or generated, and does not apply to {name}")
+    return load_digits()
 
 
 def _load_memory(data: Any, given: Mapping[str, Any], **options: Any) -> SourceDataset:
@@ -170,7 +211,7 @@ def _load_memory(data: Any, given: Mapping[str, Any], **options: Any) -> SourceD
 
 
 def _reader(
-    name: str, path: str | Path | None, source_file: Any, how_to_read: Mapping[str, Any], resolution: int | None
+    name: str, path: str | Path | None, source_file: Any, how_to_read: Mapping[str, Any], resolution: Any
 ) -> Callable[[], SourceDataset] | None:
     """Return a function that reads a table, or an array as it is; None for everything else.
 
@@ -234,14 +275,23 @@ def load_again(
     if "correlated" in arguments:
         arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
     resolution = arguments.pop("resolution", resolution)
-    path = arguments.get("path")
-    if path is not None and Path(path).is_file() and _is_read_as_it_is(path, arguments.get("kind")):
+    if _has_no_resolution(name, arguments.get("path"), arguments.get("kind")):
         resolution = 0
     return load_data(name, resolution=resolution or None, progress=progress, **arguments)
 
 
-def _is_read_as_it_is(path: str, kind: str | None) -> bool:
-    """Return whether a file holds observations that have no resolution: tables, and arrays that are not of bytes."""
+def is_image_files(name: str | Path) -> bool:
+    """Return whether a name is the path of a folder or archive of images, each of which is a file."""
+    known = isinstance(name, str) and name in {*BUILT_IN_SETS, *registered_names()}
+    return not known and bool(str(name)) and Path(name).exists() and not (is_table(name) or is_array_file(name))
+
+
+def _has_no_resolution(name: str, path: str | None, kind: str | None) -> bool:
+    """Return whether observations are read as they are: generated ones, tables, and arrays that are not of bytes."""
+    if path is None:
+        return name in (*GENERATED_SETS, *BUNDLED_SETS)
+    if name in SOURCES or not Path(path).is_file():
+        return False
     return is_table(path) or (is_array_file(path) and not holds_images(path, kind))
 
 
@@ -285,7 +335,8 @@ def prepare_data(
     name: str,
     path: str | Path,
     *,
-    resolution: int = 64,
+    resolution: int | str | tuple[int, int] | PictureSize = 64,
+    grey: bool = False,
     sources: str | Path | NDArray[Any] | None = None,
     progress: Progress | None = None,
 ) -> SourceDataset:
@@ -294,7 +345,8 @@ def prepare_data(
     Args:
         name: a built-in data set, whose published files are expected, or any other name for the user's own images.
         path: the file, folder or archive. See `qlae.data.files` and `qlae.data.user_images` for the formats.
-        resolution: height and width of the images.
+        resolution: height and width of the images, as for `load_data`.
+        grey: give the images one channel.
         sources: for the user's own images, a CSV or ``.npy`` file or an array with their sources.
         progress: called with (images done, number of images). Image files are counted twice, since all are checked
             before any is cached.
@@ -302,24 +354,51 @@ def prepare_data(
     from .files import read_files
     from .user_images import read_user_images
 
+    size = wanted_size(resolution, grey=grey)
     if name in SOURCES:
         if sources is not None:
             raise ValueError(f"the files of {name} have their sources: leave out sources")
-        return read_files(name, path).prepare(resolution, progress=progress)
+        data = read_files(name, path).prepare(size, progress=progress)
+        return _with_one_channel(data) if name in GREY_SETS else data
     user_name = None if Path(name).exists() else name
     images = read_user_images(path, name=user_name, sources=sources, progress=progress)
-    return images.prepare(resolution, progress=progress)
+    return images.prepare(size, progress=progress)
 
 
-def _check_arguments(resolution: Any, continuous: Any, correlated: Any) -> None:
+def _with_one_channel(data: SourceDataset) -> SourceDataset:
+    """Return grey images, which the cache holds in three equal channels, with one of them."""
+    grey = SourceDataset(
+        np.asarray(data.images)[..., :1],
+        data.sources,
+        name=data.name,
+        origin=data.origin,
+        source_names=data.source_names,
+        source_sizes=data.source_sizes,
+        details=data.details,
+    )
+    grey.checksum = data.checksum
+    return grey
+
+
+def _check_arguments(continuous: Any, correlated: Any, noise: Any) -> None:
     if isinstance(continuous, str):
         raise ValueError(f"continuous must be a bool or a list of names: write continuous=[{continuous!r}]")
     if correlated is not None and not isinstance(correlated, Mapping):
         raise ValueError(
             f"correlated must map pairs of sources to numbers, such as {{('a', 'b'): 0.5}}, got {correlated!r}"
         )
-    if isinstance(resolution, bool) or not isinstance(resolution, int) or not 8 <= resolution <= 1024:
-        raise ValueError(f"resolution must be an integer from 8 to 1024, got {resolution!r}")
+    require_noise(noise)
+
+
+def _require_image_files(name: str, path: str | Path | None) -> None:
+    """Raise an error for data that are not brought to other shapes than square RGB images."""
+    if name in SOURCES or name in registered_names():
+        raise ValueError(
+            f"{name} has square images with channels of its own: give resolution as one number, without grey; other "
+            "shapes are for image files of your own"
+        )
+    if path is not None and Path(path).is_file() and is_table(path):
+        raise ValueError(f"resolution and grey are for images, and {path} is a table: leave them out")
 
 
 def _refuse_selection(selection: Mapping[str, Any], files: str | Path) -> None:
@@ -329,14 +408,14 @@ def _refuse_selection(selection: Mapping[str, Any], files: str | Path) -> None:
             raise ValueError(f"{argument} is for rendered data and does not apply to the files of {files}")
 
 
-def _load_prepared(name: Any, resolution: int, source_file: str | Path | None) -> SourceDataset:
+def _load_prepared(name: Any, size: PictureSize, source_file: str | Path | None) -> SourceDataset:
     """Load the user's images that were prepared under a name."""
-    data = cache.find_by_name(name, resolution) if isinstance(name, str) else None
+    data = cache.find_by_name(name, size) if isinstance(name, str) else None
     if data is None and isinstance(name, str) and ("/" in name or "\\" in name or Path(name).suffix):
         raise ValueError(f"there is no folder or file {name}, and no data set of that name")
     if data is None:
         try:
-            require_known(name, [*SOURCES, *registered_names()], "data set")
+            require_known(name, [*BUILT_IN_SETS, *registered_names()], "data set")
         except ValueError as error:
             raise ValueError(
                 f"{error}; there is no folder or file {name!r} either, and no imported module registers it"
@@ -369,6 +448,6 @@ def _make_recipe(selection: Mapping[str, Any], files: Mapping[str, Any], noise: 
 def _add_noise(data: SourceDataset, noise: float, seed: int) -> SourceDataset:
     if noise == 0:
         return data
-    if not data.observations.is_standard:
-        raise ValueError(f"noise is for RGB images of bytes, and {data.name} has {data.observations.traits.many}")
+    if data.observations.dtype != "uint8":
+        raise ValueError(f"noise is for images of bytes, and {data.name} has {data.observations.traits.many}")
     return data.with_images(NoisyImages(data.images, noise, seed), {"noise": noise, "noise_seed": seed})

@@ -1,7 +1,7 @@
-"""Image files: decoding to RGB bytes of one size.
+"""Image files: decoding to bytes of one size, in RGB or grey.
 
 Greyscale becomes grey RGB, transparency becomes white, and the rotation that a camera recorded is applied. An image
-that is not square is scaled by its shorter side and cropped in the middle. Scaling is antialiased and bicubic.
+of another shape is scaled to cover the size and cropped in the middle. Scaling is antialiased and bicubic.
 
 Memory is bounded. A large image is cropped and scaled down by a whole factor, strip by strip, before it is converted,
 and only one large image is decoded at a time.
@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from .picture_size import GREY, PictureSize, picture_size
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -41,36 +43,54 @@ STRIP_PIXELS = 2**20
 #: Bytes of files that wait for a thread.
 MAX_WAITING_BYTES = 2**27
 ORIENTATION = 0x0112  # tag of the rotation that a camera recorded
+LYING = (5, 6, 7, 8)  # its values for images on their side
 
 _one_large_image = threading.Lock()
 
 
-def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[np.uint8]:
+def decode(content: bytes, size: int | PictureSize, *, draft: bool = False) -> NDArray[np.uint8]:
     """Decode an image file.
 
     Args:
         content: the bytes of the file.
-        resolution: height and width of the result.
-        draft: decode a JPEG at a scale near the resolution. The whole file is read, but fewer pixels are computed.
+        size: of the result; a number for square RGB images.
+        draft: decode a JPEG at a scale near the size. The whole file is read, but fewer pixels are computed.
 
     Returns:
-        (resolution, resolution, 3).
+        (h, w, c).
 
     Raises:
         ValueError: the file cannot be decoded; the message is the reason, without a name.
+    """
+    size = picture_size(size)
+    side = max(size.height, size.width)  # both ways: the image may be recorded on its side
+    draft_side = side if draft else LARGE_FACTOR * side
+    return _open_image(content, lambda image: _convert(image, size), draft_side=draft_side, is_draft=draft)
+
+
+def _open_image(
+    content: bytes, convert: Callable[[Image.Image], Result], *, draft_side: int, is_draft: bool = False
+) -> Result:
+    """Open an image file and convert it, a large one while no other large one is in memory.
+
+    Args:
+        content: the bytes of the file.
+        convert: called with the opened image.
+        draft_side: a large JPEG is decoded at a scale with at least this many pixels on either side.
+        is_draft: whether that holds for a small one as well.
     """
     if not content:
         raise ValueError("it is empty or cannot be opened")
     if len(content) > MAX_FILE_BYTES:
         raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
     try:
-        if _is_large(content, resolution, draft):
+        if _is_large(content, draft_side, is_draft):
             with _one_large_image:
                 try:
-                    return _decode(content, resolution, draft)
+                    return _open_and_convert(content, convert, draft_side, is_draft)
                 finally:
                     _return_freed_memory()
-        return _decode(content, resolution, draft)
+        return _open_and_convert(content, convert, draft_side, is_draft)
     except ValueError:
         raise
     except Exception as error:
@@ -79,29 +99,29 @@ def decode(content: bytes, resolution: int, *, draft: bool = False) -> NDArray[n
         raise ValueError(reason) from error
 
 
-def _is_large(content: bytes, resolution: int, draft: bool) -> bool:
+def _is_large(content: bytes, draft_side: int, is_draft: bool) -> bool:
     """Return whether an image is to be decoded while no other large one is."""
-    if (size := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
-        return size[0] * size[1] > SHARED_PIXELS
-    with _open(content, resolution, draft) as image:
+    if (sides := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
+        return sides[0] * sides[1] > SHARED_PIXELS
+    with _open(content, draft_side, is_draft) as image:
         return _num_pixels(image) > SHARED_PIXELS
 
 
-def _decode(content: bytes, resolution: int, draft: bool) -> NDArray[np.uint8]:
-    with _open(content, resolution, draft) as image:
-        return _convert(image, resolution)
+def _open_and_convert(
+    content: bytes, convert: Callable[[Image.Image], Result], draft_side: int, is_draft: bool
+) -> Result:
+    with _open(content, draft_side, is_draft) as image:
+        return convert(image)
 
 
-def _open(content: bytes, resolution: int, draft: bool) -> Image.Image:
+def _open(content: bytes, draft_side: int, is_draft: bool) -> Image.Image:
     """Open an image file, at a smaller scale if that is allowed or the image is large."""
-    if (size := webp_size(content)) is not None:
-        _require_few_pixels(*size, "WEBP")
+    if (sides := webp_size(content)) is not None:
+        _require_few_pixels(*sides, "WEBP")
     image = Image.open(io.BytesIO(content), formats=FORMATS)
     _require_supported(image)
-    if draft:
-        image.draft(None, (resolution, resolution))
-    elif _num_pixels(image) > LARGE_PIXELS:
-        image.draft(None, (LARGE_FACTOR * resolution, LARGE_FACTOR * resolution))
+    if is_draft or _num_pixels(image) > LARGE_PIXELS:
+        image.draft(None, (draft_side, draft_side))
     return image
 
 
@@ -133,37 +153,72 @@ def webp_size(content: bytes) -> tuple[int, int] | None:
     return int.from_bytes(first[6:8], "little") & 0x3FFF, int.from_bytes(first[8:10], "little") & 0x3FFF
 
 
-def _convert(image: Image.Image, resolution: int) -> NDArray[np.uint8]:
-    """Return the pixels of an opened image, upright, at a resolution."""
+def decode_whole(content: bytes, max_side: int) -> Image.Image:
+    """Decode an image file without cropping it.
+
+    Args:
+        content: the bytes of the file.
+        max_side: a larger image is scaled down to this many pixels on its longer side.
+
+    Returns:
+        An upright image in RGB; its ``format`` is that of the file.
+
+    Raises:
+        ValueError: the file cannot be decoded; the message is the reason, without a name.
+    """
+
+    def convert(image: Image.Image) -> Image.Image:
+        factor = max(image.size) // max_side
+        small = _reduce(image, (0, 0, *image.size), factor) if factor > 1 else to_rgb(image)
+        small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
+        upright = ImageOps.exif_transpose(small)
+        upright.thumbnail((max_side, max_side), Image.Resampling.BICUBIC)
+        upright.format = image.format
+        return upright
+
+    return _open_image(content, convert, draft_side=2 * max_side)
+
+
+def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
+    """Return the pixels of an opened image, upright, in a size."""
     if _num_pixels(image) <= LARGE_PIXELS:
         image.load()
-        return fit(to_rgb(ImageOps.exif_transpose(image)), resolution)
-    small = shrink(image, resolution)
-    small.getexif()[ORIENTATION] = image.getexif().get(ORIENTATION, 1)
-    return fit(ImageOps.exif_transpose(small), resolution)
+        return fit(to_rgb(ImageOps.exif_transpose(image)), size)
+    orientation = image.getexif().get(ORIENTATION, 1)
+    lies = orientation in LYING
+    small = shrink(image, PictureSize(size.width, size.height) if lies else size)
+    small.getexif()[ORIENTATION] = orientation
+    return fit(ImageOps.exif_transpose(small), size)
 
 
-def shrink(image: Image.Image, resolution: int) -> Image.Image:
-    """Crop an image to a square and average it over squares of pixels, so that little memory is needed.
+def shrink(image: Image.Image, size: int | PictureSize) -> Image.Image:
+    """Crop an image to the shape of a size and average it over squares of pixels, so that little memory is needed.
 
     Args:
         image: of any mode and size.
-        resolution: the result has at least ``LARGE_FACTOR`` times this side, or the side of the image.
+        size: the result has at least ``LARGE_FACTOR`` times these sides, or is as large as the image.
 
     Returns:
-        A square image in RGB.
+        An image in RGB.
     """
+    size = picture_size(size)
     width, height = image.size
-    side = min(width, height)
-    factor = max(1, side // (LARGE_FACTOR * resolution))
-    small_side = side // factor
-    crop_side = small_side * factor
-    left, top = (width - crop_side) // 2, (height - crop_side) // 2
-    small = Image.new("RGB", (small_side, small_side))
-    num_rows = max(1, STRIP_PIXELS // (crop_side * factor)) * factor
-    for start in range(0, crop_side, num_rows):
-        strip = image.crop((left, top + start, left + crop_side, top + min(start + num_rows, crop_side)))
-        small.paste(to_rgb(strip).reduce(factor), (0, start // factor))
+    most_wide = max(1, min(width, height * size.width // size.height))
+    most_high = max(1, min(height, width * size.height // size.width))
+    factor = max(1, min(most_wide // (LARGE_FACTOR * size.width), most_high // (LARGE_FACTOR * size.height)))
+    crop_width, crop_height = most_wide // factor * factor, most_high // factor * factor
+    left, top = (width - crop_width) // 2, (height - crop_height) // 2
+    return _reduce(image, (left, top, left + crop_width, top + crop_height), factor)
+
+
+def _reduce(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> Image.Image:
+    """Return a part of an image in RGB, averaged over squares of ``factor`` pixels, strip by strip."""
+    left, top, right, bottom = box
+    small = Image.new("RGB", (-(-(right - left) // factor), -(-(bottom - top) // factor)))
+    num_rows = max(1, STRIP_PIXELS // ((right - left) * factor)) * factor
+    for start in range(top, bottom, num_rows):
+        strip = image.crop((left, start, right, min(start + num_rows, bottom)))
+        small.paste(to_rgb(strip).reduce(factor), (0, (start - top) // factor))
     return small
 
 
@@ -227,34 +282,37 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def fit(image: Image.Image, resolution: int) -> NDArray[np.uint8]:
-    """Scale and crop an RGB image to (resolution, resolution, 3)."""
-    if image.size != (resolution, resolution):
-        image = ImageOps.fit(image, (resolution, resolution), Image.Resampling.BICUBIC)
+def fit(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
+    """Scale and crop an RGB image to (h, w, c)."""
+    if image.size != (size.width, size.height):
+        image = ImageOps.fit(image, (size.width, size.height), Image.Resampling.BICUBIC)
+    if size.channels == GREY:
+        return np.asarray(image.convert("L"), dtype=np.uint8)[..., None]
     return np.asarray(image, dtype=np.uint8)
 
 
-def resize(images: NDArray[Any], resolution: int) -> NDArray[np.uint8]:
+def resize(images: NDArray[Any], size: int | PictureSize) -> NDArray[np.uint8]:
     """Scale and crop uint8 images.
 
     Args:
         images: (k, h, w), (k, h, w, 1), (k, h, w, 3) or (k, h, w, 4).
-        resolution: height and width of the result.
+        size: of the result; a number for square RGB images.
 
     Returns:
-        (k, resolution, resolution, 3); `images` itself if that is its shape.
+        (k, h, w, c); `images` itself if that is its shape.
     """
+    size = picture_size(size)
+    if images.shape[1:] == size.shape:
+        return images
     if images.ndim == 4 and images.shape[3] == 1:
         images = images[..., 0]
-    if images.shape[1:] == (resolution, resolution, 3):
-        return images
-    out = np.empty((len(images), resolution, resolution, 3), np.uint8)
+    out = np.empty((len(images), *size.shape), np.uint8)
     for target, image in zip(out, images, strict=True):
-        target[...] = _convert(Image.fromarray(np.ascontiguousarray(image)), resolution)
+        target[...] = _convert(Image.fromarray(np.ascontiguousarray(image)), size)
     return out
 
 
-def resize_all(chunks: Iterable[NDArray[Any]], resolution: int, batch_size: int) -> Iterator[NDArray[np.uint8]]:
+def resize_all(chunks: Iterable[NDArray[Any]], size: int | PictureSize, batch_size: int) -> Iterator[NDArray[np.uint8]]:
     """Scale and crop chunks of images and yield them in batches of ``batch_size``; the last may be smaller.
 
     Chunks may have any length, so that those of large images can be short.
@@ -262,7 +320,7 @@ def resize_all(chunks: Iterable[NDArray[Any]], resolution: int, batch_size: int)
     buffer: list[NDArray[np.uint8]] = []
     num_waiting = 0
     for chunk in chunks:
-        small = resize(chunk, resolution)
+        small = resize(chunk, size)
         while len(small):
             part = small[: batch_size - num_waiting]
             small = small[len(part) :]

@@ -12,7 +12,7 @@ from typing import Any
 
 from .cache import safe_name
 from .dataset import SourceDataset
-from .sources import SOURCES
+from .sources import BUILT_IN_SETS
 
 Loader = Callable[..., SourceDataset]
 
@@ -58,7 +58,7 @@ def register_dataset(name: str, loader: Loader) -> None:
     """
     if not isinstance(name, str) or not name or safe_name(name) != name:
         raise ValueError(f"the name of a data set must consist of letters, digits and . _ -, got {name!r}")
-    if name in SOURCES:
+    if name in BUILT_IN_SETS:
         raise ValueError(f"{name!r} is a built-in data set: choose another name")
     if "module" in inspect.signature(loader).parameters:
         raise ValueError("the parameter name 'module' is reserved: rename it in the loader")

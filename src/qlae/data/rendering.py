@@ -1,6 +1,6 @@
 """Images that are rendered on demand.
 
-``RenderedImages`` behaves like a uint8 array (n, h, w, 3). Each row is a combination of a scene's sources: a point of a
+``RenderedImages`` behaves like a uint8 array (n, h, w, c). Each row is a combination of a scene's sources: a point of a
 grid, or any other. Nothing is rendered until a row is indexed; torch and the scene are loaded only then.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from . import cache
 from .dataset import Progress, SourceDataset
-from .sources import grid_levels
+from .sources import grid_levels, num_channels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -63,7 +63,7 @@ class RenderedImages:
         self.grid = None if grid is None else [np.asarray(values, dtype=np.int64) for values in grid]
         self.points = points
         num = len(points) if points is not None else math.prod(len(values) for values in grid or ())
-        self.shape = (num, resolution, resolution, 3)
+        self.shape = (num, resolution, resolution, num_channels(name))
         self.keeps = False
         self._rendered: dict[str, Tensor] = {}  # by device
         self._scene: Scene | None = None
@@ -98,7 +98,7 @@ class RenderedImages:
     def render_all(
         self, *, out: NDArray[np.uint8] | None = None, progress: Progress | None = None
     ) -> NDArray[np.uint8]:
-        """Render all images, into `out` (n, h, w, 3) if it is given."""
+        """Render all images, into `out` (n, h, w, c) if it is given."""
         if out is None:
             out = np.empty(self.shape, dtype=np.uint8)
         self.fill(out, progress=progress)
@@ -136,7 +136,7 @@ class RenderedImages:
         """Render all images on a device, without a copy through the host.
 
         Returns:
-            (n, h, w, 3) uint8 on the device. If ``keeps`` is set, later calls return the same tensor, so do not modify
+            (n, h, w, c) uint8 on the device. If ``keeps`` is set, later calls return the same tensor, so do not modify
             it.
         """
         import torch
@@ -186,11 +186,18 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
     An interrupted call resumes where it stopped. Later calls of `load_data` with the same arguments use the cache.
 
     Raises:
-        ValueError: the images are not `RenderedImages`.
+        ValueError: the images are not `RenderedImages`, or have one channel only.
     """
     images = data.images
+    if data.origin == "generated":
+        raise ValueError(f"{data.name} is generated whenever it is loaded, so there is nothing to cache on disk")
     if not isinstance(images, RenderedImages):
         raise ValueError(f"only rendered images without noise can be cached on disk, got {type(images).__name__}")
+    if not data.observations.is_standard:
+        raise ValueError(
+            f"the cache holds RGB images, and {data.name} has {data.observations.size}; its images are rendered "
+            "whenever they are needed, or written to a file by `qlae data render --out`"
+        )
     return cache.build(
         data.describe(),
         lambda out, first_job, job_done: images.fill(out, first_job, job_done, progress),
@@ -199,7 +206,12 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
     )
 
 
-def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu") -> NDArray[np.uint8]:
+def find_rendered(data: SourceDataset) -> SourceDataset | None:
+    """Return the data that reads the same images from the cache on disk, which holds RGB images; None otherwise."""
+    return cache.find(data.describe()) if data.observations.is_standard else None
+
+
+def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu") -> NDArray[Any]:
     """Return the images of some rows in the fastest way.
 
     Args:
@@ -208,13 +220,13 @@ def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu")
         device: where to render images that are rendered on demand. On a CPU, the cache on disk is used if it has them.
 
     Returns:
-        (k, h, w, 3) uint8.
+        (k, …) of the data's type, such as (k, h, w, 3) uint8.
     """
     images = data.images
     if isinstance(images, RenderedImages) and device.startswith("cuda"):
         return images.rows_on(device, rows)
     if isinstance(images, RenderedImages):
-        entry = cache.find(data.describe())  # they may have been cached after `data` was loaded
+        entry = find_rendered(data)  # they may have been cached after `data` was loaded
         images = images if entry is None else entry.images
     return np.asarray(images[rows])
 

@@ -43,12 +43,9 @@ def draw_levels(
     Returns:
         (n, number of varying sources).
     """
-    if isinstance(num_images, bool) or not isinstance(num_images, int) or num_images < 1:
-        raise ValueError(f"num_images must be a positive integer, got {num_images!r}")
-    smooth = smooth_sources(name, varying, continuous)
-    normal = np.random.default_rng(seed).standard_normal((num_images, len(varying)))
+    smooth = smooth_sources(varying, continuous, CATEGORIES.get(name, ()))
     steps = [None if source in smooth else SOURCES[name][source] for source in varying]
-    uniform = _normal_cdf(normal @ _mixing_matrix(varying, steps, correlated or {}).T)
+    uniform = draw_shares(varying, steps, num_images, correlated=correlated, seed=seed)
     levels = np.empty_like(uniform)
     for column, source in enumerate(varying):
         size = SOURCES[name][source]
@@ -61,9 +58,33 @@ def draw_levels(
     return levels
 
 
-def smooth_sources(name: str, varying: Sequence[str], continuous: bool | Sequence[str]) -> list[str]:
-    """Return the sources that take values between their levels. See `draw_levels` for the arguments."""
-    categories = CATEGORIES.get(name, ())
+def draw_shares(
+    varying: Sequence[str],
+    steps: Sequence[int | None],
+    num_rows: int,
+    *,
+    correlated: Mapping[tuple[str, str], float] | None = None,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Draw a place in the range of each source, uniform from 0 to 1.
+
+    Args:
+        varying: the names of the sources.
+        steps: the number of levels of each source; ``None`` if it takes any value in its range.
+        num_rows: n.
+        correlated, seed: as for `draw_levels`.
+
+    Returns:
+        (n, number of sources).
+    """
+    if isinstance(num_rows, bool) or not isinstance(num_rows, int) or num_rows < 1:
+        raise ValueError(f"num_images must be a positive integer, got {num_rows!r}")
+    normal = np.random.default_rng(seed).standard_normal((num_rows, len(varying)))
+    return _normal_cdf(normal @ _mixing_matrix(varying, steps, correlated or {}).T)
+
+
+def smooth_sources(varying: Sequence[str], continuous: bool | Sequence[str], categories: Sequence[str]) -> list[str]:
+    """Return the sources that take values between their levels: those in `continuous`, but no categories."""
     if isinstance(continuous, bool):
         return [s for s in varying if continuous and s not in categories]
     for source in continuous:
@@ -150,6 +171,12 @@ def _normal_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return cdf
 
 
+def require_noise(noise: Any) -> None:
+    """Raise a ``ValueError`` unless `noise` is a standard deviation."""
+    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < math.inf:
+        raise ValueError(f"noise must be a standard deviation of 0 or more, got {noise!r}")
+
+
 class NoisyImages:
     """Images with Gaussian noise on every pixel and channel. A row has the same noise every time it is indexed.
 
@@ -163,8 +190,7 @@ class NoisyImages:
     ndim = 4
 
     def __init__(self, images: ImageArray, noise: float, seed: int = 0) -> None:
-        if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise < math.inf:
-            raise ValueError(f"noise must be a standard deviation of 0 or more, got {noise!r}")
+        require_noise(noise)
         self.images = images
         self.noise = noise
         self.seed = seed

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import cache
 from .dataset import SourceDataset
-from .rendering import RENDERER_VERSION, RenderedImages
+from .rendering import RENDERER_VERSION, RenderedImages, find_rendered
 from .sampling import draw_levels, smooth_sources
-from .sources import SOURCES, split_sources
+from .sources import CATEGORIES, SOURCES, split_sources
 
 #: The default number of images in a random sample.
 SAMPLE_SIZE = 100_000
@@ -47,7 +46,7 @@ def load_scene(
         fixed=constant,
         details={"renderer": RENDERER_VERSION} | details,
     )
-    return cache.find(data.describe()) or data
+    return find_rendered(data) or data
 
 
 def _sample_levels(
@@ -64,7 +63,7 @@ def _sample_levels(
         Levels (n, number of varying sources), integers unless a source is continuous, and a description of the draw.
     """
     levels = draw_levels(name, varying, num_images, continuous=continuous, correlated=correlated, seed=seed)
-    smooth = smooth_sources(name, varying, continuous)
+    smooth = smooth_sources(varying, continuous, CATEGORIES.get(name, ()))
     pairs = [[*pair, value] for pair, value in (correlated or {}).items()]
     details = {"drawn": {"continuous": smooth, "correlated": pairs, "seed": seed}}
     return (levels if smooth else levels.astype(np.int64)), details

@@ -15,43 +15,57 @@ DELIMITERS = (",", ";", "\t")
 EXAMPLE = "file,shape,size"
 
 
-def read_table(path: Path, images: list[str]) -> dict[str, list[str]]:
-    """Read the sources of images from a CSV.
+class SourceTable:
+    """The sources of images in a CSV.
 
     Args:
         path: the CSV.
-        images: the names of the image files. Lines for other files are ignored.
-
-    Returns:
-        For each source its values, in the order of `images`.
+        images: the names of all image files, also of those that turn out to be unreadable. Lines for other files are
+            ignored.
 
     Raises:
-        ValueError: the CSV cannot be read, or an image has no line, two lines, or an empty cell.
+        ValueError: the CSV cannot be read, or an image has two lines.
     """
-    header, lines = _read_lines(path)
-    image_names = set(images)
-    _check_header(path, header, image_names)
-    for number, line in lines:
-        if len(line) != len(header):
-            raise ValueError(f"line {number} of {path} has {len(line)} columns, its first line has {len(header)}")
-    by_name: dict[str, tuple[int, list[str]]] = {}
-    for number, line in lines:
-        name = _match_image(line[0], image_names)
-        if name in by_name:
-            raise ValueError(f"{path} has two lines for {name}, {by_name[name][0]} and {number}: remove one of them")
-        if name is not None:
-            by_name[name] = number, line
-    missing = [name for name in images if name not in by_name]
-    if missing:
-        raise ValueError(
-            f"{path} has no line for {len(missing)} of {len(images)} images, the first of them {missing[0]}: "
-            "the first column must hold the path of the file relative to the folder"
-        )
-    rows = [by_name[name] for name in images]
-    for number, line in rows:
-        if "" in line:
-            raise ValueError(f"line {number} of {path} has no {header[line.index('')]!r}: fill it in")
-    return {name: [line[i] for _, line in rows] for i, name in enumerate(header) if i}
+
+    def __init__(self, path: Path, images: list[str]) -> None:
+        self.path = path
+        self._header, lines = _read_lines(path)
+        image_names = set(images)
+        _check_header(path, self._header, image_names)
+        for number, line in lines:
+            if len(line) != len(self._header):
+                raise ValueError(
+                    f"line {number} of {path} has {len(line)} columns, its first line has {len(self._header)}"
+                )
+        self._by_name: dict[str, tuple[int, list[str]]] = {}
+        for number, line in lines:
+            name = _match_image(line[0], image_names)
+            if name in self._by_name:
+                raise ValueError(
+                    f"{path} has two lines for {name}, {self._by_name[name][0]} and {number}: remove one of them"
+                )
+            if name is not None:
+                self._by_name[name] = number, line
+        if not self._by_name:
+            self.rows_for(images)  # raises
+
+    def rows_for(self, images: list[str]) -> dict[str, list[str]]:
+        """Return for each source its values, in the order of `images`.
+
+        Raises:
+            ValueError: an image has no line, or an empty cell.
+        """
+        missing = [name for name in images if name not in self._by_name]
+        if missing:
+            raise ValueError(
+                f"{self.path} has no line for {len(missing)} of {len(images)} images, the first of them {missing[0]}: "
+                "the first column must hold the path of the file relative to the folder"
+            )
+        rows = [self._by_name[name] for name in images]
+        for number, line in rows:
+            if "" in line:
+                raise ValueError(f"line {number} of {self.path} has no {self._header[line.index('')]!r}: fill it in")
+        return {name: [line[i] for _, line in rows] for i, name in enumerate(self._header) if i}
 
 
 def _check_header(path: Path, header: list[str], images: set[str]) -> None:

@@ -1,4 +1,4 @@
-"""The sources of every built-in data set: their names, their sizes, and the order of the images.
+"""The names of the built-in data sets, and the sources of those of images: names, sizes, and the order of the images.
 
 Images are in row-major order of the grid of sources: the last source changes fastest. This file holds the paper's data
 table (Appendix, "data sets") and converts row numbers to source levels. It imports NumPy only, so that looking up a
@@ -50,13 +50,32 @@ SOURCES: dict[str, dict[str, int]] = {
     },
     "dsprites": {"shape": 3, "scale": 6, "orientation": 40, "x": 32, "y": 32},
 }
-#: The data sets that have a scene and can be rendered; the others need their files.
-RENDERED_SETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d")
+#: The data sets that have a scene and can be rendered.
+RENDERED_SETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d", "dsprites")
+#: Those whose images have one channel instead of red, green and blue.
+GREY_SETS = ("dsprites",)
+
+#: The data sets of vectors and series that qlae generates (`generated`).
+GENERATED_SETS = ("mixtures", "pendulum", "sensors")
+#: The data sets that come with scikit-learn.
+BUNDLED_SETS = ("digits",)
+#: All names that are taken.
+BUILT_IN_SETS = (*SOURCES, *GENERATED_SETS, *BUNDLED_SETS)
 
 #: data set → its categorical sources: nothing lies between their values.
-CATEGORIES: dict[str, tuple[str, ...]] = {"shapes3d": ("shape",), "mpi3d": ("shape",), "isaac3d": ("object shape",)}
+CATEGORIES: dict[str, tuple[str, ...]] = {
+    "shapes3d": ("shape",),
+    "mpi3d": ("shape",),
+    "isaac3d": ("object shape",),
+    "dsprites": ("shape",),
+}
 #: data set → its circular sources: further values lie between the last and the first.
 CIRCULAR: dict[str, tuple[str, ...]] = {"shapes3d": ("floor hue", "wall hue", "object hue")}
+
+
+def num_channels(name: str) -> int:
+    """Return the number of channels of a built-in data set's images."""
+    return 1 if name in GREY_SETS else 3
 
 
 def last_level(name: str, source: str) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cache import safe_name
+from .checked_files import check_files, printable
 from .dataset import ORIGINS, Progress, default_source_names
 from .files import BATCH, file_fingerprint, image_batches
 from .folders import Files, open_files
 from .imageset import Batches, ImageSet
-from .pictures import map_in_threads, require_image_shape, require_readable, resize_all
-from .source_table import read_table
+from .pictures import require_image_shape, resize_all
+from .source_table import SourceTable
 from .sources import SOURCES
 from .streams import ArrayStream, array_names
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 #: Images that are not read, and are named when they are left out.
 OTHER_SUFFIXES = (".heic", ".heif", ".avif", ".dng", ".cr2", ".nef", ".arw", ".jxl", ".svg")
-NAMES_SHOWN = 10
+NAMES_SHOWN = 3  # in a message
+NAMES_KEPT = 10  # of images that are left out, in the description of a data set
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
 #: Sources as the user gives them: the path of a CSV or ``.npy``, or an array (n, n_s).
@@ -46,8 +48,8 @@ def read_user_images(
 ) -> ImageSet:
     """Open the user's own images.
 
-    Files that cannot be decoded are left out; a warning and the description of the data count and name them. Run
-    directories below the folder are left out too.
+    Files that cannot be decoded are left out; the description of the data counts and names them, and a warning does so
+    when they are read for the first time. Run directories below the folder are left out too.
 
     Args:
         path: a folder, zip or tar with PNG, JPEG, WebP, BMP, GIF or TIFF images, or an ``.npz`` or ``.npy`` with bytes
@@ -64,13 +66,17 @@ def read_user_images(
         raise ValueError(f"{path} does not exist: give a folder of images, an archive, an .npz or an .npy")
     if isinstance(sources, str | Path) and not (Path(sources).suffix == ".npy" or _is_csv(sources)):
         raise ValueError(f"sources must be a .csv (one line per image) or an .npy of shape (n, n_s), got {sources}")
-    full_path = path.resolve()
-    name = safe_name(name or (full_path.name if full_path.is_dir() else full_path.name.partition(".")[0]))
-    if name in SOURCES:  # a built-in name would later be taken for the published files
-        name = f"own_{name}"
+    name = name_of_images(path, name)
     if path.suffix in (".npz", ".npy") and path.is_file():
         return _read_array(name, path, sources)
     return _read_pictures(name, open_files(path), sources, progress)
+
+
+def name_of_images(path: str | Path, name: str | None = None) -> str:
+    """Return the name of the data set of a file or folder, of which the user may have chosen another."""
+    path = Path(path).resolve()
+    name = safe_name(name or (path.name if path.is_dir() else path.name.partition(".")[0]))
+    return f"own_{name}" if name in SOURCES else name  # which would later be taken for the published files
 
 
 def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
@@ -99,7 +105,7 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
         name,
         len(stream),
         columns,
-        lambda resolution, first: resize_all(stream.chunks(first), resolution, BATCH),
+        lambda size, first: resize_all(stream.chunks(first), size, BATCH),
         file_fingerprint(path),
         {},
         origin=_origin(path, keys),
@@ -130,40 +136,55 @@ def _dtype_hint(dtype: np.dtype[Any]) -> str:
 def _read_pictures(name: str, files: Files, sources: Sources | None, progress: Progress | None) -> ImageSet:
     names = [n for n in files.names() if not n.rsplit("/", 1)[-1].startswith("._")]
     candidates = [n for n in names if n.lower().endswith(SUFFIXES)]
-    others = [_printable(n) for n in names if n.lower().endswith(OTHER_SUFFIXES)]
+    others = [printable(n) for n in names if n.lower().endswith(OTHER_SUFFIXES)]
     if not candidates:
         also = f"; it has {_describe_others(others)}" if others else ""
         raise ValueError(f"{files.path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files{also}")
-    if others:
+    table = _open_sources(sources, candidates)
+    checks, has_new_others = check_files(files, candidates, others, progress=progress)
+    if has_new_others:
         warnings.warn(f"{files.path}: {_describe_others(others)}; the others are used", stacklevel=4)
-    checks = []
-    for check in _check_files(files, candidates):
-        checks.append(check)
-        if progress is not None and (len(checks) % BATCH == 0 or len(checks) == len(candidates)):
-            progress(len(checks), len(candidates))
-    readable = [n for n, reason, _ in checks if reason is None]
-    failures = [f"{_printable(n)} ({reason})" for n, reason, _ in checks if reason is not None]
+    readable = [check.name for check in checks if check.reason is None]
+    left_out = {printable(check.name): check.reason for check in checks if check.reason is not None}
+    failures = [f"{name} ({reason})" for name, reason in left_out.items()]
     if not readable:
         raise ValueError(
             f"none of the {len(candidates)} images in {files.path} can be read, the first of them {failures[0]}"
         )
-    if failures:
+    if any(check.is_new and check.reason is not None for check in checks):
         examples = ", ".join(failures[:NAMES_SHOWN]) + (", …" if len(failures) > NAMES_SHOWN else "")
         warnings.warn(
-            f"{len(failures)} of {len(candidates)} images in {files.path} are left out: {examples}", stacklevel=4
+            f"{len(failures):,} of {len(candidates):,} images in {files.path} are left out: {examples}. A run lists "
+            "all of them in left_out.json",
+            stacklevel=4,
         )
     columns: dict[str, list[Any]] = {}
-    if isinstance(sources, str | Path) and _is_csv(sources):
-        columns = dict(read_table(Path(sources), readable))
-    elif sources is not None:
-        table = source_array(sources, len(candidates))
-        rows = [i for i, (_, reason, _) in enumerate(checks) if reason is None]
+    if isinstance(table, SourceTable):
+        columns = dict(table.rows_for(readable))
+    elif table is not None:
+        rows = [i for i, check in enumerate(checks) if check.reason is None]
         columns = named_columns(table[rows], None)
-    digest = hashlib.sha256("".join(f"{_printable(n)}:{d}\n" for n, _, d in checks).encode()).hexdigest()
+    listing = "".join(f"{printable(check.name)}:{check.digest}\n" for check in checks)
+    digest = hashlib.sha256(listing.encode()).hexdigest()
     fingerprint = {"path": str(files.path.resolve()), "num_files": len(candidates), "sha256": digest}
-    details = {"num_skipped": len(failures), "skipped": failures[:NAMES_SHOWN]} if failures else {}
-    batches = image_batches(files, readable)
-    return _image_set(name, len(readable), columns, batches, fingerprint, details, file_names=readable)
+    details = {"num_skipped": len(failures), "skipped": failures[:NAMES_KEPT]} if failures else {}
+    return _image_set(
+        name,
+        len(readable),
+        columns,
+        image_batches(files, readable),
+        fingerprint,
+        details,
+        file_names=readable,
+        left_out=left_out | dict.fromkeys(others, "its format is not read"),
+    )
+
+
+def _open_sources(sources: Sources | None, images: list[str]) -> SourceTable | NDArray[Any] | None:
+    """Return the sources of images, before the images are read: a table by file name, or an array with a row each."""
+    if isinstance(sources, str | Path) and _is_csv(sources):
+        return SourceTable(Path(sources), images)
+    return None if sources is None else source_array(sources, len(images))
 
 
 def _describe_others(names: list[str]) -> str:
@@ -172,28 +193,6 @@ def _describe_others(names: list[str]) -> str:
     examples = ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
     count = f"{len(names):,} {'file' if len(names) == 1 else 'files'}"
     return f"{count} in formats that are not read ({', '.join(kinds)}): {examples}. Convert them to PNG or JPEG"
-
-
-def _check_files(files: Files, names: list[str]) -> Iterator[tuple[str, str | None, str]]:
-    """Yield for each file its name, why it cannot be decoded (``None`` if it can) and a digest of its bytes."""
-
-    def check(item: tuple[str, bytes]) -> tuple[str, str | None, str]:
-        name, content = item
-        digest = hashlib.sha256(content).hexdigest()
-        if name != _printable(name):
-            return name, "its name is not UTF-8; rename it", digest
-        try:
-            require_readable(content)
-        except ValueError as error:
-            return name, str(error), digest
-        return name, None, digest
-
-    return map_in_threads(check, files.read(names), weigh=lambda item: len(item[1]))
-
-
-def _printable(name: str) -> str:
-    """Return a file name with escapes for the bytes that are not UTF-8."""
-    return name.encode(errors="backslashreplace").decode()
 
 
 def _is_csv(path: str | Path) -> bool:
@@ -233,6 +232,7 @@ def _image_set(
     details: dict[str, Any],
     *,
     file_names: list[str] | None = None,
+    left_out: Mapping[str, str] | None = None,
     origin: str = "real",
 ) -> ImageSet:
     numbers = [as_levels(n, values) for n, values in columns.items()]
@@ -251,6 +251,7 @@ def _image_set(
         fingerprint=fingerprint,
         details=details,
         file_names=file_names,
+        left_out=left_out or {},
         origin=origin,
     )
 

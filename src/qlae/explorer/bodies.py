@@ -13,10 +13,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from .exploration import Exploration
+from .search import Condition
 
 MAX_JSON_BYTES = 2**20
-MAX_UPLOAD_BYTES = 2**24
 MAX_PICTURES = 128  # decoded or shown per request
+MAX_CONDITIONS = 64  # of a search
+MAX_VALUES = 1024  # of a condition
+MAX_TEXT = 200  # characters of a file name to search for
 MAX_ROW_DIGITS = 9
 
 
@@ -67,11 +70,13 @@ def read_number(body: dict[str, Any], name: str) -> float:
     return _require_finite(body.get(name), name)
 
 
-def read_text(body: dict[str, Any], name: str) -> str:
+def read_text(body: dict[str, Any], name: str, max_length: int | None = None) -> str:
     """Return a string field."""
     value = body.get(name)
     if not isinstance(value, str):
         raise ValueError(f"{name} must be text, got {_summarize(value)}")
+    if max_length is not None and len(value) > max_length:
+        raise ValueError(f"{name} must have at most {max_length} characters, got {len(value):,}")
     return value
 
 
@@ -86,6 +91,26 @@ def read_codes(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_PICTURES:
         raise ValueError(f"codes must be a list of 1 to {MAX_PICTURES} codes, got {_summarize(value)}")
     return np.stack([_to_code(entries, exploration) for entries in value])
+
+
+def read_conditions(body: dict[str, Any], exploration: Exploration) -> list[Condition]:
+    """Return the field ``where``: objects with a latent and its allowed ``values``, or ``low`` and ``high``."""
+    value = body.get("where")
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_CONDITIONS:
+        raise ValueError(f"where must be a list of 1 to {MAX_CONDITIONS} conditions, got {_summarize(value)}")
+    return [_to_condition(entry, exploration) for entry in value]
+
+
+def _to_condition(entry: Any, exploration: Exploration) -> Condition:
+    if not isinstance(entry, dict):
+        raise ValueError(f"a condition must be an object, got {_summarize(entry)}")
+    latent = read_integer(entry, "latent")
+    if not exploration.has_codes:
+        return Condition(latent, [read_number(entry, "low"), read_number(entry, "high")])
+    values = entry.get("values")
+    if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
+        raise ValueError(f"values must be a list of 1 to {MAX_VALUES} codes, got {_summarize(values)}")
+    return Condition(latent, [_require_finite(value, "an entry of values") for value in values])
 
 
 def parse_rows(query: str) -> list[int]:

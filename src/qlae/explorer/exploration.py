@@ -7,16 +7,16 @@ are continuous.
 import dataclasses
 import os
 import warnings
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import SourceDataset, load_from_config
-from ..data.colours import to_colours
 from ..data.dataset import ImageArray
-from ..data.pictures import decode as decode_picture
 from ..metrics import count_informative, find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
@@ -30,15 +30,25 @@ from ..runs.shipped import find_folder, names_file
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
-from .search import Matches, find_nearest, find_sharing
+from .originals import Original, Originals, find_originals
+from .search import Condition, Matches, find_matching, find_nearest, find_sharing
+from .views.view import View
 
-LUMA = np.array([0.299, 0.587, 0.114])  # of red, green and blue in grey, as in PIL
+NUM_EXAMPLES = 500  # from which the ranges of features are measured
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
-SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr")  # in the header of the page
+SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr", "r2")  # in the header of the page
+
+
+class Encoded(NamedTuple):
+    """An upload and its code."""
+
+    picture: NDArray[Any]  # what the page draws
+    code: list[float]
+    note: str  # for the user; may be empty
 
 
 class Exploration:
-    """A run with its model, its evaluation sample and, if they are available, the images of the sample.
+    """A run with its model, its evaluation sample and, if they are available, the observations of the sample.
 
     Args:
         run: The run.
@@ -46,7 +56,10 @@ class Exploration:
         sample: Arrays of its ``sample.npz``.
         results: Content of its ``results.json``.
         names: File of the names that users give to latents.
-        images: Images of its data set, or ``None`` if they are not available; reconstructions are then shown instead.
+        images: Observations of its data set, or ``None`` if they are not available; reconstructions are then shown
+            instead.
+        file_names: Name of the file of each observation of the data set, if each was a file.
+        originals: These files, if they are available.
     """
 
     def __init__(
@@ -58,9 +71,13 @@ class Exploration:
         results: dict[str, Any],
         names: Path,
         images: ImageArray | None,
+        file_names: Sequence[str] | None = None,
+        originals: Originals | None = None,
     ):
         self.run, self.model, self.results = run, model, results
         self.images = images
+        self.file_names, self.originals = file_names, originals
+        self.view: View = model.observations.traits.load_view()(model.observations)
         self.indices = sample["indices"]
         self.sources = sample["sources"]
         self.has_codes = isinstance(model.latent, DiscreteLatent)
@@ -73,12 +90,6 @@ class Exploration:
         return len(self.codes)
 
     @property
-    def side(self) -> int:
-        """Pixels per side of a tile; images that are not square are centred on one."""
-        height, width, _ = self.model.observations.shape
-        return max(height, width)
-
-    @property
     def num_latents(self) -> int:
         return self.model.latent.num_latents
 
@@ -89,12 +100,14 @@ class Exploration:
         return {
             "run": self.run.path.resolve().name,
             "model": self.results["model"],
-            "data": {key: data[key] for key in ("name", "origin", "num_images")} | {"resolution": self.side},
-            "resolution": self.side,
+            "data": {key: data[key] for key in ("name", "origin", "num_images")},
+            "observations": self.view.describe(lambda: self.examples),
             "steps": self.results["steps"],
             "seed": self.results["seed"],
             "num_samples": len(self),
             "has_images": self.images is not None,
+            "has_files": self.file_names is not None,
+            "has_originals": self.originals is not None,
             "scores": [
                 {"title": find_score(key).title, "text": _score_text(scores, key)}
                 for key in SHOWN_SCORES
@@ -109,69 +122,69 @@ class Exploration:
         }
 
     def sample(self, row: int) -> dict[str, Any]:
-        """Return one row of the sample: its index in the data set, its code and its sources."""
+        """Return one row of the sample: its index in the data set, its file, its code and its sources."""
         self.require_rows([row])
         return {
             "row": row,
             "index": int(self.indices[row]),
+            "file": self._file_name(row),
             "code": self.codes[row].tolist(),
             "sources": [number.item() for number in self.sources[row]],
         }
 
-    def pictures(self, rows: list[int]) -> NDArray[np.uint8]:
-        """Return the images of rows of the sample, or their reconstructions if the images are not available.
+    def _file_name(self, row: int) -> str | None:
+        return None if self.file_names is None else self.file_names[int(self.indices[row])]
 
-        Returns:
-            Tiles (n, r, r, 3).
-        """
-        self.require_rows(rows)
-        if self.images is None:
-            return self.decode(self.codes[rows])
-        order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
-        pictures = np.empty((len(rows), *self.model.observations.shape), self.model.observations.dtype)
-        pictures[order] = self.images[self.indices[rows][order]]
-        return self.tiles(pictures)
-
-    def decode(self, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Decode codes (n, num_latents) to tiles (n, r, r, 3)."""
-        return self.tiles(self.model.decode(codes))
-
-    def tiles(self, images: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return images (n, h, w, c) as tiles (n, r, r, 3): in three colours, and on squares if they are not square."""
-        colours = to_colours(images, self.model.observations)
-        height, width = colours.shape[1:3]
-        if height == width:
-            return colours
-        tiles = np.full((len(colours), self.side, self.side, 3), 255, np.uint8)
-        top, left = (self.side - height) // 2, (self.side - width) // 2
-        tiles[:, top : top + height, left : left + width] = colours
-        return tiles
-
-    def encode(self, content: bytes) -> tuple[NDArray[np.uint8], list[float]]:
-        """Encode an image file.
-
-        Args:
-            content: The bytes of the file.
-
-        Returns:
-            The picture as a tile (r, r, 3), and its code.
+    def original(self, row: int) -> Original:
+        """Return the file that a row of the sample was read from.
 
         Raises:
-            ValueError: If the file cannot be read, or the model does not take grey or coloured square images of bytes.
+            ValueError: There is no such file, or it cannot be shown.
         """
-        observations = self.model.observations
-        height, width, channels = observations.shape
-        if height != width or channels not in (1, 3) or observations.dtype != "uint8":
-            raise ValueError(
-                f"this model takes {observations.traits.many} of {observations.size} ({observations.dtype}); only "
-                "square grey or coloured images of bytes can be uploaded: use model.encode in Python"
-            )
-        colours = decode_picture(content, self.model.resolution)
-        picture = np.array(colours)  # a copy: torch requires a writable array
-        if channels == 1:
-            picture = np.rint(colours @ LUMA).astype(np.uint8)[..., None]
-        codes = self.model.encode(picture[None]) if self.has_codes else self.model.latents(picture[None])
-        return self.tiles(picture[None])[0], codes[0].tolist()
+        self.require_rows([row])
+        if self.originals is None:
+            raise ValueError(f"the {self.model.observations.traits.many} of this run are not files on this machine")
+        return self.originals.read(int(self.indices[row]))
+
+    def pictures(self, rows: list[int]) -> NDArray[Any]:
+        """Return the observations of rows of the sample, or their reconstructions if the data are not available.
+
+        Returns:
+            What the page draws: see ``View.to_page``.
+        """
+        self.require_rows(rows)
+        return self.view.to_page(self._observations(rows))
+
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Decode codes (n, num_latents) to what the page draws."""
+        return self.view.to_page(self.model.decode(codes))
+
+    def encode(self, content: bytes) -> Encoded:
+        """Encode an uploaded file or text.
+
+        Raises:
+            ValueError: The content cannot be read, or is no observation of the model.
+        """
+        upload = self.view.read(content)
+        rows = upload.observation[None]
+        code = (self.model.encode(rows) if self.has_codes else self.model.latents(rows))[0]
+        if not np.isfinite(code).all():
+            raise ValueError("the encoder gives no finite latents for these numbers; they are too far from the data")
+        return Encoded(self.view.to_page(rows)[0], code.tolist(), upload.note)
+
+    @cached_property
+    def examples(self) -> NDArray[Any]:
+        """Some observations, spread evenly over the sample."""
+        rows = np.linspace(0, len(self) - 1, min(NUM_EXAMPLES, len(self))).round().astype(int)
+        return self._observations(rows.tolist())
+
+    def _observations(self, rows: list[int]) -> NDArray[Any]:
+        if self.images is None:
+            return self.model.decode(self.codes[rows])
+        order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
+        arrays = np.empty((len(rows), *self.model.observations.shape), self.model.observations.dtype)
+        arrays[order] = self.images[self.indices[rows][order]]
+        return arrays
 
     def to_code(self, entries: list[float]) -> NDArray[Any]:
         """Return a code (num_latents,) from plain numbers.
@@ -209,6 +222,28 @@ class Exploration:
         self.require_value(latent, value)
         return find_sharing(self.codes, latent, value, limit)
 
+    def find_matching(self, conditions: list[Condition], limit: int) -> Matches:
+        """Return rows that fulfil all conditions; see ``search.find_matching``."""
+        for condition in conditions:
+            for value in condition.values:
+                self.require_value(condition.latent, value)
+        return find_matching(self.codes, conditions, limit)
+
+    def find_files(self, text: str, limit: int) -> Matches:
+        """Return rows whose file name contains a text; a file of exactly that name comes first."""
+        if self.file_names is None:
+            raise ValueError(f"the {self.model.observations.traits.many} of this run have no file names")
+        wanted = text.casefold()
+        names = [self.file_names[index] for index in self.indices.tolist()]
+        rows = [row for row, name in enumerate(names) if wanted in name.casefold()]
+        rows.sort(key=lambda row: (names[row] != text, names[row]))
+        return Matches(rows[:limit], [0.0] * len(rows[:limit]), len(rows))
+
+    def find_index(self, index: int) -> Matches:
+        """Return the row of an observation of the data set, if it is in the sample."""
+        rows = [row for row, own in enumerate(self.indices.tolist()) if own == index][:1]
+        return Matches(rows, [0.0] * len(rows), len(rows))
+
     def find_nearest(self, code: NDArray[Any], limit: int) -> Matches:
         """Return the rows nearest to a code; see ``search.find_nearest``."""
         return find_nearest(self.codes, code, self.controls, limit)
@@ -244,10 +279,8 @@ def open_run(
                 f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported "
                 "from, or export it again with --samples 1000"
             )
-        _require_images(run)
         model = load(run.path, networks=networks, device=device)
         return _explore(run, model, data=data, names=names)
-    _require_images(run)
     snapshot = checkpoint.load(run.path)
     if snapshot is None:
         raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
@@ -259,24 +292,35 @@ def open_run(
 
 def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path) -> Exploration:
     sample = read_sample(run, model)
-    images = _load_images(run, data)
+    data = _load_data(run, data)
+    images = None if data is None else data.images
     if images is not None and sample["indices"].max() >= len(images):
         raise ValueError(
             f"the sample of {run.path} refers to image {sample['indices'].max():,}, but the data set has "
             f"{len(images):,} images; give the data set that the run was trained on"
         )
-    return Exploration(run, model, sample=sample, results=run.results, names=names, images=images)
+    return Exploration(
+        run,
+        model,
+        sample=sample,
+        results=run.results,
+        names=names,
+        images=images,
+        file_names=None if data is None else data.file_names,
+        originals=find_originals(data),
+    )
 
 
-def _require_images(run: Run) -> None:
-    """Raise a ``ValueError`` unless the model's observations can be shown on the page."""
-    observations = run.observations
-    if not observations.traits.load_drawing().has_tiles:
-        raise ValueError(
-            f"{run.path} is a model of {observations.traits.many} ({observations.size}), and the explorer shows models "
-            "of images only. Its pictures show what each latent does (interventions.png); in Python, "
-            "qlae.load(run).decode(codes) decodes any code"
-        )
+def require_same_data(first: Exploration, second: Exploration) -> None:
+    """Raise a ``ValueError`` unless two runs were trained on the same observations."""
+    facts = [explored.run.config.data for explored in (first, second)]
+    for key in ("name", "num_images", "source_names"):
+        mine, theirs = (getattr(config, key) for config in facts)
+        if mine != theirs:
+            raise ValueError(
+                f"runs side by side must have the same data: {first.run.path} has {key} = {mine!r}, "
+                f"{second.run.path} has {theirs!r}; explore them one after the other"
+            )
 
 
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
@@ -299,13 +343,14 @@ def _is_scored(run: Run, step: int) -> bool:
     return run.sample_path.is_file() and run.results_path.is_file() and run.results["steps"] == step
 
 
-def _load_images(run: Run, data: SourceDataset | None) -> ImageArray | None:
-    """Return the images of a run's data set, or warn and return ``None`` if they are not available."""
+def _load_data(run: Run, data: SourceDataset | None) -> SourceDataset | None:
+    """Return the data set of a run, or warn and return ``None`` if it is not available."""
     try:
-        return (load_from_config(run.config.data) if data is None else data).images
+        return load_from_config(run.config.data) if data is None else data
     except (ValueError, OSError) as error:
+        many = run.observations.traits.many
         warnings.warn(
-            f"the images of {run.path} are not available, so reconstructions are shown instead: {error}", stacklevel=3
+            f"the {many} of {run.path} are not available, so reconstructions are shown instead: {error}", stacklevel=3
         )
         return None
 

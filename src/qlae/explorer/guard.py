@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HOSTS = ("127.0.0.1", "localhost")
+FRAMES = "frame-src 'self'; frame-ancestors 'self'"
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -23,13 +24,23 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
+FRAME_HEADERS = {
+    "content-security-policy": HEADERS["content-security-policy"].replace("frame-ancestors 'none'", FRAMES),
+    "x-frame-options": "SAMEORIGIN",
+}
 
 
 class Guard:
-    """ASGI middleware that refuses foreign requests and adds strict security headers to every response."""
+    """ASGI middleware that refuses foreign requests and adds strict security headers to every response.
 
-    def __init__(self, app: ASGIApp):
+    Args:
+        app: The application.
+        has_frames: Whether its page shows others of its pages in frames. No other website may frame any of them.
+    """
+
+    def __init__(self, app: ASGIApp, has_frames: bool = False):
         self.app = app
+        self.headers = HEADERS | FRAME_HEADERS if has_frames else HEADERS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # lifespan events pass; there are no websockets
@@ -39,7 +50,7 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                MutableHeaders(scope=message).update(self.headers)
             await send(message)
 
         reason = refusal_reason(Headers(scope=scope), scope["path"])

@@ -1,11 +1,9 @@
 """Write a page that needs no server: the explorer with the strips of some samples decoded in advance.
 
 The page opens from disk or from any web host. A page opened from disk may not fetch files, so its content is a script,
-``saved.js``, that contains the pictures as PNG sheets.
+``saved.js``, that contains images as PNG sheets and numbers as bytes in base64.
 """
 
-import base64
-import io
 import json
 import os
 from importlib.resources import files
@@ -13,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 
 from .._files import write_bytes
 from .._progress import progress_bar
@@ -23,7 +19,6 @@ from .page import ICON, SCRIPTS, STYLE, page_html
 
 NUM_SAMPLES = 12
 MAX_SAMPLES = 500
-SHEET_COLUMNS = 16  # tiles per row of a sheet
 CONTENT = "saved.js"
 
 
@@ -61,7 +56,7 @@ def save_page(
 
 
 def saved_sample(exploration: Exploration, row: int) -> dict[str, Any]:
-    """Return a sample with its sheet: the reconstruction, then each latent at each of its steps, then the original."""
+    """Return a sample with what the page draws: its reconstruction, each latent at each of its steps, the original."""
     code = exploration.codes[row]
     codes = [code]
     for control in exploration.controls:
@@ -69,25 +64,8 @@ def saved_sample(exploration: Exploration, row: int) -> dict[str, Any]:
             variant = code.copy()
             variant[control.index] = step
             codes.append(variant)
-    tiles = np.concatenate([exploration.decode(np.stack(codes)), exploration.pictures([row])])
-    return exploration.sample(row) | {"num_tiles": len(tiles), "sheet": _data_url(encode_sheet(tiles))}
-
-
-def encode_sheet(tiles: NDArray[np.uint8]) -> bytes:
-    """Arrange tiles (n, r, r, 3) row by row on one sheet and return it as a PNG."""
-    count, side = tiles.shape[:2]
-    columns = min(SHEET_COLUMNS, count)
-    rows = -(-count // columns)
-    padded = np.zeros((rows * columns, side, side, 3), np.uint8)
-    padded[:count] = tiles
-    pixels = padded.reshape(rows, columns, side, side, 3).swapaxes(1, 2).reshape(rows * side, columns * side, 3)
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, format="PNG", optimize=True)
-    return file.getvalue()
-
-
-def _data_url(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+    drawn = np.concatenate([exploration.decode(np.stack(codes)), exploration.pictures([row])])
+    return exploration.sample(row) | {"num_tiles": len(drawn)} | exploration.view.save(drawn)
 
 
 def _require_free(target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Search in the evaluation sample: images that share a value of one latent, and images with the nearest codes."""
+"""Search in the evaluation sample: rows that share values of latents, and rows with the nearest codes."""
 
 from typing import Any, NamedTuple
 
@@ -16,6 +16,37 @@ class Matches(NamedTuple):
     total: int  # number of rows that match; ``rows`` may list fewer
 
 
+class Condition(NamedTuple):
+    """What a latent must be: one of several codes, or between two numbers for a continuous latent."""
+
+    latent: int
+    values: list[float]  # codes, or the lowest and the highest number
+
+
+def find_matching(codes: NDArray[Any], conditions: list[Condition], limit: int) -> Matches:
+    """Return rows that fulfil all conditions, spread evenly over the sample.
+
+    Args:
+        codes: Codes or continuous latents (n, num_latents) of the sample.
+        conditions: One per latent that matters.
+        limit: Maximum number of rows to return.
+    """
+    matching = np.ones(len(codes), dtype=bool)
+    for latent, values in conditions:
+        column = codes[:, latent]
+        if np.issubdtype(codes.dtype, np.integer):
+            matching &= np.isin(column, values)
+        else:
+            matching &= (column >= min(values)) & (column <= max(values))
+    return _spread(np.flatnonzero(matching), limit)
+
+
+def _spread(matching: NDArray[np.intp], limit: int) -> Matches:
+    """Return some of the matching rows, evenly spread over them."""
+    rows = matching[np.linspace(0, len(matching) - 1, min(limit, len(matching))).round().astype(int)]
+    return Matches(rows.tolist(), [0.0] * len(rows), len(matching))
+
+
 def find_sharing(codes: NDArray[Any], latent: int, value: float, limit: int) -> Matches:
     """Return rows that share a value of one latent.
 
@@ -31,9 +62,7 @@ def find_sharing(codes: NDArray[Any], latent: int, value: float, limit: int) -> 
     """
     column = codes[:, latent]
     if np.issubdtype(codes.dtype, np.integer):
-        matching = np.flatnonzero(column == value)
-        rows = matching[np.linspace(0, len(matching) - 1, min(limit, len(matching))).round().astype(int)]
-        return Matches(rows.tolist(), [0.0] * len(rows), len(matching))
+        return _spread(np.flatnonzero(column == value), limit)
     distances = np.abs(column - value)
     rows = np.argsort(distances, kind="stable")[:limit]
     return Matches(rows.tolist(), _round_all(distances[rows]), len(codes))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..data import SourceDataset
 from ..models.building import Networks
-from .exploration import open_run
+from .exploration import open_run, require_same_data
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -22,6 +22,7 @@ PORT = 8642
 
 def explore(
     path: str | os.PathLike[str],
+    beside: str | os.PathLike[str] | None = None,
     *,
     port: int = PORT,
     browser: bool = True,
@@ -30,28 +31,33 @@ def explore(
     device: str = "cpu",
     show: bool = True,
 ) -> None:
-    """Serve the explorer of a run until Ctrl-C.
+    """Serve the explorer of a run, or of two runs side by side, until Ctrl-C.
 
     Args:
         path: The run directory.
+        beside: Another run of the same data.
         port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
         browser: Whether to open the page in the browser.
         data: The data set that the run was trained on, if it cannot be loaded by name.
-        networks: The encoder and the decoder, if the run was trained with networks of your own.
-        device: Where the model runs.
+        networks: The encoder and the decoder, if the first run was trained with networks of your own.
+        device: Where the models run.
         show: Whether to draw progress bars.
     """
     require_server()
     exploration = open_run(path, data=data, networks=networks, device=device, show=show)
+    other = None if beside is None else open_run(beside, data=data, device=device, show=show)
+    if other is not None:
+        require_same_data(exploration, other)
     from .server import build_app
 
     with bind(port) as server_socket:
         address = f"http://{ADDRESS}:{server_socket.getsockname()[1]}"
         server_socket.listen()  # connections made before the server is up wait instead of being refused
-        print(f"exploring {path} at {address} (press Ctrl-C to stop)", flush=True)
+        runs = f"{path}" if beside is None else f"{path} and {beside}"
+        print(f"exploring {runs} at {address} (press Ctrl-C to stop)", flush=True)
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        _serve(build_app(exploration), server_socket)
+        _serve(build_app(exploration, other), server_socket)
 
 
 def require_server() -> None:

@@ -1,7 +1,7 @@
 """Logistic regression on very many samples: a part of them shows where the minimum is, all of them decide.
 
-Every some samples, about 60,000 in all, give the start and, at each step, the Hessian. Loss and gradient come from all
-samples, in one pass over blocks that fit into the cache and without storing probabilities. The Hessian of a part
+Every some samples, 15,000 to 60,000 in all, give the start and, at each step, the Hessian. Loss and gradient come from
+all samples, in one pass over blocks that fit into the cache and without storing probabilities. The Hessian of a part
 differs from that of the whole by about √(weights / samples of the part), so the distance to the minimum shrinks by that
 factor with each step, and its share of the loss by the square: a few passes are enough.
 
@@ -23,7 +23,8 @@ from .newton import Design, Fit, Reals, State, Whole, minimise, softmax_in_place
 
 MANY = 500_000  # with more samples, fits use a part of them; with fewer, that saves no time
 BLOCK = 1 << 14  # samples per block
-_PART = 60_000  # about this many
+_PART, _LEAST_PART = 60_000, 15_000  # about this many at most and at least
+_SAMPLES_PER_WEIGHT = 50  # between these bounds
 _ROUGH = 50.0  # the fit of the part need not be better than its distance from the whole; in tolerances
 _LOGITS = 5.0  # largest logit of the start
 _DOUBT = 1e-3  # a sample whose own class has a smaller probability than 1 minus this is predicted with doubt
@@ -70,7 +71,7 @@ def fit_many(
     def part(rows: Any, of: int) -> Whole:
         return Whole(design_of(rows), labels[rows], allowed=None if allowed is None else allowed[rows], total=of)
 
-    stride = max(1, labels.size // _PART)
+    stride = max(1, labels.size // min(_PART, max(_LEAST_PART, _SAMPLES_PER_WEIGHT * start.size)))
     every = slice(None, None, stride)
     few = part(every, total // stride)
     logits = few.design.forward(start)
@@ -91,7 +92,7 @@ def fit_many(
         if not fit.converged:
             break
         doubtful = problem.doubtful(fit.weights)
-    return minimise(part(slice(None), total), start, tolerance=tolerance, **options)  # without a shortcut
+    return minimise(part(slice(None), total), fit.weights, tolerance=tolerance, **options)  # without a shortcut
 
 
 class _Many:

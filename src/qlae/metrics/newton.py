@@ -25,6 +25,7 @@ Solve = Callable[[Reals], Reals]
 
 _DOUBLE_ENTRIES = 1 << 23  # up to this many logits are computed in double precision
 EASY = 6  # a step with at most this many conjugate gradient iterations had a good preconditioner
+_FAST_ROWS = 1 << 14  # from this many rows on, sums over classes use BLAS, whose order of additions is its own
 _DOUBLE_STEPS = 1 << 18  # up to this many logits, steps are computed in double precision, too
 
 
@@ -141,16 +142,23 @@ def softmax_in_place(logits: Reals, labels: Ints) -> tuple[float, float, float]:
     rows = np.arange(labels.size)
     own = logits[rows, labels].copy()
     logits[rows, labels] = -np.inf
-    other = logits.max(axis=1)
+    other = logits.max(axis=1) if logits.flags.f_contiguous else np.ascontiguousarray(logits.T).max(axis=0)
     margin, scale = float((own - other).min()), float(np.abs(own).max())
     logits[rows, labels] = own
     top = np.maximum(own, other)
     logits -= top[:, None]
     np.exp(logits, out=logits)
-    sums = logits.sum(axis=1)
+    sums = _sum_over_classes(logits)
     loss = float(np.sum(np.log(sums) - (own - top), dtype=np.float64))
     logits /= sums[:, None]
     return loss, margin, scale
+
+
+def _sum_over_classes(array: Reals) -> Reals:
+    """Return the sums of the rows of (n, classes): NumPy adds short rows one number at a time, BLAS many at once."""
+    if array.flags.f_contiguous or array.shape[0] < _FAST_ROWS:
+        return np.asarray(array.sum(axis=1))
+    return np.asarray(array @ np.ones(array.shape[1], array.dtype))
 
 
 def minimise(
@@ -237,7 +245,7 @@ def _conjugate_gradients(
     decrease = 0.0
     for i in range(1, 200):
         U = design.forward(direction)
-        U -= (P * U).sum(axis=1)[:, None]
+        U -= _sum_over_classes(P * U)[:, None]
         U *= P
         curved = design.backward(U) / working(total) + ridge * direction
         curvature = float(np.vdot(direction, curved))

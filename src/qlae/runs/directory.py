@@ -1,13 +1,13 @@
 """A run directory: the only interface between training, evaluation, reports and the explorer.
 
-It holds ``config.json``, ``log.jsonl``, the checkpoint pair, ``sample.npz``, ``pictures.npz``, ``results.json`` and the
-pictures. Reading one needs no torch.
+It holds ``config.json``, ``log.jsonl``, the checkpoint pair, ``sample.npz``, ``pictures.npz``, ``results.json``, the
+pictures, and ``left_out.json`` if files of the data could not be read. Reading one needs no torch.
 """
 
 import contextlib
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +179,11 @@ class Run:
     def write_config(self, config: RunConfig) -> None:
         """Write the config; the directory is then a run directory."""
         write_json(self.config_path, config.to_dict())
+
+    def write_left_out(self, files: Mapping[str, str]) -> None:
+        """Write the names of files that the data do not have because they could not be read, and why."""
+        if files:
+            write_json(self.path / "left_out.json", dict(files))
 
     def trim_log(self, step: int) -> None:
         """Remove the rows of the log after update ``step``, which a resumed run will write again."""

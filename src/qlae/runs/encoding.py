@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from .._files import require_new, write_bytes
 from .._progress import growing_bar, progress_bar
 from ..data import SourceDataset, load_data, load_from_config
+from ..data.array_files import is_array_file
+from ..data.picture_size import GREY, PictureSize
 from ..data.tables import column_names, is_table
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
+from ..observations import COLOURS, IMAGES
 from .loading import load
 from .names import Names
 from .shipped import names_file
@@ -72,12 +75,22 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
     if model.observations.is_standard:
         return {"resolution": model.resolution}
     recipe = {} if model.origin is None else model.origin.config.data.recipe or {}
+    if _are_pictures(model) and not is_array_file(where) and not is_table(where):
+        return {"resolution": PictureSize(*model.observations.shape).plain}
     how = {key: recipe[key] for key in ("source_columns", "drop_columns", "kind") if key in recipe}
     if is_table(where) and Path(where).is_file():
         present = column_names(where)
         for key in ("source_columns", "drop_columns"):
             how[key] = [name for name in how.get(key, ()) if name in present]
     return how
+
+
+def _are_pictures(model: Model) -> bool:
+    """Return whether a model takes images of bytes to which image files can be brought."""
+    observations = model.observations
+    return (
+        observations.kind == IMAGES and observations.dtype == "uint8" and observations.num_features in (GREY, COLOURS)
+    )
 
 
 def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:

@@ -113,7 +113,10 @@ def export_run(
 
 
 def _sample_rows(path: Path, model: Model, weights: str, count: int) -> dict[str, NDArray[Any]]:
-    """Return the first rows of the evaluation sample of a run, encoded with the exported weights."""
+    """Return rows of the evaluation sample of a run, encoded with the exported weights.
+
+    The sample is in the order of the data, where neighbours are alike, so the rows are spread over all of it.
+    """
     run = Run.open(path)
     if weights != "averaged":
         raise ValueError("the explorer shows averaged weights, so a sample is exported with these only")
@@ -121,7 +124,10 @@ def _sample_rows(path: Path, model: Model, weights: str, count: int) -> dict[str
     if not is_scored or not run.sample_path.is_file():
         raise ValueError(f"{path} has no scores of its last update and so no sample; run `qlae evaluate {path}` first")
     names = ("indices", "sources", "codes", "latents", "psnr")
-    return {name: array[:count] for name, array in run.arrays(run.sample_path).items() if name in names}
+    arrays = run.arrays(run.sample_path)
+    size = len(arrays["indices"])
+    rows = np.linspace(0, size - 1, min(count, size)).round().astype(np.int64)
+    return {name: array[rows] for name, array in arrays.items() if name in names}
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:

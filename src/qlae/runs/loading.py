@@ -1,8 +1,10 @@
-"""Load the model of a run directory, or of a folder that ``save_pretrained`` wrote."""
+"""Load the model of a run directory, of a folder that ``save_pretrained`` wrote, or of plain data."""
 
 import os
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +18,7 @@ from . import checkpoint
 from .directory import Run
 from .fitted import read_fitted
 from .memory import require_memory
-from .pretrained import Origin, is_pretrained, read_pretrained
+from .pretrained import Origin, is_pretrained, pack_tensors, read_pretrained, unpack_tensors
 from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
@@ -103,6 +105,22 @@ def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Netwo
     return _prepare(model, origin, device)
 
 
+def pack_model(model: Model) -> dict[str, Any]:
+    """Return a loaded model as plain data: a config for JSON, and the bytes of a safetensors file."""
+    if not isinstance(model.origin, Origin):
+        raise ValueError("only a model that qlae.load returned can be packed; one built by hand has no config")
+    config, weights = model.origin.config.to_dict(), model.origin.weights
+    return {"config": config, "weights": weights, "tensors": pack_tensors(model.state_dict())}
+
+
+def unpack_model(content: Mapping[str, Any], *, device: str = "cpu") -> Model:
+    """Return the model that ``pack_model`` packed, on a device."""
+    config = RunConfig.from_dict(content["config"])
+    model = _build(config, None)
+    _fill(model, unpack_tensors(content["tensors"]), "the packed model", None)
+    return _prepare(model, Origin(config, content["weights"], {}), device)
+
+
 def _build(config: RunConfig, networks: Networks | None) -> Model:
     """Return a model whose initial weights are about to be replaced; the caller's generator stays as it is."""
     require_memory(config, batch_size=1)
@@ -110,7 +128,7 @@ def _build(config: RunConfig, networks: Networks | None) -> Model:
         return build_model(config, networks)
 
 
-def _fill(model: Model, tensors: dict[str, Tensor], folder: Path, networks: Networks | None) -> None:
+def _fill(model: Model, tensors: dict[str, Tensor], folder: str | Path, networks: Networks | None) -> None:
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:

@@ -109,6 +109,19 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
     return Origin(config, weights, results), upgrade_tensors(tensors)
 
 
+def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
+    """Return tensors as the bytes of a safetensors file."""
+    return bytes(safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}))
+
+
+def unpack_tensors(content: bytes) -> dict[str, Tensor]:
+    """Return the tensors that ``pack_tensors`` packed, perhaps by an earlier version."""
+    try:
+        return upgrade_tensors(safetensors.torch.load(content))
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"the weights of the model cannot be read ({error}); restore them from a copy") from None
+
+
 def _require_free(folder: Path) -> None:
     """Raise an error if the folder holds other files, or a model card that somebody has edited."""
     if folder.exists() and not folder.is_dir():

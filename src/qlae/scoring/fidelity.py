@@ -33,6 +33,7 @@ class Fidelity(Protocol):
 class Psnr:
     """The PSNR of each image, in decibels, from the mean squared error of intensities in [0, 1]."""
 
+    key = "psnr"  # of the score
     parts = row_parts = ("psnr",)
 
     def __init__(self, form: Any, sample: Any):
@@ -52,6 +53,11 @@ class Psnr:
         return {"psnr": float(arrays["psnr"].mean(dtype=np.float64))}
 
     @staticmethod
+    def score_unseen(arrays: Arrays) -> float:
+        """Return the mean over images."""
+        return Psnr.score(arrays)["psnr"]  # type: ignore[no-any-return]
+
+    @staticmethod
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
         """Return the 95% interval of the mean."""
         return {"psnr": mean_interval(arrays["psnr"].astype(np.float64), num_halves)}
@@ -64,6 +70,7 @@ class ExplainedVariance:
     the mean over features, each divided by its variance in the sample, and for each feature the mean over observations.
     """
 
+    key = "r2"  # of the score over all features
     row_parts = ("errors", "variances")
     parts = (*row_parts, "feature_errors", "feature_variances")
 
@@ -73,7 +80,8 @@ class ExplainedVariance:
         scale = np.asarray(observations.scale)
         values = (np.asarray(sample, np.float64) - np.asarray(observations.offset)) / scale
         axes = tuple(range(values.ndim - 1))
-        self._mean, self._variance = values.mean(axes), values.var(axes)
+        self._mean = values.mean(axes)
+        self._variance = np.where(np.ptp(values, axes) > 0, values.var(axes), 0.0)  # a constant rounds to above 0
         self._weights = np.where(self._variance > 0, 1 / np.where(self._variance > 0, self._variance, 1.0), 0.0)
         self._errors: list[NDArray[np.float64]] = []
         self._deviations: list[NDArray[np.float64]] = []
@@ -103,6 +111,15 @@ class ExplainedVariance:
         shares = r2_of_errors(arrays["feature_errors"], arrays["feature_variances"])
         each = [None if np.isnan(share) else round(float(share), 6) for share in shares]
         return {"r2": _share(arrays["errors"], arrays["variances"]), "r2_features": each}
+
+    @staticmethod
+    def score_unseen(arrays: Arrays) -> float:
+        """Return R² of data that the model was not fitted to.
+
+        Features are standardised by the statistics of the training data alone. A feature that hardly varies in a small
+        sample would dominate if it were divided by its variance there.
+        """
+        return _share(arrays["feature_errors"], arrays["feature_variances"])
 
     @staticmethod
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:

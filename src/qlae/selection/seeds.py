@@ -56,7 +56,7 @@ def train_seeds(
     Returns:
         The runs in order, and ``.best``.
     """
-    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
+    require_seeds(seeds)
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
     folder, data = Path(out), require_data(data)
@@ -87,6 +87,11 @@ def train_seeds(
     write_json(folder / SELECTION_FILE, selection.to_dict())
     plot_selection(selection, folder / PICTURE_FILE)
     return selection
+
+
+def require_seeds(seeds: int) -> None:
+    """Raise an error unless this many seeds can be compared."""
+    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
 
 
 def _is_finished(run: Run, config: RunConfig) -> bool:

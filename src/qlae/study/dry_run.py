@@ -8,7 +8,7 @@ from .driver import current_index
 from .engine import Engine
 from .estimate import format_seconds, run_seconds, scoring_seconds
 from .folder import Index, StudyFolder
-from .jobs import Job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
+from .jobs import Job, fidelity_scores, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
 from .selection import describe_rule
 
@@ -44,7 +44,8 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
         "",
         *_describe_stage("1. tune", tuning, states, seconds(tuning)),
         "",
-        f"2. select, for each data set and model: {describe_rule(plan.near_db, plan.scored_weights)}",
+        f"2. select, for each data set and model: "
+        f"{describe_rule(plan.near_db, plan.scored_weights, fidelity_scores(plan))}",
         "",
         *_describe_stage("3. rerun", reruns, states, seconds(reruns), unselected),
         "",

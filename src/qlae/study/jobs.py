@@ -8,7 +8,10 @@ from typing import Any
 
 from ..config import DataConfig, RunConfig, require_resolution
 from ..data import data_config, load_again
+from ..data.array_files import is_array_file, kind_of_file
+from ..data.tables import is_table
 from ..metrics import find_metric
+from ..observations import IMAGES, KINDS, VECTORS
 from ..presets import MODELS, resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
@@ -168,6 +171,22 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
         if key in job.recipe and (not job.recipe[key] or not Path(job.recipe[key]).exists()):
             raise ValueError(f"{job.recipe[key]} does not exist" if job.recipe[key] else f"{key} is empty")
     return DataConfig(job.data_name, resolution=job.resolution, source_names=("unread",))
+
+
+def fidelity_scores(plan: Plan) -> list[str]:
+    """Return the keys of the scores that measure reconstructions of the plan's data; files are not read for this."""
+    keys = []
+    for data in plan.data:
+        job = make_job(plan, "rerun", data, plan.models[0], None, 0)
+        path, kind = job.recipe.get("path"), job.recipe.get("kind")
+        if path is None:
+            name = load_again(job.data_name, job.resolution, job.recipe).observations.kind
+        elif is_table(path):
+            name = VECTORS
+        else:
+            name = kind_of_file(path, kind) if is_array_file(path) else IMAGES
+        keys.append(KINDS[name].load_fidelity().key)
+    return list(dict.fromkeys(keys))
 
 
 def num_updates(job: Job) -> int:

@@ -4,20 +4,22 @@ On data without sources there is no InfoM. The agreement between the runs of the
 
 The paper filters its autoencoders "for near-perfect data reconstruction", gives no number, and does not filter its
 InfoGANs, which "are generally more lossy". Here *near* is a setting, ``near_db``: the mean PSNR over seeds may be at
-most that many decibels below the best mean of the same grid.
+most that many decibels below the best mean of the same grid. For vectors and series, −10 log10(1 − R²) takes the place
+of the PSNR.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from ..scoring.fidelity import fidelity_db
+from ..scoring.fidelity import FIDELITIES, fidelity_db
 
 #: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
 #: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
 NEAR_DB = 6.0
+FIDELITY_SCORES = tuple(fidelity.key for fidelity in FIDELITIES)  # PSNR of images, R² of vectors and series
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,25 @@ class Candidate:
         return dict(self.__dict__)
 
 
-def describe_rule(near_db: float, scored_weights: str) -> str:
-    """Return in words how a value is selected."""
+def describe_rule(near_db: float, scored_weights: str, fidelity: Sequence[str] = ("psnr",)) -> str:
+    """Return in words how a value is selected.
+
+    Args:
+        near_db: of the plan.
+        scored_weights: of the plan.
+        fidelity: keys of the scores that measure the reconstructions of its data.
+
+    >>> "mean R² is near the best of the grid (1 − R² at most 4 times as large)" in describe_rule(6.0, "raw", ["r2"])
+    True
+    """
+    rules = {
+        "psnr": f"mean PSNR is at most {near_db:g} dB below the best of the grid",
+        "r2": f"mean R² is near the best of the grid (1 − R² at most {10 ** (near_db / 10):.2g} times as large)",
+    }
     return (
-        f"the value with the best mean InfoM of the {scored_weights} weights; for autoencoders, among those whose mean "
-        f"PSNR is at most {near_db:g} dB below the best of the grid. On data without sources, mean agreement with the "
-        "other runs of the grid takes the place of InfoM"
+        f"the value with the best mean InfoM of the {scored_weights} weights; for autoencoders, among those whose "
+        f"{' or, for vectors and series, '.join(rules[key] for key in rules if key in fidelity)}. On data without "
+        "sources, mean agreement with the other runs of the grid takes the place of InfoM"
     )
 
 

@@ -35,6 +35,16 @@ class Callback:
         """Handle the end of a training: finished and, unless that was turned off, scored."""
 
 
+def require_tensorboard() -> None:
+    """Raise an error that says what to install if TensorBoard is missing."""
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError:
+        raise ValueError(
+            "tensorboard=True (--tensorboard) needs TensorBoard: pip install 'qlae[tensorboard]'"
+        ) from None
+
+
 class TensorBoard(Callback):
     """Writes the log as TensorBoard events; ``tensorboard --logdir runs`` shows them.
 
@@ -46,12 +56,9 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: Path, first_step: int = 0):
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise ValueError(
-                "tensorboard=True (--tensorboard) needs TensorBoard: pip install 'qlae[tensorboard]'"
-            ) from None
+        require_tensorboard()
+        from torch.utils.tensorboard import SummaryWriter
+
         self._writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
 
     def on_log(self, step: int, terms: Mapping[str, float]) -> None:

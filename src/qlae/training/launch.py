@@ -62,7 +62,7 @@ def train_run(
     place_on = pick_device(device)
     with training_process(place_on, compile=compile, threads=threads):
         config.require_restorable()
-        _require_trainable(config, networks)
+        require_trainable(config, networks)
         if networks is not None:
             _warn_of_idle_networks(networks)
         run.require_free(config)
@@ -75,6 +75,7 @@ def train_run(
                     "ask for as many or more, or choose another folder"
                 )
             run.write_config(config)
+            run.write_left_out(data.left_out)
             if snapshot is not None and snapshot.state["step"] == steps:
                 return
             state = build_state(config, data, place_on, networks=networks, compile=compile, show=show)
@@ -119,7 +120,7 @@ def build_state(
     return TrainingState(model, step, updates, saves_global_generators=not is_all_ours(config))
 
 
-def _require_trainable(config: RunConfig, networks: Networks | None) -> None:
+def require_trainable(config: RunConfig, networks: Networks | None) -> None:
     """Raise an error if no model can be built for a config or its players do not fit, before anything is written."""
     with torch.random.fork_rng(devices=[]):
         model = build_model(config, networks)

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..sources import CATEGORIES, SOURCES, last_level
+from ..sources import CATEGORIES, SOURCES, last_level, num_channels
 from .tracing import SUBSAMPLES
 from .workers import in_order, num_cores
 
@@ -71,9 +71,12 @@ class Scene(ABC):
         self.resolution = resolution
         self.device = torch.device(device)
         self.sizes = SOURCES[self.name]
+        self.channels = num_channels(self.name)
         self._columns = {source: i for i, source in enumerate(self.sizes)}
         self._cache: dict[tuple[float, ...], Tensor] = {}
-        self._caches = math.prod(self.sizes[s] for s in self.geometry) * self._geometry_bytes() <= CACHE_BYTES
+        num_geometries = math.prod(self.sizes[s] for s in self.geometry)
+        # A geometry without colours makes one image only, so there is nothing to reuse.
+        self._caches = bool(self._colour_sources()) and num_geometries * self._geometry_bytes() <= CACHE_BYTES
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -84,6 +87,11 @@ class Scene(ABC):
     def source_sizes(self) -> tuple[int, ...]:
         """The number of grid levels of each source."""
         return tuple(self.sizes.values())
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """The shape of an image: (h, w, channels)."""
+        return self.resolution, self.resolution, self.channels
 
     # What a subclass defines.
 
@@ -96,12 +104,12 @@ class Scene(ABC):
             levels: the levels (g,) of each of the other geometry sources, in double precision on the host.
 
         Returns:
-            (g, 3 + number of layers, pixels) float32 on the device: red, green and blue of the base, then the layers.
+            (g, channels + number of layers, pixels) float32 on the device: the channels of the base, then the layers.
         """
 
     @abstractmethod
     def colour(self, source: str, levels: Tensor) -> Tensor:
-        """Return the colours (k, 3) of a layer's source at levels (k,), in double precision on the host."""
+        """Return the colours (k, channels) of a layer's source at levels (k,), in double precision on the host."""
 
     def exposures(self, levels: Tensor) -> Tensor:
         """Return the factors (k,) by which the exposure source scales all light at levels (k,)."""
@@ -123,7 +131,7 @@ class Scene(ABC):
             levels: (b, n_s) integers, or floats for sources between grid levels.
 
         Returns:
-            (b, h, w, 3) uint8 on the scene's device.
+            (b, h, w, channels) uint8 on the scene's device.
         """
         points = self._check_levels(levels)
         out = torch.empty((len(points), self._num_values()), dtype=torch.uint8, device=self.device)
@@ -138,6 +146,11 @@ class Scene(ABC):
         factors = self._factors({s: torch.from_numpy(points[:, self._columns[s]]) for s in self._colour_sources()})
 
         def work(job: _Job) -> None:
+            if not factors:
+                images = self._develop_plain(job.geometries)
+                counts = torch.tensor([len(rows) for rows in job.rows], device=self.device)
+                _store_rows(out, (np.concatenate(job.rows),), images.repeat_interleave(counts, dim=0))
+                return
             for light, rows in zip(self._trace_or_recall(job.geometries), job.rows, strict=True):
                 for part in _chunks(len(rows), 16):
                     indices = torch.from_numpy(rows[part]).to(self.device)
@@ -150,7 +163,7 @@ class Scene(ABC):
 
         for _ in in_order(work, jobs, self._num_workers()):
             pass
-        return out.view(-1, self.resolution, self.resolution, 3)
+        return out.view(-1, *self.image_shape)
 
     def render_levels(self, levels: NDArray[Any]) -> NDArray[np.uint8]:
         """Render images like `render`, as a NumPy array on the host."""
@@ -176,7 +189,8 @@ class Scene(ABC):
 
         Args:
             grid: the integer levels of each source.
-            out: uint8 (n, h, w, 3), an array (possibly memory-mapped) or a tensor to be filled; a new array by default.
+            out: uint8 (n, h, w, channels), an array (possibly memory-mapped) or a tensor to be filled; a new array by
+                default.
             progress: called with (images done, number of images).
             first_job: skip this many jobs, which an earlier call finished; the jobs are the same in every call.
             job_done: called with (jobs done, number of jobs) after each job, in order.
@@ -187,7 +201,7 @@ class Scene(ABC):
         """
         sizes = [len(values) for values in grid]
         total = math.prod(sizes)
-        shape = (total, self.resolution, self.resolution, 3)
+        shape = (total, *self.image_shape)
         out = np.empty(shape, dtype=np.uint8) if out is None else out
         if tuple(out.shape) != shape or out.dtype not in (np.uint8, torch.uint8):
             raise ValueError(f"out must be uint8 of shape {shape}, got {out.dtype} of shape {tuple(out.shape)}")
@@ -206,7 +220,11 @@ class Scene(ABC):
         def work(part: slice) -> int:
             places = np.stack(np.unravel_index(np.arange(part.start, part.stop), combinations), axis=1)
             levels = np.stack([np.asarray(grid[i])[places[:, k]] for k, i in enumerate(geometry)], axis=1)
-            for light, place in zip(self._trace_or_recall(levels.astype(np.float64)), places, strict=True):
+            levels = levels.astype(np.float64)
+            if not palettes:
+                _store_rows(target, tuple(places.T), self._develop_plain(levels))
+                return len(places)
+            for light, place in zip(self._trace_or_recall(levels), places, strict=True):
                 self._fill(target[tuple(place.tolist())], light, palettes)
             return len(places)
 
@@ -221,7 +239,7 @@ class Scene(ABC):
                 progress(done * images_per_geometry, total)
         return out
 
-    # Colouring. A geometry's light is (1 + layers, values): values are pixels × red, green, blue, as in the image.
+    # Colouring. A geometry's light is (1 + layers, values): values are pixels × channels, as in the image.
 
     def _trace_or_recall(self, geometries: NDArray[np.float64]) -> list[Tensor]:
         """Return the light of g geometries, each (1 + layers, values), from the cache where possible."""
@@ -245,16 +263,20 @@ class Scene(ABC):
             shared = dict(zip(self.shared, group.tolist(), strict=True))
             others = torch.from_numpy(geometries[members][:, num_shared:])
             planes = self.trace(shared, {s: others[:, k] for k, s in enumerate(self.geometry[num_shared:])})
-            base = planes[:, :3].transpose(1, 2).flatten(1)
-            layers = planes[:, 3:, :, None].expand(-1, -1, -1, 3).flatten(2)
+            base = planes[:, : self.channels].transpose(1, 2).flatten(1)
+            layers = planes[:, self.channels :, :, None].expand(-1, -1, -1, self.channels).flatten(2)
             lights[torch.from_numpy(members).to(self.device)] = torch.cat([base[:, None], layers], dim=1)
         return lights
+
+    def _develop_plain(self, geometries: NDArray[np.float64]) -> Tensor:
+        """Return the images (g, values) from 0 to 255.5 of a scene without colours, where a geometry is an image."""
+        return self._to_byte_range(self._trace_groups(geometries)[:, 0])
 
     def _colour_images(self, light: Tensor, factors: Mapping[str, Tensor]) -> Tensor:
         """Colour light (1 + layers, values) with the factors of k images: (k, values) from 0 to 255.5."""
         image = light[0]
         for layer, source in enumerate(self.layers, start=1):
-            image = image + (light[layer].view(-1, 3) * factors[source][:, None, :]).flatten(1)
+            image = image + (light[layer].view(-1, self.channels) * factors[source][:, None, :]).flatten(1)
         if self.exposure is not None:
             image = image * factors[self.exposure]
         return self._to_byte_range(image)
@@ -278,7 +300,7 @@ class Scene(ABC):
         return [s for s in self.sizes if s not in self.geometry]
 
     def _factors(self, levels: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the factors on light at levels (k,) of the colour sources: colours (k, 3), exposures (k, 1)."""
+        """Return the factors on light at levels (k,) of the colour sources: colours (k, channels), exposures (k, 1)."""
         return {
             s: (self.exposures(at)[:, None] if s == self.exposure else self.colour(s, at)).float().to(self.device)
             for s, at in levels.items()
@@ -290,7 +312,7 @@ class Scene(ABC):
     # Sizes and checks.
 
     def _num_values(self) -> int:
-        return 3 * self.resolution**2
+        return math.prod(self.image_shape)
 
     def _geometry_bytes(self) -> int:
         return 4 * (1 + len(self.layers)) * self._num_values()
@@ -329,6 +351,16 @@ def _chunks(total: int, size: int) -> list[slice]:
 def _along(factors: Tensor, axis: int, num_axes: int) -> Tensor:
     """Reshape (k, values) to (1, ..., k, ..., 1, values) with k at `axis`."""
     return factors.view(*[len(factors) if i == axis else 1 for i in range(num_axes)], -1)
+
+
+def _store_rows(target: Tensor, index: tuple[NDArray[np.int64], ...], images: Tensor) -> None:
+    """Write images (k, values) from 0 to 255.5, rounded down, to k places of `target`."""
+    if target.device.type == "cpu" and images.device.type == "cpu":
+        target.numpy()[index] = images.numpy()
+    else:
+        target[tuple(torch.from_numpy(part).to(target.device) for part in index)] = images.to(torch.uint8).to(
+            target.device
+        )
 
 
 def _store(target: Tensor, image: Tensor) -> None:

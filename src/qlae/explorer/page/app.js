@@ -6,30 +6,39 @@
   const TABS = ["latents", "mix", "find"];
 
   function showHeader() {
-    const { run, model, data, steps, scores } = state.run;
+    const { run, model, data, observations, steps, scores } = state.run;
     document.title = `${run} · qlae explorer`;
     find("run-name").textContent = run;
-    const side = data.resolution;
-    find("facts").textContent = [model, `${data.name}, ${data.origin}, ${side}×${side}`, `${steps.toLocaleString("en")} updates`].join(" · ");
+    find("facts").textContent = [model, `${data.name}, ${data.origin}, ${observations.size}`, `${steps.toLocaleString("en")} updates`].join(" · ");
     find("scores").replaceChildren(...scores.map(({ title, text }) => make("div", {}, make("dt", {}, title), make("dd", {}, text))));
   }
 
+  // what the page calls observations
+  function showWords() {
+    const { one, many } = state.run.observations;
+    for (const element of document.querySelectorAll("[data-one]")) element.textContent = one;
+    for (const element of document.querySelectorAll("[data-many]")) element.textContent = many;
+    find("help-list").append(...qlae.view.help.map((text) => make("li", {}, text)));
+  }
+
   function showNotices() {
-    const { run, has_images, nmi, warning } = state.run;
+    const { run, observations, has_images, nmi, warning } = state.run;
     const { saved, rows } = state.backend;
     const notices = []; // text and elements
     if (saved) {
       const samples = rows.length === 1 ? "1 sample" : `${rows.length} samples`;
-      notices.push(`This saved page shows ${samples} and moves one latent at a time. To move several latents, mix samples, find images, encode your own pictures or edit names, run `,
+      notices.push(`This saved page shows ${samples} and moves one latent at a time. To move several latents, mix samples, find ${observations.many}, encode ${observations.many} of your own or edit names, run `,
         make("code", {}, `qlae explore ${run}`), ". ");
     } else if (!has_images) {
-      notices.push("The images of this run are not available on this machine, so reconstructions are shown instead. ");
+      notices.push(`The ${observations.many} of this run are not available on this machine, so reconstructions are shown instead. `);
     }
     if (!nmi) notices.push("No sources are known for this data, so latents are not named automatically." + (saved ? "" : " You can name them yourself."));
     if (warning) notices.push(warning);
     find("notice").replaceChildren(...notices);
     find("notice").hidden = !notices.length;
   }
+
+  const currentTab = () => TABS.find((tab) => find(`tab-${tab}`).getAttribute("aria-selected") === "true");
 
   function openTab(name, focus = false) {
     for (const tab of TABS) {
@@ -42,6 +51,7 @@
     find("order-label").hidden = name !== "latents";
     if (name === "mix") qlae.mix.open();
     if (name === "find") qlae.search.open();
+    state.emit("tab");
   }
 
   function startTabs() {
@@ -50,7 +60,7 @@
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step || !event.target.matches("[role=tab]")) return;
       const available = TABS.filter((tab) => !find(`tab-${tab}`).hidden);
-      const current = available.findIndex((tab) => find(`tab-${tab}`).getAttribute("aria-selected") === "true");
+      const current = available.indexOf(currentTab());
       openTab(available[(current + step + available.length) % available.length], true);
     });
   }
@@ -68,6 +78,7 @@
 
   function startTheme() {
     setTheme(storedTheme.get());
+    addEventListener("storage", (event) => event.key === "qlae-theme" && setTheme(event.newValue)); // chosen in another window
     find("theme").addEventListener("click", () => {
       const current = document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
       const next = current === "dark" ? "light" : "dark";
@@ -82,7 +93,8 @@
     return {
       r: () => find("random").click(),
       b: () => find("open-browse").click(),
-      u: unlessSaved(() => find("upload").click()),
+      u: unlessSaved(() => find("open-upload").click()),
+      h: () => qlae.stage.setHighlighting(!qlae.stage.isHighlighting()),
       z: () => state.undo(),
       y: () => state.redo(),
       0: () => state.reset(),
@@ -128,12 +140,16 @@
     try {
       state.backend = qlae.connect();
       state.run = await state.backend.describe();
+      qlae.view = new qlae.views[state.run.observations.kind](state.run.observations);
       showHeader();
+      showWords();
       showNotices();
-      for (const part of ["stage", "latents", "samples", "heatmap", "mix", "search", "naming"]) qlae[part].start();
+      for (const part of ["stage", "latents", "samples", "upload", "heatmap", "mix", "search", "naming"]) qlae[part].start();
       startTabs();
       startShortcuts();
-      await qlae.samples.pick(qlae.samples.firstRow());
+      if (!(await qlae.address.restore())) await qlae.samples.pick(qlae.samples.firstRow());
+      qlae.address.start();
+      qlae.companion.start();
       document.documentElement.dataset.ready = "true";
     } catch (error) {
       find("notice").textContent = error.message;
@@ -141,6 +157,6 @@
     }
   }
 
-  qlae.openTab = openTab;
+  Object.assign(qlae, { openTab, currentTab });
   start();
 })();

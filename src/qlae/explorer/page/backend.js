@@ -2,7 +2,6 @@
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
-  const { fromRaw, fromBase64, fromSheet } = qlae.pixels;
 
   async function request(address, options) {
     let response;
@@ -29,9 +28,7 @@
     saved = false;
 
     async describe() {
-      const run = await (await request("api/run")).json();
-      this.side = run.resolution;
-      return run;
+      return (await request("api/run")).json();
     }
 
     async sample(row) {
@@ -39,7 +36,12 @@
         request(`api/sample/${row}`).then((response) => response.json()),
         this.images([row]),
       ]);
-      return { ...sample, picture };
+      return { ...sample, picture, photo: qlae.state.run.has_originals ? `api/original/${row}` : null };
+    }
+
+    // what is known about rows of the sample, without their pictures
+    async samples(rows) {
+      return (await (await request(`api/samples?rows=${rows.join(",")}`)).json()).samples;
     }
 
     async images(rows, signal) {
@@ -50,9 +52,12 @@
       return this.#pictures(await post("api/decode", { codes }, signal));
     }
 
-    async encode(file) {
-      const { code, picture } = await (await request("api/encode", { method: "POST", body: file })).json();
-      return { row: null, name: file.name, code, sources: null, picture: fromBase64(picture, this.side) };
+    // a file, or text
+    async encode(content) {
+      const { code, picture, note } = await (await request("api/encode", { method: "POST", body: content })).json();
+      const [observation] = qlae.view.unpack(qlae.toBytes(picture).buffer);
+      const photo = content.type?.startsWith("image/") ? URL.createObjectURL(content) : null;
+      return { row: null, name: content.name || "", file: null, code, sources: null, picture: observation, photo, note };
     }
 
     async search(body) {
@@ -64,7 +69,7 @@
     }
 
     async #pictures(response) {
-      return fromRaw(new Uint8Array(await response.arrayBuffer()), this.side);
+      return qlae.view.unpack(await response.arrayBuffer());
     }
   }
 
@@ -76,7 +81,6 @@
 
     constructor(content) {
       this.content = content;
-      this.side = content.run.resolution;
       content.samples.forEach((sample, number) => {
         let tile = 0;
         this.#places.set(String(sample.code), [number, tile]);
@@ -100,17 +104,27 @@
 
     async #unpack(number) {
       if (!this.#tiles.has(number)) {
-        const { sheet, num_tiles } = this.content.samples[number];
-        this.#tiles.set(number, fromSheet(sheet, this.side, num_tiles));
+        this.#tiles.set(number, qlae.view.unpackSaved(this.content.samples[number]));
       }
       return this.#tiles.get(number);
     }
 
     async sample(row) {
       const number = this.content.samples.findIndex((sample) => sample.row === row);
-      const { code, sources, index } = this.content.samples[number];
+      const { code, sources, index, file } = this.content.samples[number];
       const tiles = await this.#unpack(number);
-      return { row, index, code, sources, picture: tiles[tiles.length - 1] };
+      return { row, index, file, code, sources, picture: tiles[tiles.length - 1], photo: null };
+    }
+
+    async samples(rows) {
+      return rows.map((row) => this.content.samples.find((sample) => sample.row === row));
+    }
+
+    // by index or by part of a file's name, as far as the page has it
+    async search({ index, file, limit = Infinity }) {
+      const matches = this.content.samples.filter((sample) =>
+        file === undefined ? sample.index === index : sample.file?.toLowerCase().includes(file.toLowerCase()));
+      return { rows: matches.slice(0, limit).map(({ row }) => row), total: matches.length };
     }
 
     async images(rows) {

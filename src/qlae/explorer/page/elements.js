@@ -43,13 +43,21 @@
     if (error.name !== "AbortError") showMessage(error.message, true);
   }
 
-  // a picture that can be clicked
-  function makeTile(properties, picture) {
-    const canvas = make("canvas", { "aria-hidden": "true" });
-    if (picture) qlae.pixels.draw(canvas, picture);
-    const button = make("button", { type: "button", ...properties, class: `tile ${properties.class || ""}` }, canvas);
-    button.canvas = canvas;
+  // an observation that can be clicked
+  function makeTile(properties, observation) {
+    const picture = qlae.view.makePicture({ "aria-hidden": "true" });
+    if (observation) qlae.view.draw(picture, observation);
+    const button = make("button", { type: "button", ...properties, class: `tile ${properties.class || ""}` }, picture);
+    button.picture = picture;
     return button;
+  }
+
+  const toBytes = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+
+  function saveFile(blob, name) {
+    const link = make("a", { download: name, href: URL.createObjectURL(blob) });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   const ICONS = {
@@ -97,5 +105,5 @@
 
   const prefersReducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-  Object.assign(qlae, { find, make, debounce, showMessage, showError, makeTile, makeIcon, addArrowKeys, resetTabStop, prefersReducedMotion });
+  Object.assign(qlae, { find, make, debounce, showMessage, showError, makeTile, toBytes, saveFile, makeIcon, addArrowKeys, resetTabStop, prefersReducedMotion });
 })();

@@ -37,7 +37,7 @@
         make("button", { type: "button", class: "quiet", title: `${label} (${key})`, "aria-label": `${label}, z${this.j}`, onclick: action }, makeIcon(name));
       const buttons = [button("play", "Sweep through the values", "S", () => sweep(this.j))];
       if (!state.backend.saved) {
-        buttons.push(button("find", "Find images that share this value", "F", () => qlae.search.openSharing(this.j)));
+        buttons.push(button("find", `Find ${state.run.observations.many} that share this value`, "F", () => qlae.search.openSharing(this.j)));
         buttons.push(button("name", "Name the latent and its values", "N", () => qlae.naming.open(this.j)));
       }
       return buttons;
@@ -67,7 +67,7 @@
 
     #describeUsage() {
       const { kind, active, num_used, num_values, perplexity, low, high } = this.latent;
-      if (!active) return kind !== "range" && num_used === 1 ? "inactive: the same value for every image" : "inactive: hardly varies";
+      if (!active) return kind !== "range" && num_used === 1 ? `inactive: the same value for every ${state.run.observations.one}` : "inactive: hardly varies";
       if (kind === "range") return `from ${qlae.formatNumber(low)} to ${qlae.formatNumber(high)}`;
       const dead = kind === "values" && num_used < num_values ? `, ${num_values - num_used} dead` : "";
       return `${num_used} of ${num_values} ${kind} used${dead} · perplexity ${perplexity.toFixed(1)}`;
@@ -81,6 +81,7 @@
         return tile;
       });
       this.strip.append(...this.tiles);
+      qlae.view.startStrip(this);
       qlae.addArrowKeys(this.strip, ".tile");
     }
 
@@ -137,6 +138,11 @@
 
     markTile(value) {
       this.tiles.forEach((tile, i) => tile.setAttribute("aria-pressed", String(this.latent.steps[i] === value)));
+      qlae.view.markStep(this, this.latent.steps.indexOf(value));
+    }
+
+    redrawStrip() {
+      if (this.pictures.length) qlae.view.drawStrip(this, this.pictures, qlae.stage.comparison());
     }
 
     get isStale() {
@@ -155,7 +161,7 @@
       const pictures = await state.backend.decode(this.latent.steps.map((step) => base.with(this.j, step)), signal);
       if (key !== this.#stripKey()) return; // the code changed in the meantime
       this.pictures = pictures;
-      pictures.forEach((picture, i) => picture && qlae.pixels.draw(this.tiles[i].canvas, picture));
+      this.redrawStrip();
       this.#drawnKey = key;
     }
   }
@@ -272,6 +278,9 @@
       cards.forEach((card) => card.update());
       drawStripsSoon();
     });
+    for (const event of ["highlight", "start"]) {
+      state.on(event, () => qlae.view.canHighlight && (event === "highlight" || qlae.stage.isHighlighting()) && cards.forEach((card) => card.redrawStrip()));
+    }
     state.on("names", () => {
       cards.forEach((card) => card.updateNames());
       if (state.sample) cards.forEach((card) => card.update());

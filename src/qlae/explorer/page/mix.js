@@ -10,12 +10,12 @@
   const isOpen = () => !find("panel-mix").hidden;
 
   function makeHead() {
-    const picture = (id, caption) => make("figure", {}, make("canvas", { id, role: "img", "aria-label": caption }), make("figcaption", {}, caption));
+    const picture = (id, caption) => make("figure", {}, qlae.view.makePicture({ id, role: "img", "aria-label": caption }), make("figcaption", {}, caption));
     const button = (id, text, action) => make("button", { type: "button", id, onclick: action }, text);
     return make("div", { class: "card mix-head" },
       picture("mix-a", "A: this sample"), picture("mix-b", "B: other sample"),
       make("div", {},
-        make("p", {}, "For each latent, choose the value of A or of B. Each tile shows the picture that its choice would give."),
+        make("p", {}, "For each latent, choose the value of A or of B. Each tile shows what its choice would give."),
         make("div", { class: "bar" },
           button("mix-random", "Random B", () => qlae.samples.pickOther(qlae.samples.randomRow())),
           button("mix-browse", "Choose B", () => qlae.samples.browse("Choose B", qlae.samples.pickOther)),
@@ -62,8 +62,8 @@
 
   function update() {
     if (!isOpen() || !state.other) return;
-    qlae.pixels.draw(find("mix-a"), state.sample.picture);
-    qlae.pixels.draw(find("mix-b"), state.other.picture);
+    qlae.view.draw(find("mix-a"), state.sample.picture);
+    qlae.view.draw(find("mix-b"), state.other.picture);
     rows.forEach(updateRow);
     drawTilesSoon();
   }
@@ -79,8 +79,8 @@
         const pictures = await state.backend.decode(codes, signal);
         if (signal.aborted) return;
         part.forEach(({ a, b }, i) => {
-          qlae.pixels.draw(a.canvas, pictures[2 * i]);
-          qlae.pixels.draw(b.canvas, pictures[2 * i + 1]);
+          qlae.view.draw(a.picture, pictures[2 * i]);
+          qlae.view.draw(b.picture, pictures[2 * i + 1]);
         });
       }
     } catch (error) {

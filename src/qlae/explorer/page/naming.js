@@ -25,10 +25,10 @@
     const input = make("input", { maxlength: "60", autocomplete: "off", placeholder: state.defaultLabel(j, value), "aria-label": state.describeValue(j, value) });
     input.value = state.valueName(j, value);
     fields.push({ value, input, before: input.value });
-    const canvas = make("canvas", { "aria-hidden": "true" });
-    const picture = step < 0 ? null : qlae.latents.card(j).pictures[step];
-    if (picture) qlae.pixels.draw(canvas, picture);
-    return make("label", { class: "value-field" }, canvas, input);
+    const picture = qlae.view.makePicture({ "aria-hidden": "true" });
+    const observation = step < 0 ? null : qlae.latents.card(j).pictures[step];
+    if (observation) qlae.view.draw(picture, observation);
+    return make("label", { class: "value-field" }, picture, input);
   }
 
   async function save(event) {

@@ -1,12 +1,11 @@
-// Choose a sample: at random, from the data, or a picture of the user's own.
+// Choose a sample: at random, or from the data.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make, makeTile } = qlae;
   const THUMBS_PER_PAGE = 48;
-  const MEGABYTE = 1024 * 1024;
-  const MAX_UPLOAD_MB = 16;
   let numShown = 0;
+  let numListed = 0; // requests of the dialog, of which only the newest counts
   let onChoice = null; // what the dialog does with the chosen row
 
   // a saved page has some rows of the sample, a server has all
@@ -50,74 +49,77 @@
     const rows = Array.from({ length: Math.min(THUMBS_PER_PAGE, numRows() - numShown) }, (_, i) => spreadRow(numShown + i));
     numShown += rows.length;
     find("browse-more").hidden = numShown >= numRows();
+    const isFirst = numShown === rows.length;
+    await appendThumbs(rows, ++numListed);
+    if (isFirst) find("browse-thumbs").querySelector(".tile")?.focus();
+  }
+
+  // list further rows, unless something else was asked for in the meantime
+  async function appendThumbs(rows, request) {
     try {
-      const pictures = await state.backend.images(rows);
-      const box = find("browse-thumbs");
-      box.append(...rows.map((row, i) => makeThumb(row, pictures[i], () => {
+      const thumbs = await makeThumbs(rows, (row) => {
         find("browse").close();
         onChoice(row);
-      })));
-      if (numShown === rows.length) {
-        qlae.resetTabStop(box, ".tile");
-        box.querySelector(".tile")?.focus();
-      }
+      });
+      if (request !== numListed) return;
+      find("browse-thumbs").append(...thumbs);
+      qlae.resetTabStop(find("browse-thumbs"), ".tile");
     } catch (error) {
       qlae.showError(error);
     }
   }
 
-  function makeThumb(row, picture, action, caption = "") {
-    const label = `sample ${row}${caption ? `, ${caption}` : ""}`;
-    const thumb = makeTile({ onclick: action, "aria-label": label, title: label }, picture);
-    if (caption) thumb.append(make("span", { class: "caption" }, caption));
-    return thumb;
+  // samples whose file name contains the text of the field
+  async function filterFiles() {
+    const text = find("browse-filter").value.trim();
+    const request = ++numListed;
+    find("browse-status").textContent = "";
+    if (!text) {
+      numShown = 0;
+      find("browse-thumbs").replaceChildren();
+      const rows = Array.from({ length: Math.min(THUMBS_PER_PAGE, numRows()) }, (_, i) => spreadRow(i));
+      numShown = rows.length;
+      find("browse-more").hidden = numShown >= numRows();
+      await appendThumbs(rows, request);
+      return;
+    }
+    try {
+      const { rows, total } = await state.backend.search({ file: text, limit: THUMBS_PER_PAGE });
+      if (request !== numListed) return;
+      find("browse-thumbs").replaceChildren();
+      find("browse-more").hidden = true;
+      find("browse-status").textContent = `${total.toLocaleString("en")} ${total === 1 ? "name contains" : "names contain"} “${text}”${total > rows.length ? `; ${rows.length} are shown` : ""}.`;
+      if (rows.length) await appendThumbs(rows, request);
+    } catch (error) {
+      qlae.showError(error);
+    }
+  }
+
+  // tiles for rows of the sample, with file names if there are any; caption(i) returns a text for the i-th
+  async function makeThumbs(rows, action, caption = () => "") {
+    const [pictures, samples] = await Promise.all([
+      state.backend.images(rows),
+      state.run.has_files ? state.backend.samples(rows) : rows.map(() => ({ file: null })),
+    ]);
+    return rows.map((row, i) => {
+      const { file } = samples[i];
+      const label = [file || `sample ${row}`, caption(i)].filter(Boolean).join(", ");
+      const thumb = makeTile({ onclick: () => action(row), "aria-label": label, title: label }, pictures[i]);
+      if (file) thumb.append(make("span", { class: "caption file" }, make("bdi", {}, file)));
+      if (caption(i)) thumb.append(make("span", { class: "caption" }, caption(i)));
+      return thumb;
+    });
   }
 
   function browse(title, action) {
     onChoice = action;
     numShown = 0;
     find("browse-title").textContent = title;
+    find("browse-filter").value = "";
+    find("browse-status").textContent = "";
     find("browse-thumbs").replaceChildren();
     find("browse").showModal();
     showMore();
-  }
-
-  async function encodeFile(file) {
-    if (!file) return;
-    if (file.size > MAX_UPLOAD_MB * MEGABYTE) {
-      qlae.showMessage(`A picture can have at most ${MAX_UPLOAD_MB} MB; this one has ${(file.size / MEGABYTE).toFixed(1)} MB.`, true);
-      return;
-    }
-    try {
-      state.show(await state.backend.encode(file));
-      qlae.showMessage(`Encoded ${file.name || "the picture"}. It is not stored.`);
-    } catch (error) {
-      qlae.showError(error);
-    }
-  }
-
-  function startDropping() {
-    const box = find("drop");
-    let depth = 0; // dragenter and dragleave also fire for nested elements
-    const hasFiles = (event) => [...(event.dataTransfer?.types || [])].includes("Files");
-    addEventListener("dragenter", (event) => {
-      if (hasFiles(event)) box.hidden = ++depth < 1;
-    });
-    addEventListener("dragleave", (event) => {
-      if (hasFiles(event)) box.hidden = --depth < 1;
-    });
-    addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
-    addEventListener("drop", (event) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      depth = 0;
-      box.hidden = true;
-      encodeFile(event.dataTransfer.files[0]);
-    });
-    addEventListener("paste", (event) => {
-      const picture = [...(event.clipboardData?.files || [])].find((file) => file.type.startsWith("image/"));
-      if (picture) encodeFile(picture);
-    });
   }
 
   const countColumns = (box) => getComputedStyle(box).gridTemplateColumns.split(" ").length;
@@ -126,18 +128,10 @@
     find("random").addEventListener("click", () => pick(randomRow()));
     find("open-browse").addEventListener("click", () => browse("Choose a sample", pick));
     find("browse-more").addEventListener("click", showMore);
+    find("browse-filter").hidden = !state.run.has_files;
+    find("browse-filter").addEventListener("input", qlae.debounce(200, filterFiles));
     qlae.addArrowKeys(find("browse-thumbs"), ".tile", () => countColumns(find("browse-thumbs")));
-    if (state.backend.saved) {
-      find("open-upload").hidden = true;
-      return;
-    }
-    find("open-upload").addEventListener("click", () => find("upload").click());
-    find("upload").addEventListener("change", (event) => {
-      encodeFile(event.target.files[0]);
-      event.target.value = "";
-    });
-    startDropping();
   }
 
-  qlae.samples = { start, firstRow, pick, pickOther, randomRow, browse, makeThumb, countColumns };
+  qlae.samples = { start, firstRow, pick, pickOther, randomRow, browse, makeThumbs, countColumns };
 })();

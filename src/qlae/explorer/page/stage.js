@@ -1,9 +1,12 @@
-// The two large pictures, the sample and the decoded code, and the buttons below them.
+// The stage: the sample and what is decoded from the code, and the buttons below them.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
-  let decoded = null; // the picture of the current code
+  let decoded = null; // the observation of the current code
+  let start = null; // { sample, observation }: what is decoded from the sample's own code
+  let temporary = null; // shown instead of the former, such as a step of a sweep
+  let isHighlighting = false;
   let isDecoding = false;
   let isStale = false;
 
@@ -15,12 +18,16 @@
     try {
       while (isStale) {
         isStale = false;
-        const { code, since } = state;
-        const [picture] = await state.backend.decode([code]);
-        if (picture) {
-          decoded = picture;
+        const { code, since, sample } = state;
+        const needsStart = start?.sample !== sample;
+        const [observation, first] = await state.backend.decode(needsStart ? [code, sample.code] : [code]);
+        if (sample !== state.sample) continue;
+        if (needsStart) start = { sample, observation: first };
+        if (observation) {
+          decoded = observation;
           showPicture(null);
           measureLatency(since);
+          if (needsStart) state.emit("start");
         }
       }
     } catch (error) {
@@ -39,22 +46,39 @@
     });
   }
 
-  // show a temporary picture, such as one of a sweep; null restores the picture of the code
-  function showPicture(picture) {
-    if (picture || decoded) qlae.pixels.draw(find("decoded"), picture || decoded);
+  // show something else for a while, such as a step of a sweep; null restores what is decoded from the code
+  function showPicture(observation) {
+    temporary = observation;
+    draw();
+  }
+
+  // what changes are measured from, and whether pictures highlight them
+  const comparison = () => ({ start: start?.sample === state.sample ? start.observation : null, highlight: isHighlighting });
+
+  function draw() {
+    const now = temporary || (start?.sample === state.sample ? decoded : null);
+    qlae.view.show({ original: state.sample.picture, photo: state.sample.photo, decoded: now, isSettled: !temporary, isChanged: Boolean(temporary) || state.changed.length > 0, ...comparison() });
+  }
+
+  function setHighlighting(on) {
+    isHighlighting = on && qlae.view.canHighlight;
+    find("highlight").setAttribute("aria-pressed", String(isHighlighting));
+    if (state.sample) draw();
+    state.emit("highlight");
   }
 
   function showSample() {
     const { sample, run } = state;
-    const title = sample.row === null
-      ? `your picture${sample.name ? ` · ${sample.name}` : ""}`
-      : `image ${sample.index.toLocaleString("en")} of ${run.data.num_images.toLocaleString("en")}`;
+    const place = sample.row === null ? "" : `${run.observations.one} ${sample.index.toLocaleString("en")} of ${run.data.num_images.toLocaleString("en")}`;
+    const title = sample.file ? `${sample.file} · ${place}` : sample.row === null
+      ? `${qlae.view.uploadWord.toLowerCase()}${sample.name ? ` · ${sample.name}` : ""}`
+      : place;
     const chips = (sample.sources || []).map((level, i) =>
       make("span", { class: `chip source-${i % 10}`, "data-source": i },
         make("i"), run.source_names[i], make("b", {}, ` ${Number.isInteger(level) ? level : level.toFixed(2)}`)));
-    find("about").replaceChildren(make("span", { class: "sample-title" }, title), ...chips);
-    find("original-caption").textContent = sample.row === null ? "your picture" : run.has_images ? "original" : "reconstruction";
-    qlae.pixels.draw(find("original"), sample.picture);
+    find("about").replaceChildren(make("span", { class: "sample-title", title }, title), ...chips);
+    find("original-caption").textContent = sample.row === null ? qlae.view.uploadWord.toLowerCase() : run.has_images ? "original" : "reconstruction";
+    draw();
   }
 
   function showChanges() {
@@ -85,10 +109,14 @@
   function downloadPicture() {
     if (!decoded) return;
     const title = state.sample.row === null ? "own" : state.sample.index;
-    qlae.pixels.download(decoded, `${state.run.run}-${title}-${state.changed.length ? "changed" : "decoded"}.png`);
+    qlae.view.download(decoded, `${state.run.run}-${title}-${state.changed.length ? "changed" : "decoded"}`);
   }
 
-  function start() {
+  function startParts() {
+    qlae.view.startStage(find("stage-pictures"));
+    for (const id of ["highlight", "keys-highlight"]) find(id).hidden = !qlae.view.canHighlight;
+    find("highlight").addEventListener("click", () => setHighlighting(!isHighlighting));
+    find("download").title = qlae.view.downloadHint;
     state.on("sample", showSample);
     state.on("code", () => {
       showChanges();
@@ -102,5 +130,5 @@
   }
 
   qlae.latencies = []; // ms from input to picture; read by tests/explorer/measure_latency.py
-  qlae.stage = { start, copyCode, downloadPicture, showPicture };
+  qlae.stage = { start: startParts, copyCode, downloadPicture, showPicture, comparison, setHighlighting, isHighlighting: () => isHighlighting };
 })();

@@ -14,7 +14,7 @@
     #gesture = null;
     since = 0; // time of the last input, to measure how long a picture takes
 
-    // events: sample, code, other, names
+    // events: sample, code, start, other, names, highlight, search, tab, address
     emit(event) {
       this.dispatchEvent(new Event(event));
     }
@@ -130,7 +130,7 @@
       if (latent.kind === "range") return `z${j} = ${formatNumber(value, 3)}`;
       const position = latent.kind === "values" ? ` at ${formatNumber(latent.values[value], 3)}` : "";
       const share = this.share(j, value);
-      const usage = share > 0 ? `used by ${formatPercent(share)} of the images` : "dead: used by no image";
+      const usage = share > 0 ? `used by ${formatPercent(share)} of the ${this.run.observations.many}` : `dead: used by no ${this.run.observations.one}`;
       const name = this.valueName(j, value);
       return `${name ? `${name}: ` : ""}code ${value}${position}, ${usage}`;
     }

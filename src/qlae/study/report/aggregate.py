@@ -12,12 +12,14 @@ from typing import Any
 
 from ..._checks import require_known
 from ...metrics import InformativeCount, count_informative, find_score
+from ...observations import described_observations
 from ...published import INFOE_KEYS, Published, published_metric, published_results
 from ...runs.directory import Run
 from ..agreements import KEY, has_sources, run_agreements
 from ..driver import current_index
 from ..folder import Entry, Index, StudyFolder
 from ..plan import AGGREGATES, SCORED_WEIGHTS, Plan
+from ..selection import FIDELITY_SCORES
 from .cells import Cell, combine_data_sets, make_cell
 from .comparable import differences_from_paper
 from .informative import sum_counts
@@ -179,8 +181,14 @@ class Summary:
 
     @property
     def has_sources(self) -> bool:
-        """Whether any data set has sources, so that there are scores beside agreement and PSNR."""
+        """Whether any data set has sources, so that there are scores beside agreement and fidelity."""
         return any(group.has_sources for group in self.groups.values())
+
+    @property
+    def fidelity(self) -> list[str]:
+        """The keys of the scores that measure reconstructions: the PSNR of images, R² of vectors and series."""
+        keys = {described_observations(data).traits.load_fidelity().key for data in self.data_descriptions().values()}
+        return [key for key in FIDELITY_SCORES if key in keys]
 
     @property
     def num_seeds(self) -> int:

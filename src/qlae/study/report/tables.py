@@ -127,7 +127,8 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
     main = [[m for m in block if m in (*AUTOENCODERS, *GANS) or m not in PAPER_ROWS] for block in everything]
     ablated = [[model for model in block if model in ablations] for block in everything]
     data_columns = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
-    first = ("InfoMEC", "infomec") if summary.has_sources else ("agreement and PSNR", "agreement")
+    fidelity = " or ".join(find_score(key).heading for key in summary.fidelity)
+    first = ("InfoMEC", "infomec") if summary.has_sources else (f"agreement and {fidelity}", "agreement")
     kinds = ((INFOMEC, *first), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
     tables = []
     for name, title, blocks in (

@@ -1,4 +1,4 @@
-"""Show how values were selected: the chosen values, and InfoM and PSNR over the grid of each tuned model.
+"""Show how values were selected: the chosen values, and InfoM and PSNR or R² over the grid of each tuned model.
 
 On data without sources, agreement takes the place of InfoM.
 """
@@ -8,13 +8,11 @@ import io
 
 from ...metrics import count_informative, find_score
 from ...report.page import paragraph, plain_table
-from ..selection import describe_rule, lowest_near
+from ..selection import FIDELITY_SCORES, describe_rule, lowest_near
 from .aggregate import Group, Summary
 from .charts import CurvePoint, Dot, draw_curve, make_bounds
 from .run_links import run_link
 from .tables import order_models
-
-FIDELITY = ("psnr", "r2")  # images have the PSNR, vectors and series have R²
 
 
 def tuning_html(summary: Summary) -> str:
@@ -22,11 +20,13 @@ def tuning_html(summary: Summary) -> str:
     parts = [_chosen_html(summary)]
     pairs = [pair for pair in _ordered_pairs(summary) if summary.tuning.get(pair)]
     if pairs:
-        rule = describe_rule(summary.plan.near_db, summary.plan.scored_weights)
+        fidelity = summary.fidelity
+        rule = describe_rule(summary.plan.near_db, summary.plan.scored_weights, fidelity)
+        headings = " or ".join(find_score(key).heading for key in fidelity)
         parts.append(
             paragraph(
                 f"Selected: {rule}. Each dot is a run, the line passes through the means, the band marks the selected "
-                "value. Dashed: the lowest mean PSNR that counts; values below it are grey."
+                f"value. Dashed: the lowest mean {headings} that counts; values below it are grey."
             )
         )
         panels = [
@@ -71,12 +71,12 @@ def _curves(summary: Summary, data: str, model: str) -> str:
     candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
     model_plan = next(entry for entry in summary.plan.models if entry.label == model)
     charts = []
-    for score in (next(iter(groups.values())).quality, *FIDELITY):
+    for score in (next(iter(groups.values())).quality, *FIDELITY_SCORES):
         if any(group.cell(score) is None for group in groups.values()):
             continue
         points = [_point(group, score, value, candidates.get(value, {})) for value, group in groups.items()]
         values = [dot.value for point in points for dot in point.dots]
-        filters = score in FIDELITY and model_plan.reconstructs
+        filters = score in FIDELITY_SCORES and model_plan.reconstructs
         floor = lowest_near(score, max(point.mean for point in points), summary.plan.near_db) if filters else None
         bounds = make_bounds([*values, *([floor] if floor is not None else [])], find_score(score).bounds)
         charts.append(draw_curve(find_score(score).heading, model_plan.tuned.replace("_", " "), points, bounds, floor))
@@ -99,7 +99,7 @@ def to_csv(summary: Summary) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = ("data", "model", "hyperparameter", "value", "seed", "weights")
-    writer.writerow((*heads, "infom", "informative", "agreement", "psnr", "near", "selected"))
+    writer.writerow((*heads, "infom", "informative", "agreement", *summary.fidelity, "near", "selected"))
     for (data, model), groups in summary.tuning.items():
         tuned = next(entry.tuned for entry in summary.plan.models if entry.label == model)
         candidates = {entry["value"]: entry for entry in summary.index.selected.get(f"{data}/{model}", ())}
@@ -108,9 +108,9 @@ def to_csv(summary: Summary) -> str:
             for seed, scores in zip(group.seeds, group.scores(), strict=True):
                 count = count_informative(scores)
                 informative = f"{count.informative}/{count.active}" if count else ""
-                infom, agreement, psnr = (
-                    f"{scores[key]:.6g}" if key in scores else "" for key in ("infom", "agreement", "psnr")
+                infom, agreement, *fidelity = (
+                    f"{scores[key]:.6g}" if key in scores else "" for key in ("infom", "agreement", *summary.fidelity)
                 )
-                numbers = (infom, informative, agreement, psnr, near, selected)
+                numbers = (infom, informative, agreement, *fidelity, near, selected)
                 writer.writerow((data, model, tuned, f"{value:g}", seed, group.weights, *numbers))
     return out.getvalue()

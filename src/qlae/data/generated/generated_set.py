@@ -1,0 +1,194 @@
+"""``GeneratedSet``: what a generated data set consists of, and how its rows are drawn.
+
+A set is a function from the values of its sources to observations. Sources are either on a grid, of which all
+combinations occur once, or continuous and drawn at random; `load_data` takes the same arguments for both as for
+rendered scenes. On a grid, ``data.sources`` holds levels (0, 1, …); a continuous source has its value in its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dataset import SourceDataset
+from ..sampling import draw_shares, smooth_sources
+from ..sources import grid_levels, split_sources
+
+#: Observations are rounded to this many decimals of their spread, below which sines and exponentials of different
+#: machines may differ. Rounded values are the same everywhere.
+DECIMALS = 6
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A source: a physical quantity, or a category.
+
+    Attributes:
+        name: of the source.
+        low, high: its range.
+        unit: of its values; empty if they have none.
+        num_levels: how many values the grid has, evenly spaced from `low` to `high`.
+        categories: the names of its levels, if nothing lies between them; values are then 0, 1, ….
+    """
+
+    name: str
+    low: float
+    high: float
+    unit: str = ""
+    num_levels: int = 10
+    categories: tuple[str, ...] = ()
+
+    def value(self, level: Any) -> Any:
+        """Return the value at a level, which may lie between those of the grid."""
+        return self.low + (self.high - self.low) * level / (self.num_levels - 1)
+
+
+def category(name: str, *names: str) -> Quantity:
+    """Return a source whose values are categories."""
+    return Quantity(name, 0, len(names) - 1, num_levels=len(names), categories=names)
+
+
+@dataclass(frozen=True)
+class GeneratedSet:
+    """A generated data set.
+
+    Attributes:
+        name: of the data set.
+        kind: ``"vectors"`` or ``"series"``.
+        summary: what it shows, in one sentence.
+        quantities: its sources, slowest first.
+        continuous: the names of sources that are always continuous; the others are on a grid by default.
+        num_rows: how many observations are drawn by default, if any source is continuous.
+        feature_names: of the last axis, with units.
+        simulate: returns observations (n, …) from values (n, n_s); it may be called with any part of the rows.
+        noise: the standard deviation of Gaussian noise on each feature, relative to the feature's own.
+    """
+
+    name: str
+    kind: str
+    summary: str
+    quantities: tuple[Quantity, ...]
+    feature_names: tuple[str, ...]
+    simulate: Callable[[Values], Values]
+    continuous: tuple[str, ...] = ()
+    num_rows: int = 20_000
+    noise: float = 0.0
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of grid levels of each source."""
+        return {quantity.name: quantity.num_levels for quantity in self.quantities}
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The names of categorical sources."""
+        return tuple(quantity.name for quantity in self.quantities if quantity.categories)
+
+
+def find_generated(name: str) -> GeneratedSet:
+    """Return a generated data set by its name, which is that of its module."""
+    found: GeneratedSet = import_module(f".{name}", __package__).SET
+    return found
+
+
+def load_generated(
+    name: str,
+    *,
+    sources: Sequence[str] | None = None,
+    fixed: Mapping[str, int] | None = None,
+    num_images: int | None = None,
+    continuous: bool | Sequence[str] = False,
+    correlated: Mapping[tuple[str, str], float] | None = None,
+    seed: int = 0,
+) -> SourceDataset:
+    """Return a generated data set. See `load_data` for the arguments; `num_images` is the number of rows.
+
+    The recipe of the result has the seed, if that matters.
+    """
+    generated = find_generated(name)
+    varying, constant = split_sources(generated.sizes, sources, fixed)
+    smooth = set(smooth_sources(varying, continuous, generated.categories)) | set(generated.continuous)
+    smooth &= set(varying)
+    details: dict[str, Any] = {}
+    if smooth or num_images is not None or correlated:
+        levels = _drawn_levels(generated, varying, smooth, num_images, correlated, seed)
+        pairs = [[*pair, value] for pair, value in (correlated or {}).items()]
+        details = {"drawn": {"continuous": [n for n in varying if n in smooth], "correlated": pairs, "seed": seed}}
+    else:
+        levels = grid_levels([generated.sizes[n] for n in varying]).astype(np.float64)
+    values = _all_values(generated, varying, constant, levels)
+    known = np.stack(
+        [
+            values[:, i] if quantity.name in smooth else levels[:, varying.index(quantity.name)]
+            for i, quantity in enumerate(generated.quantities)
+            if quantity.name in varying
+        ],
+        axis=1,
+    )
+    data = SourceDataset(
+        _observations(generated, values, seed),
+        known if smooth else known.astype(np.int64),
+        name=name,
+        origin="generated",
+        source_names=varying,
+        source_sizes=() if smooth else [generated.sizes[n] for n in varying],
+        fixed=constant,
+        details=details,
+        kind=generated.kind,
+        feature_names=generated.feature_names,
+    )
+    data.recipe = {"seed": seed} if seed and (details or generated.noise) else {}
+    return data
+
+
+def _drawn_levels(
+    generated: GeneratedSet,
+    varying: Sequence[str],
+    smooth: set[str],
+    num_rows: int | None,
+    correlated: Mapping[tuple[str, str], float] | None,
+    seed: int,
+) -> Values:
+    """Draw levels (n, number of varying sources); those of continuous sources lie anywhere in their range."""
+    steps = [None if name in smooth else generated.sizes[name] for name in varying]
+    num_rows = generated.num_rows if num_rows is None else num_rows
+    shares = draw_shares(varying, steps, num_rows, correlated=correlated, seed=seed)
+    for column, (name, count) in enumerate(zip(varying, steps, strict=True)):
+        if count is None:
+            shares[:, column] *= generated.sizes[name] - 1
+        else:
+            shares[:, column] = np.minimum(np.floor(shares[:, column] * count), count - 1)
+    return shares
+
+
+def _all_values(generated: GeneratedSet, varying: Sequence[str], constant: Mapping[str, int], levels: Values) -> Values:
+    """Return the values (n, n_s) of all sources from levels of those that vary; a category's value is its level."""
+    columns = []
+    for quantity in generated.quantities:
+        is_fixed = quantity.name in constant
+        level = (
+            np.full(len(levels), float(constant[quantity.name]))
+            if is_fixed
+            else levels[:, varying.index(quantity.name)]
+        )
+        columns.append(quantity.value(level))
+    return np.stack(columns, axis=1)
+
+
+def _observations(generated: GeneratedSet, values: Values, seed: int) -> NDArray[np.float32]:
+    """Simulate rows, add noise and round."""
+    rows = generated.simulate(values)
+    spread = rows.reshape(-1, rows.shape[-1]).std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    if generated.noise:
+        rng = np.random.default_rng([seed, 1])  # another stream than that of the sources
+        rows = rows + generated.noise * spread * rng.standard_normal(rows.shape)
+    step = 10.0 ** (np.ceil(np.log10(spread)) - DECIMALS)
+    return (np.rint(rows / step) * step).astype(np.float32)

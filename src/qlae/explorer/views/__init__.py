@@ -1,0 +1,1 @@
+"""How the explorer shows each kind of observations, and how it reads what users upload."""
