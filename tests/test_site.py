@@ -12,7 +12,12 @@ import qlae
 from qlae.cli.overview import COMMANDS
 
 DOCS = Path(__file__).parents[1] / "docs"
-INTERNAL = {"qlae.metrics.infomec", "qlae.metrics.scoring", "qlae.scoring.evaluation"}  # parts of packages listed above
+INTERNAL = {
+    "qlae.data.generated",
+    "qlae.metrics.infomec",
+    "qlae.metrics.scoring",
+    "qlae.scoring.evaluation",
+}  # parts of packages listed above
 
 
 @pytest.fixture(scope="module")

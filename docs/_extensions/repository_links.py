@@ -4,6 +4,7 @@ Pages link to files beside ``docs/``, such as ``../results/README.md`` or ``../s
 them are pages of the site under another name; the others are offered as downloads.
 """
 
+import posixpath
 import re
 from typing import Any
 
@@ -11,6 +12,7 @@ from typing import Any
 PAGES = {
     "results/README.md": "results.md",
     "results/study/report/tables.md": "study-tables.md",
+    "results/known-sources/README.md": "known-sources-results.md",
     "CHANGELOG.md": "changelog.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -50,14 +52,10 @@ def from_elsewhere(text: str, folder: str) -> str:
     >>> from_elsewhere("[map](a/nmi.png), [why](../docs/metrics.md#dci), [up](#top)", "results")
     '[map](../results/a/nmi.png), [why](metrics.md#dci), [up](#top)'
     """
-    start = f"{folder}/" if folder else ""
 
     def change(match: re.Match[str]) -> str:
-        path = match[1]
-        if folder and path.startswith("../"):
-            path = path.removeprefix("../")
-        else:
-            path = start + path
+        path, sign, anchor = match[1].partition("#")
+        path = posixpath.normpath(posixpath.join(folder, path)) + sign + anchor
         return f"]({path.removeprefix('docs/')})" if path.startswith("docs/") else f"](../{path})"
 
     return from_docs(LINK.sub(change, text))
