@@ -279,6 +279,8 @@ def test_a_phone_has_room(request, kind, scheme, serve, open_page):
 def test_many_features_can_be_filtered(vectors, serve, open_page):
     """A model of more features than are listed, made from the description of another."""
     page = open_page(serve(vectors))
+    page.wait_for_load_state("networkidle")  # the page has drawn what it shows first
+    page.evaluate("() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
     page.evaluate(
         """() => {
             const count = 200, list = (value) => Array.from({ length: count }, (_, i) => value(i));

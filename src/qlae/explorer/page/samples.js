@@ -13,9 +13,11 @@
   const rowAt = (i) => (state.backend.rows ? state.backend.rows[i] : i);
 
   function randomRow() {
-    let row = rowAt(Math.floor(Math.random() * numRows()));
-    if (row === state.sample?.row && numRows() > 1) row = rowAt((Math.floor(Math.random() * (numRows() - 1)) + 1) % numRows());
-    return row;
+    const n = numRows();
+    const draw = (count) => Math.floor(Math.random() * count);
+    const i = draw(n);
+    const isShown = rowAt(i) === state.sample?.row && n > 1;
+    return rowAt(isShown ? (i + 1 + draw(n - 1)) % n : i); // one of the others
   }
 
   async function pick(row) {
