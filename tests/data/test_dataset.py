@@ -142,7 +142,7 @@ def test_data_without_sources():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"origin": "made"}, 'origin must be "rendered" or "real"'),
+        ({"origin": "made"}, 'origin must be "rendered", "generated" or "real"'),
         ({"source_sizes": [2, 3, 4]}, "2 source names but 3 sizes"),
         ({"source_sizes": [2, 4]}, r"sources of shape \(8, 2\) do not fit 6 images"),
         ({"sources": np.zeros((6, 3), int)}, r"sources of shape \(6, 3\) do not fit 6 images and 2 source names"),

@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 
 import qlae
 from qlae.cli import main
-from qlae.data import cache
+from qlae.data import cache, pictures
 from qlae.data.picture_size import PictureSize, picture_size, wanted_size
 from qlae.data.pictures import decode, shrink
 from qlae.explorer import open_run
@@ -66,8 +66,10 @@ def test_pictures_are_scaled_to_cover_the_size_and_cropped_in_the_middle():
 
 
 @pytest.mark.parametrize("orientation", [1, 3, 6, 8])
-@pytest.mark.parametrize("sides", [(5000, 3600), (4200, 4200)])
-def test_large_pictures_are_cropped_to_the_shape_whichever_way_they_lie(orientation, sides):
+@pytest.mark.parametrize("sides", [(1250, 900), (1050, 1050)])
+def test_large_pictures_are_cropped_to_the_shape_whichever_way_they_lie(orientation, sides, monkeypatch):
+    monkeypatch.setattr(pictures, "LARGE_PIXELS", 2**20)
+    monkeypatch.setattr(pictures, "STRIP_PIXELS", 2**16)
     image = picture(*sides)
     exif = Image.Exif()
     exif[0x0112] = orientation
@@ -75,7 +77,7 @@ def test_large_pictures_are_cropped_to_the_shape_whichever_way_they_lie(orientat
     direct = ImageOps.fit(ImageOps.exif_transpose(_with(image, exif)), (48, 12), Image.Resampling.BICUBIC)
     decoded = decode(as_bytes(image, exif=exif), size)
     assert decoded.shape == (12, 48, 3)
-    assert np.abs(decoded.astype(int) - np.asarray(direct)).max() <= 4
+    assert np.abs(decoded.astype(int) - np.asarray(direct)).max() <= 8  # the crop is a whole number of squares
 
 
 def _with(image, exif):
