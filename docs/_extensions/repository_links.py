@@ -13,6 +13,7 @@ PAGES = {
     "results/README.md": "results.md",
     "results/study/report/tables.md": "study-tables.md",
     "results/known-sources/README.md": "known-sources-results.md",
+    "results/known-sources/tables.md": "known-sources-tables.md",
     "CHANGELOG.md": "changelog.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
