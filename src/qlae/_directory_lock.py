@@ -5,11 +5,10 @@ killed process leaves no stale lock behind. Where file locks are not available (
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._locks import try_lock
+from ._locks import holder_of, signed, try_lock
 from ._opening import open_own, open_regular
 
 LOCK_FILE = ".lock"
@@ -30,15 +29,9 @@ def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
     path.mkdir(parents=True, exist_ok=True)
     with open_own(path / LOCK_FILE, append=True) as file:
         if not try_lock(file):
-            file.seek(0)
-            raise ValueError(busy_message.replace("{holder}", file.read(100).decode(errors="replace") or "unknown"))
-        file.truncate(0)
-        file.write(f"process {os.getpid()}".encode())
-        file.flush()
-        try:
+            raise ValueError(busy_message.replace("{holder}", holder_of(file) or "unknown"))
+        with signed(file):
             yield
-        finally:
-            file.truncate(0)
 
 
 def is_locked(path: Path) -> bool:

@@ -5,13 +5,12 @@ waiting. Where file locks are not available (Windows), nobody waits.
 """
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._locks import try_lock
+from ._locks import holder_of, signed, try_lock
 from ._opening import open_own
 
 POLL_SECONDS = 0.2
@@ -33,17 +32,11 @@ def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
     """
     with open_own(path, append=True) as file:
         if not try_lock(file):
-            file.seek(0)
-            holder = file.read(100).decode(errors="replace") or "another process"
+            holder = holder_of(file) or "another process"
             if not wait:
                 raise ValueError(f"{holder} is {task}: wait until it ends, or stop it")
             print(f"qlae: {holder} is {task}; waiting until it ends", file=sys.stderr, flush=True)
             while not try_lock(file):
                 time.sleep(POLL_SECONDS)
-        file.truncate(0)
-        file.write(f"process {os.getpid()}".encode())
-        file.flush()
-        try:
+        with signed(file):
             yield
-        finally:
-            file.truncate(0)
