@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 from explored_data import flowers, waves
+from phone import PHONE, SLIDERS, scroll_on_a_phone
 
 from qlae.explorer import open_run, save_page
 
-SLIDERS = "#panel-latents .slider"
 NAMES = ["width, cm", "height", "area <b>", "constant"]
 
 
@@ -263,14 +263,8 @@ def test_a_saved_page_opens_from_disk(request, kind, tmp_path, open_page):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_has_room(request, kind, scheme, serve, open_page):
     explored = request.getfixturevalue(kind)
-    options = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "color_scheme": scheme}
-    page = open_page(serve(explored), **options)
-    for tab in ("latents", "mix", "find"):
-        page.tap(f"#tab-{tab}")
-        page.wait_for_timeout(200)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.tap("#tab-latents")
-    page.locator(SLIDERS).last.scroll_into_view_if_needed()
+    page = open_page(serve(explored), **PHONE, color_scheme=scheme)
+    scroll_on_a_phone(page)
     box = page.locator("#stage-pictures").bounding_box()
     assert 0 <= box["y"] < 5  # the chart stays visible while the last latent is moved
     assert box["height"] < 450

@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from phone import PHONE, SLIDERS, scroll_on_a_phone
 from PIL import Image
 
 from qlae.explorer import Exploration, open_run, save_page
 from qlae.metrics import count_informative
-
-SLIDERS = "#panel-latents .slider"
 
 
 def state(page, expression: str):
@@ -325,15 +324,8 @@ def test_every_control_can_be_reached_and_has_a_label(page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_phone(exploration, serve, open_page, scheme):
-    page = open_page(
-        serve(exploration), viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True, color_scheme=scheme
-    )
-    for tab in ("latents", "mix", "find"):
-        page.tap(f"#tab-{tab}")
-        page.wait_for_timeout(200)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.tap("#tab-latents")
-    page.locator(SLIDERS).last.scroll_into_view_if_needed()
+    page = open_page(serve(exploration), **PHONE, color_scheme=scheme)
+    scroll_on_a_phone(page)
     box = page.locator("#decoded").bounding_box()
     assert box["y"] >= 0  # the picture stays visible while the last latent is moved
     page.locator(SLIDERS).last.tap()

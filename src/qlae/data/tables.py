@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from .._opening import open_regular
+from ..metrics.sample_files import is_number
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -271,19 +272,11 @@ def _read_header(path: Path) -> tuple[list[str], str]:
             raise ValueError(f"{path} cannot be read as a CSV ({error})") from error
     if not names or not first.strip():
         raise ValueError(f"{path} is empty: it needs a line of column names, and one line per row")
-    if "" in names or len(set(names)) < len(names) or all(_is_number(name) for name in names):
+    if "" in names or len(set(names)) < len(names) or all(is_number(name) for name in names):
         raise ValueError(
             f"the first line of {path} must name the columns, each by a name of its own; got {first[:60]!r}"
         )
     return names, delimiter
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _open_text(path: Path) -> io.TextIOWrapper:

@@ -140,7 +140,7 @@ def _without_row_names(table: _Table) -> _Table:
 def _require_numbers(table: _Table, path: Path) -> None:
     for name, column in zip(table.names, table.columns, strict=True):
         if column.dtype.kind == "U":
-            text = next(cell for cell in column.tolist() if not _is_number(cell))
+            text = next(cell for cell in column.tolist() if not is_number(cell))
             raise ValueError(
                 f"column {name!r} of {path} holds text ({text!r}), and latents are numbers: if it is a source, name it "
                 "in source_columns."
@@ -159,7 +159,7 @@ def _read_table(path: Path) -> _Table:
     if len(rows) < 3:
         raise ValueError(f"{path} has {len(rows)} lines; a header and at least 2 samples are needed.")
     names = [name.strip() for name in rows[0]]
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise ValueError(
             f"{path} begins with numbers ({', '.join(names[:4])}, …); its first line must name the columns."
         )
@@ -183,7 +183,8 @@ def _column(cells: list[str]) -> NDArray[Any]:
     return np.array([cell.strip() for cell in cells], dtype=str)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Return whether a cell of a table is a number."""
     try:
         float(cell)
     except ValueError:

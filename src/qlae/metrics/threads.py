@@ -12,12 +12,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def num_cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
 def available_threads() -> int:
     """Return how many threads may compute: OMP_NUM_THREADS if it is set, else the cores that this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return num_cores()
 
 
 def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> list[Result]:

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from .._checks import require_known
 from .._opening import open_own
+from ..metrics.threads import num_cores
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job
@@ -199,11 +200,6 @@ class _Dispatcher:
 def _pipe(stream: IO[str] | None) -> IO[str]:
     assert stream is not None
     return stream
-
-
-def num_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def visible_gpus() -> list[str]:

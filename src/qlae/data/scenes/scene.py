@@ -26,9 +26,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...metrics.threads import num_cores
 from ..sources import CATEGORIES, SOURCES, last_level, num_channels
 from .tracing import SUBSAMPLES
-from .workers import in_order, num_cores
+from .workers import in_order
 
 #: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call. They determine the size
 #: of jobs: change them together with `RENDERER_VERSION`, or interrupted builds in the cache would resume wrongly.

@@ -6,7 +6,6 @@ on Python threads do not, since torch and NumPy release the interpreter lock whi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -15,11 +14,6 @@ import torch
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
-
-
-def num_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], num_workers: int) -> Iterator[Result]:

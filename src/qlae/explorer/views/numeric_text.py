@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...metrics.sample_files import is_number
+
 DELIMITERS = (";", "\t", ",")  # the first that occurs separates cells, since a comma may also stand for a decimal point
 QUOTED = re.compile('"[^"]*"')
 MAX_CELL = 1000  # characters
@@ -56,7 +58,7 @@ def _parse_csv(text: str, known: Collection[str]) -> NumericText:
     except csv.Error as error:
         raise ValueError(f"this cannot be read as a CSV: {error}") from None
     cells = [[cell.strip() for cell in row] for row in cells]
-    has_names = not any(_is_number(cell) for cell in cells[0]) or set(known) <= set(cells[0])
+    has_names = not any(is_number(cell) for cell in cells[0]) or set(known) <= set(cells[0])
     names = cells[0] if has_names else None
     if names is not None and delimiter is None and len(cells) > 1 and len(cells[1]) == 1:
         names = [lines[0].strip()]  # one name, which may contain spaces
@@ -120,11 +122,3 @@ def _to_number(cell: Any, line: int, column: int | str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{str(cell)[:SHOWN]!r} {place} is missing or infinite; give a finite number")
     return number
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
