@@ -3,8 +3,8 @@
     python benchmarks/explorer_latency.py shapes3d-qlae runs/sensors runs/pendulum
 
 The time runs from the input event to the frame that shows the new picture, with the real server. It is measured for
-slow key presses, with pauses in which the strips are redrawn, for quick key presses, and for a drag. Each is a line with
-the median, the 95th percentile and the maximum in milliseconds. Needs playwright and a Chromium (``make dev chromium``).
+slow key presses, with pauses in which the strips are redrawn, for quick key presses, and for a drag. Each line has the
+median, the 95th percentile and the maximum in milliseconds. playwright and a Chromium are needed (`make dev chromium`).
 """
 
 import argparse
