@@ -196,7 +196,9 @@ def is_number(cell: str) -> bool:
 def _load_arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an .npz file; none if it holds a single array."""
     if not path.is_file():
-        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
+        sample = path / "sample.npz"
+        hint = f"give {sample}" if sample.is_file() else "give an .npz with arrays 'sources' and 'latents'"
+        raise ValueError(f"{path} is not a file; {hint}.")
     try:
         _require_modest(path)
         file = np.load(path, allow_pickle=False)
