@@ -38,7 +38,8 @@ class Execution(ExecutionOptions):
         compile: Run plain PyTorch operations one by one, which are easiest to read and debug, instead of the fast
             path (fused operations, and on a GPU Triton kernels and CUDA graphs).
         evaluate: Neither score the trained model nor draw its pictures.
-        threads: Number of CPU threads; by default one per core. Fewer are faster if other programs use the cores.
+        threads: Number of CPU threads; by default one per core, or one for small networks on short observations. Fewer
+            are faster if other programs use the cores.
     """
 
     # Flags turn these two off, so their help says what the flag does.
