@@ -19,8 +19,8 @@ from ._numpy_errors import usual_errors
 from .config import DataConfig, RunConfig
 from .data import SourceDataset, data_config, load_data, load_from_config
 from .data.arrays import is_in_memory
-from .data.loading import DEFAULT_RESOLUTION, is_image_files
-from .data.picture_size import PictureSize, wanted_size
+from .data.loading import is_image_files
+from .data.picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
 from .data.sources import BUNDLED_SETS
 from .models.building import Networks, own_roles
 from .observations import IMAGES, Observations

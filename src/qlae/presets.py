@@ -28,8 +28,8 @@ FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters
 LATENTS_PER_SOURCE = 2  # Tables "Fixed hyperparameters", of both objectives
 #: Fewest latents for data of which more may vary than their known sources. Ten are usual in the field
-#: (disentanglement_lib gives every model ten), suffice for the 5 to 9 sources of its benchmarks, and pruning tells which
-#: of them a model does not use.
+#: (disentanglement_lib gives every model ten), suffice for the 5 to 9 sources of its benchmarks, and pruning tells
+#: which of them a model does not use.
 DEFAULT_LATENTS = 10
 #: Data sets whose published files, too, vary in nothing but their sources.
 PUBLISHED_SETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d", "dsprites")

@@ -153,8 +153,8 @@ class Train:
 
     def _check_options(self, last: str, run: str = "") -> None:
         """Raise the errors of a training on image files before all of them are read."""
-        from ..data.loading import DEFAULT_RESOLUTION, is_image_files
-        from ..data.picture_size import wanted_size
+        from ..data.loading import is_image_files
+        from ..data.picture_size import DEFAULT_RESOLUTION, wanted_size
         from ..data.user_images import name_of_images
         from ..pipeline import check_options
 

@@ -62,6 +62,11 @@ def kind_of_file(path: str | Path, kind: str | None = None) -> str:
     return KINDS_BY_RANK.get(len(stream.shape), (IMAGES, IMAGES))[stream.dtype != np.uint8]
 
 
+def shape_in_file(path: str | Path) -> tuple[int, ...]:
+    """Return the shape of one observation in a file, by its header."""
+    return _open(Path(path)).shape[1:]
+
+
 def read_array_file(
     path: str | Path, *, sources: Any = None, kind: str | None = None, name: str | None = None
 ) -> SourceDataset:

@@ -19,14 +19,12 @@ from .dataset import Progress, SourceDataset
 from .digits import load_digits
 from .generated import load_generated
 from .observing import array_of_rows
-from .picture_size import PictureSize, wanted_size
+from .picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
 from .registration import load_registered, registered_names, require_json, require_registered
 from .sampling import NoisyImages, require_noise
 from .scene_data import load_scene
 from .sources import BUILT_IN_SETS, BUNDLED_SETS, GENERATED_SETS, GREY_SETS, RENDERED_SETS, SOURCES
 from .tables import is_table, read_table_file
-
-DEFAULT_RESOLUTION = 64
 
 
 def data_names() -> list[str]:
@@ -250,13 +248,14 @@ def _read_table(path: Path, name: str | None, how_to_read: Mapping[str, Any]) ->
 
 
 def load_again(
-    name: str, resolution: int, recipe: Mapping[str, Any], *, progress: Progress | None = None
+    name: str, resolution: int | str, recipe: Mapping[str, Any], *, progress: Progress | None = None
 ) -> SourceDataset:
     """Load the data that a recipe describes, by calling `load_data` with the same arguments.
 
     Args:
         name: the name of the data set.
-        resolution: height and width of the images; 0 for observations that are read as they are.
+        resolution: height and width of the images, or a text such as ``"60x90"``; 0 for observations that are read as
+            they are.
         recipe: `SourceDataset.recipe`.
         progress: as for `load_data`.
 
