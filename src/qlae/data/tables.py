@@ -69,6 +69,31 @@ def read_table_file(path: str | Path, *, source_columns: Sequence[str] = (), dro
     return _read_csv(path, source_columns, drop_columns)
 
 
+def read_columns(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Return all columns of a file by name, also those with text (str) and missing values (None or NaN)."""
+    path = Path(path)
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        return _parquet_columns(path)
+    names, delimiter = _read_header(path)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for _, cells in _lines(path, delimiter, names):
+        for name, cell in zip(names, cells, strict=True):
+            columns[name].append(_cell_value(cell.strip()))
+    arrays = {name: np.empty(len(values), dtype=object) for name, values in columns.items()}
+    for name, values in columns.items():
+        arrays[name][:] = values
+    return arrays
+
+
+def _cell_value(cell: str) -> float | str | None:
+    if cell.lower() in MISSING:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
 def column_names(path: str | Path) -> list[str]:
     """Return the names of a file's columns."""
     path = Path(path)
@@ -121,6 +146,8 @@ def _first_text(column: NDArray[Any]) -> tuple[str, str] | None:
     """Return the first cell that is no number, and its row; None if all are numbers or missing."""
     if column.dtype.kind in "fiub":
         return None
+    if column.dtype.kind in "mM" and len(column):
+        return str(column[0]), "row 0"
     for row, cell in enumerate(column.tolist()):
         if not isinstance(cell, int | float | None):
             return str(cell), f"row {row}"
