@@ -72,7 +72,7 @@ def read_raw(path: Path) -> NDArray[Any]:
     stream = _open(path)
     if stream.path.suffix == ".npy":
         mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return mapped
+        return mapped if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)  # rows lie together
     raw = np.empty(stream.shape, stream.dtype)
     done = 0
     for chunk in stream.chunks():

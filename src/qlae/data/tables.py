@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ CSV_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 DELIMITERS = (",", ";", "\t")
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # cells that stand for a missing value, in lower case
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 NUM_NAMED = 5  # lines or columns that an error names
 
 
@@ -171,6 +173,12 @@ def _refuse_text(texts: dict[str, tuple[str, str]], what: str) -> None:
     """Raise an error if columns have text; ``texts`` holds a cell of each, and where it stands."""
     if not texts:
         return
+    comma = next((name for name, (cell, _) in texts.items() if DECIMAL_COMMA.fullmatch(cell)), None)
+    if comma is not None:
+        raise ValueError(
+            f"{what} has numbers with a decimal comma, such as {texts[comma][0]!r} in {texts[comma][1]} of {comma!r}; "
+            "write them with a decimal point"
+        )
     cells = {name: cell if len(cell) <= 30 else f"{cell[:29]}…" for name, (cell, _) in texts.items()}
     parts = [f"{name!r} ({cells[name]!r} in {texts[name][1]})" for name in list(texts)[:NUM_NAMED]]
     rest = f" and {len(texts) - NUM_NAMED} more columns" if len(texts) > NUM_NAMED else ""
@@ -299,11 +307,23 @@ def _read_header(path: Path) -> tuple[list[str], str]:
             raise ValueError(f"{path} cannot be read as a CSV ({error})") from error
     if not names or not first.strip():
         raise ValueError(f"{path} is empty: it needs a line of column names, and one line per row")
-    if "" in names or len(set(names)) < len(names) or all(is_number(name) for name in names):
+    if "\0" in first:
+        raise ValueError(f"{path} is not a text file: its first line has null bytes; copy it again")
+    got = f"got {first[:60].rstrip()!r}"
+    if all(is_number(name) for name in names):
+        raise ValueError(f"the first line of {path} must name the columns, and it has numbers: add a line; {got}")
+    if "" in names:
         raise ValueError(
-            f"the first line of {path} must name the columns, each by a name of its own; got {first[:60]!r}"
+            f"the first line of {path} must name all columns, and column {names.index('') + 1} has no name; {got}"
         )
+    _require_distinct(names, str(path))
     return names, delimiter
+
+
+def _require_distinct(names: Sequence[str], what: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{what} has {names.count(twice)} columns named {twice!r}: give each a name of its own")
 
 
 def _open_text(path: Path) -> io.TextIOWrapper:
@@ -318,13 +338,18 @@ def _parquet(path: Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a Parquet file ({error})") from error
+        raise ValueError(f"{path} cannot be read as a Parquet file ({_one_line(error)})") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
     file = _parquet(path)
+    _require_distinct(file.schema_arrow.names, str(path))
     try:
         table = file.read()
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a Parquet file ({error})") from error
+        raise ValueError(f"{path} cannot be read as a Parquet file ({_one_line(error)})") from error
     return {name: table.column(name).to_numpy() for name in table.column_names}
