@@ -18,6 +18,7 @@ from ._parsing import parse_dataclass
 MAX_CHANNELS = 16  # of an image
 MIN_SIDE, MAX_SIDE = 8, 256  # pixels of an image; squares of 512, 1024, … pixels are accepted as well
 COLOURS = 3
+MAX_MAGNITUDE = 1e18  # in files of a run; larger numbers are damage, and their squares would overflow
 IMAGES, VECTORS, SERIES = "images", "vectors", "series"  # names of the kinds
 DTYPES = ("uint8", "float32", "float64")
 

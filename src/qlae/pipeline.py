@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._checks import whole_number
@@ -37,6 +38,7 @@ from .training.trainer import Estimate, Watch
 MOST_THREADS = 256  # or four per core, if that is more
 LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
 SMALL_SIDE = 32  # pixels of images that small networks are trained on in minutes
+NUM_COMPARED = 256  # observations that are compared at once
 FEW_ENTRIES = 1024  # of an observation, up to which one thread trains small networks fastest
 
 
@@ -197,6 +199,7 @@ def _train_and_report(
     _require_executable(config, execution)
     if execution.evaluate and data.source_names:
         _require_scorable(data)
+    _warn_of_equal_observations(data)
     everyone = list(callbacks)
 
     def callbacks_from(step: int) -> Sequence[Callback]:
@@ -277,6 +280,17 @@ def _require_scorable(data: SourceDataset) -> None:
         raise ValueError(
             f"{error} Correct or leave out that source, or train without scoring: evaluate=False, or --no-evaluate"
         ) from error
+
+
+def _warn_of_equal_observations(data: SourceDataset) -> None:
+    """Warn if there is nothing to learn, since all observations in memory are the same."""
+    images, many = data.images, data.observations.traits.many
+    if not isinstance(images, np.ndarray) or (images[:NUM_COMPARED] != images[:1]).any():
+        return
+    if all((images[start : start + NUM_COMPARED] == images[:1]).all() for start in range(0, len(data), NUM_COMPARED)):
+        warnings.warn(
+            f"all {many} of {data.name} ({len(data):,}) are the same: there is nothing to learn", stacklevel=4
+        )
 
 
 def _watch(execution: ExecutionOptions, run: Run, data: SourceDataset, networks: Networks | None) -> Watch:

@@ -9,6 +9,7 @@ import torch
 import qlae
 from qlae.data import data_config, load_from_config
 from qlae.data.tables import read_table_file
+from qlae.runs.encoding import encode_to_csv
 
 CSV = "id,site,temp,hum\n1,north,2.5,30\n2,south,1.5,40\n3,north,-1,5e1\n"
 
@@ -274,3 +275,29 @@ def test_parquet_with_two_columns_of_a_name_or_dates_is_refused(tmp_path):
     parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "when"]), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match=r"has text in 'when' \('1970-01-01"):
         qlae.load_data(tmp_path / "t.parquet")
+
+
+def test_numbers_that_do_not_fit_into_files_are_refused(rng):
+    with pytest.raises(ValueError, match=r"has numbers as large as 1e.30, and at most 1e.17 fit; use another unit"):
+        qlae.load_data(np.array([[1.0, 2.0], [3.0, -1e30]]))
+
+
+@pytest.mark.parametrize("array", [np.ones((300, 4)), np.arange(3.0)[None], np.zeros((5, 8, 8, 3), np.uint8)])
+def test_observations_that_are_all_the_same_are_named(tmp_path, array):
+    options = {"size": "small", "steps": 2, "num_latents": 2, "evaluate": False, "show": False}
+    with pytest.warns(UserWarning, match=r"of array \([\d,]+\) are the same: there is nothing to learn"):
+        qlae.train("ae", array, out=tmp_path / "run", **options)
+
+
+def test_a_table_to_encode_may_have_other_columns_but_must_have_all_features(write, tmp_path):
+    rows = [f"{i},{i % 7},x\n" for i in range(30)]
+    data = qlae.load_data(write("t.csv", "a,b,note\n" + "".join(rows)), drop_columns=["note"])
+    options = {"size": "small", "steps": 3, "num_latents": 2, "evaluate": False, "show": False}
+    run = qlae.train("qlae", data, out=tmp_path / "run", **options)
+    other = write(
+        "other.csv", "id,a,b,remark\n" + "".join(f"n{row}" for row in [f"{i},{r}" for i, r in enumerate(rows)])
+    )
+    expected = encode_to_csv(run.path, tmp_path / "codes.csv", show=False).read_text()
+    assert encode_to_csv(run.path, tmp_path / "same.csv", data=other, show=False).read_text() == expected
+    with pytest.raises(ValueError, match=r"less.csv lacks columns that the model takes: 'b'"):
+        encode_to_csv(run.path, tmp_path / "x.csv", data=write("less.csv", "a,c\n1,2\n"), show=False)
