@@ -113,7 +113,7 @@ def _draw_histogram(panel: Axes, values: NDArray[Any], colour: str) -> None:
         panel.text(0.5, 0.5, "constant" if len(distinct) else "no values", ha="center", transform=panel.transAxes)
     if len(distinct) <= MAX_BARS // 2:
         panel.bar(np.arange(len(distinct)), counts, width=0.8, color=colour)
-        shown = np.unique(np.linspace(0, len(distinct) - 1, 5).round().astype(int)) if len(distinct) else []
+        shown = sorted({round(i) for i in np.linspace(0, len(distinct) - 1, 5)}) if len(distinct) else []
         panel.set_xticks(shown, [f"{distinct[i]:.4g}" for i in shown])
     else:
         panel.hist(numbers, bins=MAX_BARS, color=colour)
