@@ -60,10 +60,13 @@ def write_gallery(folder: Path, results: Path) -> None:
             lines += [f"## {title}", ""]
         for model in models:
             lines += _row(data, model, runs[data, model], pictures, results)
-    text = "\n".join(lines)
-    page = folder / "gallery.md"
-    if not page.is_file() or page.read_text() != text:
-        page.write_text(text)
+    write_page(folder / "gallery.md", "\n".join(lines))
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page if it changed, so that Sphinx reads only what is new."""
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
 
 
 def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, results: Path) -> list[str]:
@@ -73,7 +76,7 @@ def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, resu
         ["the only run", "the lower of two runs"][len(runs) - 1] if len(runs) < 3 else f"the median of {len(runs)} runs"
     )
     name = f"{data}-{model}"
-    _draw_heatmap(run, pictures / f"{name}-nmi.png")
+    draw_heatmap(run["folder"], scores, run["config"]["data"]["source_names"], pictures / f"{name}-nmi.png")
     lines = [
         f"### {model} on {TITLES[data]}",
         "",
@@ -88,25 +91,37 @@ def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, resu
         ":::{grid-item}",
         ":columns: 12 12 8 8",
     ]
-    for kind, about in PICTURES.items():
-        own, shared = run["folder"] / f"{kind}.png", results / "gans" / "pictures" / f"{name}-{kind}.png"
-        source = own if own.is_file() else shared
-        if source.is_file():
-            shutil.copyfile(source, pictures / f"{name}-{kind}.png")
-            lines += [f"![{about} {model} on {TITLES[data]}](gallery/{name}-{kind}.png)", f"*{about}*", ""]
-            break
+    # pictures of short GAN runs lie in a folder of their own
+    lines += copy_pictures([run["folder"], results / "gans" / "pictures"], pictures, name, f"{model} on {TITLES[data]}")
     return [*lines, ":::", "::::", ""]
 
 
-def _draw_heatmap(run: dict[str, Any], path: Path) -> None:
-    if path.is_file() and path.stat().st_mtime >= (run["folder"] / "results.json").stat().st_mtime:
+def copy_pictures(folders: list[Path], pictures: Path, name: str, title: str) -> list[str]:
+    """Copy the most telling picture of a run, and return the lines that show it.
+
+    Args:
+        folders: where it may be, as ``KIND.png`` or ``NAME-KIND.png``.
+        pictures: the folder of the page's pictures.
+        name: how the copies begin.
+        title: what is shown.
+    """
+    for kind, about in PICTURES.items():
+        files = [folder / file for folder in folders for file in (f"{kind}.png", f"{name}-{kind}.png")]
+        source = next((file for file in files if file.is_file()), None)
+        if source is not None:
+            shutil.copyfile(source, pictures / f"{name}-{kind}.png")
+            return [f"![{about} {title}]({pictures.name}/{name}-{kind}.png)", f"*{about}*", ""]
+    return []
+
+
+def draw_heatmap(run: Path, scores: dict[str, Any], source_names: list[str], path: Path) -> None:
+    """Draw the NMI matrix of a run's scores, unless the picture is newer than the scores."""
+    if path.is_file() and path.stat().st_mtime >= (run / "results.json").stat().st_mtime:
         return
-    scores = run["scores"]["averaged"]
     nmi = np.array(scores["nmi"], float)
     count = nmi.shape[1]
     active, informative = (_mask(scores.get(key), count) for key in ("active_latents", "informative_latents"))
-    names = run["config"]["data"]["source_names"]
-    nmi_figure(nmi, active=active, informative=informative, source_names=names).savefig(path, dpi=80)
+    nmi_figure(nmi, active=active, informative=informative, source_names=source_names).savefig(path, dpi=80)
 
 
 def _mask(latents: Any, count: int) -> Any:
