@@ -24,8 +24,8 @@ class TrainingOptions:
     Options that are not set follow the recipe and the preset of the model; both are the paper's by default.
 
     Attributes:
-        recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders:
-            60,000 updates, a learning rate that falls to 0 in the second half, and 4 values per codebook.
+        recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders,
+            with 60,000 updates, a learning rate that falls to 0 in the second half, and 4 values per codebook.
         size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
         form: Follow the paper's text, or the authors' code where it differs.
         networks: Name of an encoder and decoder, paper, tripod, or a pair that a module of yours registers (--import),
