@@ -1,7 +1,7 @@
 """Handwritten digits from data to codes, in about a minute on a CPU: train, score, encode, decode.
 
     python examples/digits.py
-    qlae train qlae --data digits --size small --num-latents 10 --steps 4000 --out runs/digits   # the first half
+    qlae train qlae --data digits --size small --steps 4000 --out runs/digits   # the first half
 
 The 1,797 images of 8×8 pixels come with scikit-learn, so nothing is downloaded. QLAE learns ten latents of four values
 without labels. The class of a digit is the only known source; the script asks how much of it the codes retain, by a

@@ -43,7 +43,10 @@ def test_one_look_is_not_enough_and_one_warning_is(monkeypatch):
         for step in range(50, 1001, 50):
             check.look(step)
     assert len(caught) == 1
-    assert "after update 400 of 1,000" in str(caught[0].message)
+    message = str(caught[0].message)
+    assert "after update 400 of 1,000" in message
+    assert "weight_decay" in message
+    assert not {"--", "Ctrl-C"} & set(message.split())  # also a call from Python, and `QLAE.fit`, may be the reader's
     assert next(looks, None) is None
 
 

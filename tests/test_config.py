@@ -1,10 +1,13 @@
 """Configs: to JSON and back, and what is told of bad ones."""
 
 import json
+import warnings
 
 import pytest
 
 from qlae.config import DataConfig, RunConfig
+from qlae.data.sources import SOURCES
+from qlae.observations import Observations
 from qlae.presets import MODELS, resolve
 
 DATA = DataConfig("shapes3d", 16, num_images=40, source_names=("a", "b"), recipe={"fixed": {"c": 3}})
@@ -129,3 +132,47 @@ def test_official_bioae_decays_its_weights():
     assert chosen.training.optimizer.weight_decay == 0.5
     same = [resolve("qlae", DataConfig("mpi3d"), 7, form=form) for form in ("paper", "official")]
     assert {config.training.optimizer.weight_decay for config in same} == {0.001}
+
+
+REAL = DataConfig("digits", origin="real", observations=Observations("images", (8, 8, 1)))
+
+
+@pytest.mark.parametrize(("num_sources", "expected"), [(0, 10), (1, 10), (4, 10), (5, 10), (6, 12)])
+def test_data_of_ones_own_get_at_least_ten_latents(num_sources, expected):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert resolve("qlae", REAL, num_sources).latent.num_latents == expected
+    assert bool(caught) == (expected > 2 * num_sources)
+
+
+def test_a_warning_names_the_number_of_latents_and_how_to_choose_another():
+    message = "digits has 1 source, and more may vary than that, so the model gets 10 latents; .* --num-latents 20"
+    with pytest.warns(UserWarning, match=message):
+        resolve("qlae", REAL, 1)
+
+
+@pytest.mark.parametrize(("num_sources", "expected"), [(1, 3), (2, 4)])
+def test_narrow_vectors_get_as_many_latents_as_features(num_sources, expected):
+    narrow = DataConfig("table", origin="real", observations=Observations("vectors", (3,), "float64"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert resolve("qlae", narrow, num_sources).latent.num_latents == expected
+
+
+@pytest.mark.parametrize("origin", ["rendered", "generated"])
+def test_data_that_their_sources_generate_keep_two_latents_per_source(origin, recwarn):
+    assert resolve("qlae", DataConfig("mine", origin=origin), 2).latent.num_latents == 4
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_published_files_keep_two_latents_per_source(name, recwarn):
+    assert resolve("qlae", DataConfig(name, origin="real"), 2).latent.num_latents == 4
+    assert not recwarn.list
+
+
+def test_a_list_of_values_says_how_many_latents_data_of_ones_own_have(recwarn):
+    assert resolve("qlae", REAL, 1, num_values=[2, 4, 10]).latent.num_latents == 3
+    assert not recwarn.list
+    with pytest.raises(ValueError, match="num_values has 3 entries for 4 latents"):
+        resolve("qlae", DATA, 2, num_values=[2, 4, 10])

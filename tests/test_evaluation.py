@@ -296,3 +296,11 @@ def test_data_that_are_not_the_run_s(tmp_path, tiny_data, options, message):
     with pytest.raises(ValueError, match=r"data must be a data set, .* got str"):
         evaluate_run(run.path, data="shapes3d", show=False)
     assert run.results_path.read_bytes() == before
+
+
+def test_infom_of_a_single_source_is_explained(tmp_path, capsys):
+    data = qlae.load_data(np.random.default_rng(0).normal(size=(30, 4)), sources=np.arange(30) % 3)
+    run = qlae.train("ae", data, out=tmp_path / "run", size="small", steps=2, num_latents=2, device="cpu", show=False)
+    capsys.readouterr()
+    print_results([run])
+    assert "array: one source is known, so InfoM is 1 for every model; read InfoE." in capsys.readouterr().out

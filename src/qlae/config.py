@@ -16,7 +16,7 @@ from typing import Any
 
 from ._checks import MAX_LATENTS, whole_number
 from ._parsing import flatten, parse_dataclass
-from .observations import Observations, require_sides, square_images
+from .observations import Observations, square_images
 from .registry import LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 from .upgrade import upgrade_config
@@ -268,11 +268,6 @@ def check_weights(weights: Any) -> None:
         require_number(f"the weight of {name}", weight)
         if not 0 <= weight < math.inf:
             raise ValueError(f"the weight of {name} must not be negative, got {weight}")
-
-
-def require_resolution(resolution: int) -> None:
-    """Raise an error for square images that the networks of qlae cannot take."""
-    require_sides(resolution, resolution)
 
 
 def require_number(name: str, value: Any) -> None:

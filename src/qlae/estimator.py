@@ -27,7 +27,7 @@ from .data import load_data
 from .models.latents import QuantizedLatent
 from .models.model import Model
 from .pipeline import train
-from .presets import DEFAULT_LATENTS
+from .presets import default_latents
 from .runs.loading import load, pack_model, unpack_model
 from .scoring.evaluation import encode_sample
 from .training.trainer import TrainingDiverged, TrainingInterrupted
@@ -127,9 +127,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         require_known(self.output, OUTPUTS, "output")
         array = validate_data(self, X, reset=True, allow_nd=True)
         data = load_data(array, kind=self.kind, feature_names=getattr(self, "feature_names_in_", ()))
-        num_latents = self.num_latents
-        if num_latents is None:
-            num_latents = min(DEFAULT_LATENTS, data.observations.num_entries)
+        num_latents = default_latents(data.observations) if self.num_latents is None else self.num_latents
         with tempfile.TemporaryDirectory(prefix="qlae-") as folder, _own_errors():
             run = train(
                 "qlae",

@@ -18,6 +18,7 @@ from ._parsing import parse_dataclass
 MAX_CHANNELS = 16  # of an image
 MIN_SIDE, MAX_SIDE = 8, 256  # pixels of an image; squares of 512, 1024, … pixels are accepted as well
 COLOURS = 3
+MAX_MAGNITUDE = 1e18  # in files of a run; larger numbers are damage, and their squares would overflow
 IMAGES, VECTORS, SERIES = "images", "vectors", "series"  # names of the kinds
 DTYPES = ("uint8", "float32", "float64")
 
@@ -35,6 +36,7 @@ class Kind:
         fidelity: the class that measures and scores reconstructions.
         drawing: the class that draws them.
         view: the class that shows them in the explorer.
+        sheet: the function that draws a data set before anything is trained, as `qlae data inspect` does.
         has_bytes: whether arrays may hold bytes; all may hold floats.
         check: raises a ``ValueError`` if an observation cannot have that shape.
         size: returns the size of an observation in words.
@@ -49,6 +51,7 @@ class Kind:
     fidelity: str
     drawing: str
     view: str
+    sheet: str
     has_bytes: bool
     check: Callable[[tuple[int, ...]], None]
     size: Callable[[tuple[int, ...]], str]
@@ -73,6 +76,10 @@ class Kind:
     def load_view(self) -> Any:
         """Return the class of ``view``."""
         return _load(self.view)
+
+    def load_sheet(self) -> Any:
+        """Return the function of ``sheet``."""
+        return _load(self.sheet)
 
 
 def _load(place: str) -> Any:
@@ -135,6 +142,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.fidelity:Psnr",
             drawing="qlae.report.image_drawing:ImageDrawing",
             view="qlae.explorer.views.images:ImageView",
+            sheet="qlae.data.contact_sheet:contact_sheet",
             has_bytes=True,
             check=_check_image,
             size=_image_size,
@@ -149,6 +157,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.fidelity:ExplainedVariance",
             drawing="qlae.report.vector_drawing:VectorDrawing",
             view="qlae.explorer.views.vectors:VectorView",
+            sheet="qlae.report.data_sheets:vector_sheet",
             has_bytes=False,
             check=_check_vector,
             size=lambda shape: _count(shape[0], "feature"),
@@ -163,6 +172,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.fidelity:ExplainedVariance",
             drawing="qlae.report.series_drawing:SeriesDrawing",
             view="qlae.explorer.views.series:SeriesView",
+            sheet="qlae.report.data_sheets:series_sheet",
             has_bytes=False,
             check=_check_series,
             size=lambda shape: f"{shape[0]:,} time steps of {_count(shape[1], 'channel')}",

@@ -49,8 +49,8 @@ class TrainingOptions:
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
             commit, …) rise linearly from 0; 0 if not set.
-        num_latents: Number of latents; the preset is twice the number of sources, or 10 for data without
-            sources (vectors of fewer features have as many latents as features).
+        num_latents: Number of latents; the preset is twice the number of sources. Data of your own and digits have at
+            least 10, since more may vary than their sources (vectors of fewer features: as many as features).
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
             with --size small.
         fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.
@@ -96,7 +96,8 @@ class ExecutionOptions:
         device: auto, cpu, cuda, cuda:1, …; mps is accepted but untested, and auto never chooses it.
         compile: Use the fast path (fused operations, and on a GPU Triton kernels and CUDA graphs) instead of plain
             PyTorch.
-        threads: Number of CPU threads; one per core if not set. Fewer are faster if other programs use the cores.
+        threads: Number of CPU threads; if not set, one per core, or one for small networks on short observations.
+            Fewer are faster if other programs use the cores.
         checkpoint_seconds: Number of seconds between checkpoints.
         score_every: Number of updates between evaluations during training, whose scores go into the log and its
             picture; a multiple of 100, or 0 for none.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._checks import whole_number
@@ -19,8 +20,9 @@ from ._numpy_errors import usual_errors
 from .config import DataConfig, RunConfig
 from .data import SourceDataset, data_config, load_data, load_from_config
 from .data.arrays import is_in_memory
-from .data.loading import DEFAULT_RESOLUTION, is_image_files
-from .data.picture_size import PictureSize, wanted_size
+from .data.loading import is_image_files
+from .data.picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
+from .data.sources import BUNDLED_SETS
 from .models.building import Networks, own_roles
 from .observations import IMAGES, Observations
 from .options import ExecutionOptions, TrainingOptions, split_options
@@ -35,6 +37,9 @@ from .training.trainer import Estimate, Watch
 
 MOST_THREADS = 256  # or four per core, if that is more
 LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
+SMALL_SIDE = 32  # pixels of images that small networks are trained on in minutes
+NUM_COMPARED = 256  # observations that are compared at once
+FEW_ENTRIES = 1024  # of an observation, up to which one thread trains small networks fastest
 
 
 @usual_errors()
@@ -108,10 +113,7 @@ def check_options(
     else:
         size = images or wanted_size(DEFAULT_RESOLUTION)
         observed = None if size.is_standard else Observations(IMAGES, size.shape)
-        described = DataConfig("unread", size.height, observations=observed, source_names=("unread",))
-        values = options.get("num_values")
-        if isinstance(values, list | tuple) and options.get("num_latents") is None:
-            options["num_latents"] = len(values)  # unread sources would determine the number of latents
+        described = DataConfig("unread", size.height, "real", observations=observed, source_names=("unread",))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `train` warns about the same
         config, execution, modules = _configure(model, described, run, networks=networks, **options)
@@ -197,6 +199,7 @@ def _train_and_report(
     _require_executable(config, execution)
     if execution.evaluate and data.source_names:
         _require_scorable(data)
+    _warn_of_equal_observations(data)
     everyone = list(callbacks)
 
     def callbacks_from(step: int) -> Sequence[Callback]:
@@ -211,10 +214,10 @@ def _train_and_report(
         networks=networks,
         device=execution.device,
         compile=execution.compile,
-        threads=execution.threads,
+        threads=_choose_threads(execution, config),
         watch=_watch(execution, run, data, networks) if execution.score_every else None,
         callbacks=callbacks_from,
-        estimate=_announcement(config) if show else None,
+        estimate=_announcement(config, execution.device) if show else None,
         show=show,
         checkpoint_seconds=execution.checkpoint_seconds,
     )
@@ -279,6 +282,17 @@ def _require_scorable(data: SourceDataset) -> None:
         ) from error
 
 
+def _warn_of_equal_observations(data: SourceDataset) -> None:
+    """Warn if there is nothing to learn, since all observations in memory are the same."""
+    images, many = data.images, data.observations.traits.many
+    if not isinstance(images, np.ndarray) or (images[:NUM_COMPARED] != images[:1]).any():
+        return
+    if all((images[start : start + NUM_COMPARED] == images[:1]).all() for start in range(0, len(data), NUM_COMPARED)):
+        warnings.warn(
+            f"all {many} of {data.name} ({len(data):,}) are the same: there is nothing to learn", stacklevel=4
+        )
+
+
 def _watch(execution: ExecutionOptions, run: Run, data: SourceDataset, networks: Networks | None) -> Watch:
     from .scoring.evaluation import scorer
 
@@ -295,19 +309,41 @@ def _choose_precision(name: str, run: Run, device: str, *, trusted: bool) -> Any
     return "bfloat16" if reduced else "float32"
 
 
-def _announcement(config: RunConfig) -> Estimate:
-    """Return a function that prints how long a training will take, if that is long."""
+def _announcement(config: RunConfig, device: str) -> Estimate:
+    """Return a function that prints how long a training will take, if that is long, and what would take less."""
 
     def announce(seconds_per_update: float, num_left: int) -> None:
         seconds = seconds_per_update * num_left
         if seconds < LONG_SECONDS:
             return
         message = f"qlae: training will take about {_duration(seconds)} ({seconds_per_update:.2g} s per update)"
-        if getattr(config.networks, "size", "small") != "small":
-            message += "; small networks take minutes on a CPU: --size small --resolution 32 (size='small' in Python)"
+        message += f"; {_quicker(config, device)}. Ctrl-C stops it and saves the run"
         print(message, file=sys.stderr, flush=True)
 
     return announce
+
+
+def _quicker(config: RunConfig, device: str) -> str:
+    """Return in words which options shorten a training, for the command line and for Python."""
+    if getattr(config.networks, "size", "small") == "small" or pick_device(device).type != "cpu":
+        return f"fewer updates take less, such as --steps {max(1, config.training.steps // 10)} (steps=… in Python)"
+    options, data = "--size small", config.data
+    is_resizable = data.observed.dtype == "uint8" and data.recipe is not None and data.name not in BUNDLED_SETS
+    if is_resizable and max(data.observed.shape[:2]) > SMALL_SIDE:
+        options += f" --resolution {SMALL_SIDE}"
+    return f"small networks take minutes on a CPU: {options} (size='small' in Python)"
+
+
+def _choose_threads(execution: ExecutionOptions, config: RunConfig) -> int | None:
+    """Return the number of CPU threads; None for one per core.
+
+    Updates of small networks on few numbers are so short that threads mostly wait for each other. The paper's images
+    keep one thread per core at every size, on which the last bits of sums depend.
+    """
+    is_short = config.data.observed.num_entries <= FEW_ENTRIES and getattr(config.networks, "size", "") == "small"
+    if execution.threads is None and is_short and not config.data.observed.is_standard:
+        return 1 if pick_device(execution.device).type == "cpu" else None
+    return execution.threads
 
 
 def _duration(seconds: float) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 from ._checks import plain, require_known, values_per_latent
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
+from .observations import Observations
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
 from .recipes import RECIPES, Recipe, find_recipe
 from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry
@@ -26,9 +27,12 @@ from .schedules import Curve, LearningRateSchedule, check_curve, step_curve, war
 FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters
 LATENTS_PER_SOURCE = 2  # Tables "Fixed hyperparameters", of both objectives
-#: Latents for data without sources. Ten are usual in the field (disentanglement_lib gives every model ten), suffice for
-#: the 5 to 9 sources of its benchmarks, and pruning tells which of them a model does not use.
+#: Fewest latents for data of which more may vary than their known sources. Ten are usual in the field
+#: (disentanglement_lib gives every model ten), suffice for the 5 to 9 sources of its benchmarks, and pruning tells
+#: which of them a model does not use.
 DEFAULT_LATENTS = 10
+#: Data sets whose published files, too, vary in nothing but their sources.
+PUBLISHED_SETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d", "dsprites")
 PAPER_NETWORKS = "paper"  # of a specification that names none; other kinds of observations have their own
 
 # Table "Fixed latent quantization hyperparameters".
@@ -418,9 +422,9 @@ def _resolve_latent(
 ) -> Any:
     entry = LATENTS[spec.latent]
     fields = _field_names(entry)
-    settings: dict[str, Any] = {
-        "num_latents": _count_latents(data, num_sources) if options.num_latents is None else plain(options.num_latents)
-    }
+    settings: dict[str, Any] = {"num_latents": plain(options.num_latents)}
+    if options.num_latents is None:
+        settings["num_latents"] = _count_latents(data, num_sources, options.num_values)
     if "num_values" in fields:
         settings["num_values"] = preset.num_values
     if "reduction" in fields and options.form == "official":
@@ -546,13 +550,30 @@ def _checked_settings(settings: Mapping[str, Any], fields: Sequence[str], what: 
     return {require_known(name, fields, what): value for name, value in settings.items()}
 
 
-def _count_latents(data: DataConfig, num_sources: int) -> int:
-    if num_sources:
-        return LATENTS_PER_SOURCE * num_sources
-    num_latents = min(DEFAULT_LATENTS, data.observed.num_entries)
-    warnings.warn(
-        f"{data.name} has no sources to count, so the model gets {num_latents} latents; choose another number with "
-        f"num_latents={2 * num_latents}, or --num-latents {2 * num_latents} on the command line",
-        stacklevel=4,
-    )
+def _count_latents(data: DataConfig, num_sources: int, num_values: Any) -> int:
+    """Return the paper's number of latents or, where sources need not be all that varies, at least ten.
+
+    Sources are all that varies where they generated the data: in rendered and generated data and in published sets.
+    Labels of real data rarely are: digits differ in slant and thickness, too. There, a list of numbers of values also
+    says how many latents there are.
+    """
+    from_sources = LATENTS_PER_SOURCE * num_sources
+    if num_sources and (data.origin != "real" or data.name in PUBLISHED_SETS):
+        return from_sources
+    if isinstance(num_values, list | tuple) and len(num_values):
+        return len(num_values)
+    num_latents = max(from_sources, default_latents(data.observed))
+    if num_latents > from_sources:
+        sources = "sources" if num_sources > 1 else "source"
+        reason = f"{num_sources} {sources}, and more may vary than that" if num_sources else "no sources to count"
+        warnings.warn(
+            f"{data.name} has {reason}, so the model gets {num_latents} latents; choose another number with "
+            f"num_latents={2 * num_latents}, or --num-latents {2 * num_latents} on the command line",
+            stacklevel=4,
+        )
     return num_latents
+
+
+def default_latents(observed: Observations) -> int:
+    """Return the number of latents for observations whose sources are unknown; never more than they have entries."""
+    return min(DEFAULT_LATENTS, observed.num_entries)

@@ -180,11 +180,14 @@ def test_ctrl_c_ends_the_waiting(cache_folder, tmp_path):
     cache.cache_folder().mkdir(parents=True, exist_ok=True)
     with waiting_lock(cache.cache_folder() / f".{key}.lock", "testing"):
         process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-        line = process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        rest = process.communicate(timeout=60)[1]
-    assert line == f"qlae: process {os.getpid()} is rendering shapes3d; waiting until it ends\n"
-    assert (process.returncode, rest) == (130, "")
+        try:
+            line = process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            rest = process.communicate(timeout=120)[1]
+        finally:
+            process.kill()  # if it is still waiting
+    expected = f"qlae: process {os.getpid()} is rendering shapes3d; waiting until it ends\n"
+    assert (process.returncode, line, rest) == (130, expected, "")
 
 
 def _wait_until(condition):

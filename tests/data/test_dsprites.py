@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import trapezoid
 
 import qlae
-from qlae.data import data_config, load_data, load_from_config
+from qlae.data import RenderedImages, cache, data_config, load_data, load_from_config
 from qlae.data.scenes import make_scene
 from qlae.data.scenes.dsprites import ELLIPSE_RADII, SQUARE_SIDE, heart_curve
 
@@ -158,5 +158,20 @@ def test_a_run_finds_its_images_again(tmp_path):
     run = qlae.train("qlae", load_data("dsprites", resolution=16, num_images=40), out=tmp_path / "run", **training)
     assert run.results["data"]["observations"]["shape"] == [16, 16, 1]
     assert qlae.resume(run.path, steps=4, show=False).results["steps"] == 4
-    with pytest.raises(ValueError, match="the cache holds RGB images, and dsprites has 16×16, 1 channel"):
-        qlae.data.keep_on_disk(load_data("dsprites", resolution=16))
+
+
+def test_images_of_one_channel_are_rendered_once_and_kept_on_disk(cache_folder, tmp_path, monkeypatch):
+    options = {"resolution": 16, "sources": ["shape", "x"]}
+    images = np.asarray(load_data("dsprites", **options).images)
+    training = {"size": "small", "steps": 3, "batch_size": 4, "device": "cpu", "show": False}
+    qlae.train("ae", load_data("dsprites", **options), out=tmp_path / "first", **training)
+    (entry,) = cache.entries()
+    assert (entry.is_complete, entry.size.shape) == (True, (16, 16, 1))
+    monkeypatch.setattr(RenderedImages, "fill", None)  # nothing is rendered again
+    data = load_data("dsprites", **options)
+    assert isinstance(data.images, np.memmap)
+    assert np.array_equal(data.images, images)
+    assert load_from_config(data_config(data)).images.shape == images.shape
+    run = qlae.train("ae", data, out=tmp_path / "second", **training)
+    assert run.results["data"]["observations"]["shape"] == [16, 16, 1]
+    assert cache.clear("dsprites") == entry.num_bytes

@@ -204,7 +204,6 @@ def test_wrong_shapes3d(tmp_path, change, message):
         (np.zeros((460_800, 1, 2, 3), np.uint8), "must be uint8"),
         (np.zeros((460_800, 1, 1, 4), np.uint8), "must be uint8"),
         (np.array([{"a": 1}], dtype=object), "holds pickled objects, which are never loaded"),
-        (np.asfortranarray(np.zeros((4, 4, 4, 3), np.uint8)), "must hold rows in C order"),
     ],
 )
 def test_wrong_mpi3d(tmp_path, images, message):

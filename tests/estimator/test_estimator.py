@@ -198,3 +198,12 @@ def test_ctrl_c_ends_a_fit_and_leaves_nothing(vectors, tmp_path, monkeypatch):
 def _interrupt_soon():
     time.sleep(1)
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_collapse_is_told_in_the_terms_of_the_estimator(vectors):
+    estimator = qlae.QLAE(num_latents=2, num_values=1, steps=300, batch_size=8, random_state=0)
+    with pytest.warns(UserWarning, match="after update 200 of 300 no latent varies") as caught:
+        estimator.fit(vectors)
+    (message,) = (str(warning.message) for warning in caught)
+    assert all(name in message for name in ("weight_decay", "learning_rate", "num_values"))
+    assert not any(words in message for words in ("--", "saves", "command"))

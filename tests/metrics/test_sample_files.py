@@ -9,6 +9,7 @@ import pytest
 
 from qlae.metrics import score, score_file
 from qlae.metrics.sample_files import read_sample, which_is_sources
+from qlae.observations import KINDS
 
 TABLE = "file,hue,shape,z0,z1\na.png,1,cube,0.5,2\nb.png,2,ball,0.25,3\nc.png,1,ball,0.75,2\n"
 
@@ -34,6 +35,12 @@ def test_integers_in_a_table_are_codes(tmp_path: Path) -> None:
     np.save(tmp_path / "s.npy", sources)
     scores = score_file(tmp_path / "z.csv", sources_path=tmp_path / "s.npy")
     assert scores["infom"] == score(sources, sources)["infom"]
+
+
+@pytest.mark.parametrize("name", [kind.one for kind in KINDS.values()])
+def test_row_numbers_of_encoded_observations_are_no_latents(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, f"{name},z0,source\n0,3,1\n1,2,2\n2,3,1\n")
+    assert read_sample(path, {})[1].tolist() == [[3], [2], [3]]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import torch
 import qlae
 from qlae.data import data_config, load_from_config
 from qlae.data.tables import read_table_file
+from qlae.runs.encoding import encode_to_csv
 
 CSV = "id,site,temp,hum\n1,north,2.5,30\n2,south,1.5,40\n3,north,-1,5e1\n"
 
@@ -105,9 +106,16 @@ def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
         ("a,b\n1,\nnan,2\n3,inf\n", r"missing or infinite values in 'b' \(lines 2, 4\), 'a' \(line 3\)\. Fill"),
         ("a,b\n1,2\n3\n", "line 3 of .* has 1 columns, its first line has 2"),
         ("1,2\n3,4\n", "the first line of .* must name the columns"),
-        ("a,a\n3,4\n", "each by a name of its own"),
         ("a,b\n", "has no line below its first one"),
         ("", "is empty"),
+        ("a,b,a\n1,2,3\n", "has 2 columns named 'a': give each a name of its own"),
+        ("1,2,3\n4,5,6\n", "must name the columns, and it has numbers: add a line; got '1,2,3'"),
+        ("a,,c\n1,2,3\n", "must name all columns, and column 2 has no name"),
+        (
+            "a;b\n1,5;2\n",
+            "numbers with a decimal comma, such as '1,5' in line 2 of 'a'; write them with a decimal point",
+        ),
+        ("\0\0\0", "is not a text file: its first line has null bytes"),
     ],
 )
 def test_unusable_tables_say_what_to_do(write, text, message):
@@ -215,3 +223,81 @@ def test_heic_files_are_named_when_they_are_left_out(tmp_path, rng):
     Image.fromarray(rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)).save(tmp_path / "a.png")
     with pytest.warns(UserWarning, match=r"IMG_1.HEIC. Convert them to PNG or JPEG; the others are used"):
         assert len(qlae.load_data(tmp_path, resolution=16)) == 1
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_arrays_in_fortran_order_are_read(tmp_path, rng, suffix):
+    """`DataFrame.to_numpy()` often has this order."""
+    path, array = tmp_path / f"x{suffix}", rng.normal(size=(6, 9, 2))
+    save = np.save if suffix == ".npy" else np.savez
+    save(path, np.asfortranarray(array))
+    data = qlae.load_data(path)
+    np.testing.assert_array_equal(data.images, array)
+    assert load_from_config(data_config(data)).checksum == data.checksum
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(ValueError, match="download or copy it again"):
+        qlae.load_data(path)
+
+
+def test_images_in_fortran_order_are_prepared(tmp_path, rng):
+    images = (255 * rng.random((5, 16, 16, 3))).astype(np.uint8)
+    np.save(tmp_path / "x.npy", np.asfortranarray(images))
+    np.testing.assert_array_equal(qlae.load_data(tmp_path / "x.npy").images, images)
+
+
+def test_an_array_without_rows_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.float64(3))
+    with pytest.raises(ValueError, match=r"x.npy must hold one row per observation, got an array of shape \(\)"):
+        qlae.load_data(tmp_path / "x.npy")
+
+
+def test_channels_first_are_recognised_in_files(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((4, 3, 32, 32), np.uint8))
+    with pytest.raises(ValueError, match=r"looks as if the channels came first; save np.moveaxis\(images, 1, -1\)"):
+        qlae.load_data(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize(("shape", "size"), [((3, 300, 260, 1), "64×64"), ((3, 5, 5, 3), "8×8")])
+def test_arrays_of_images_that_the_networks_cannot_take_are_resized_with_a_warning(tmp_path, shape, size):
+    np.save(tmp_path / "x.npy", np.zeros(shape, np.uint8))
+    with pytest.warns(UserWarning, match=rf"has images of {shape[1]}×{shape[2]} pixels, .* resized to {size} pixels"):
+        data = qlae.load_data(tmp_path / "x.npy")
+    assert data.observations.size == size
+
+
+def test_parquet_with_two_columns_of_a_name_or_dates_is_refused(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    columns = [arrow.array([1.0, 2.0]), arrow.array(np.array([1, 2], "datetime64[ns]"))]
+    parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "a"]), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"t.parquet has 2 columns named 'a': give each a name of its own"):
+        qlae.load_data(tmp_path / "t.parquet")
+    parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "when"]), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"has text in 'when' \('1970-01-01"):
+        qlae.load_data(tmp_path / "t.parquet")
+
+
+def test_numbers_that_do_not_fit_into_files_are_refused(rng):
+    with pytest.raises(ValueError, match=r"has numbers as large as 1e.30, and at most 1e.17 fit; use another unit"):
+        qlae.load_data(np.array([[1.0, 2.0], [3.0, -1e30]]))
+
+
+@pytest.mark.parametrize("array", [np.ones((300, 4)), np.arange(3.0)[None], np.zeros((5, 8, 8, 3), np.uint8)])
+def test_observations_that_are_all_the_same_are_named(tmp_path, array):
+    options = {"size": "small", "steps": 2, "num_latents": 2, "evaluate": False, "show": False}
+    with pytest.warns(UserWarning, match=r"of array \([\d,]+\) are the same: there is nothing to learn"):
+        qlae.train("ae", array, out=tmp_path / "run", **options)
+
+
+def test_a_table_to_encode_may_have_other_columns_but_must_have_all_features(write, tmp_path):
+    rows = [f"{i},{i % 7},x\n" for i in range(30)]
+    data = qlae.load_data(write("t.csv", "a,b,note\n" + "".join(rows)), drop_columns=["note"])
+    options = {"size": "small", "steps": 3, "num_latents": 2, "evaluate": False, "show": False}
+    run = qlae.train("qlae", data, out=tmp_path / "run", **options)
+    other = write(
+        "other.csv", "id,a,b,remark\n" + "".join(f"n{row}" for row in [f"{i},{r}" for i, r in enumerate(rows)])
+    )
+    expected = encode_to_csv(run.path, tmp_path / "codes.csv", show=False).read_text()
+    assert encode_to_csv(run.path, tmp_path / "same.csv", data=other, show=False).read_text() == expected
+    with pytest.raises(ValueError, match=r"less.csv lacks columns that the model takes: 'b'"):
+        encode_to_csv(run.path, tmp_path / "x.csv", data=write("less.csv", "a,c\n1,2\n"), show=False)

@@ -1,6 +1,7 @@
 """Training several seeds and choosing among them; the straight-through gap; encoding images that samples lack."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -162,3 +163,11 @@ def test_runs_without_checkpoints_have_no_gap(seeds, tmp_path):
     (tmp_path / "s3" / "checkpoint.json").write_text("{")
     with pytest.warns(UserWarning, match="no checkpoint is intact"):
         assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}
+
+
+def test_the_number_of_latents_is_named_once(tmp_path, rng):
+    options = {"size": "small", "steps": 3, "batch_size": 8, "show": False}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        qlae.train_seeds("qlae", qlae.load_data(rng.normal(size=(40, 4))), out=tmp_path / "seeds", seeds=2, **options)
+    assert sum("so the model gets 4 latents" in str(warning.message) for warning in caught) == 1

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from study_fixtures import TINY, tiny_plan
 
@@ -80,7 +81,10 @@ def test_labels_let_one_model_or_data_set_appear_twice():
         ({"models": {"qlae": {"grid": [-1]}}}, "models.qlae: grid must list finite numbers of at least 0"),
         ({"models": {"qlae": {"stpes": 3}}}, "unknown entry of models.qlae 'stpes': did you mean \"steps\""),
         ({"data": {"../x": {}}}, "labels name folders, so they may contain letters, digits"),
-        ({"data": {"shapes3d": {"resolution": "64"}}}, "data.shapes3d: resolution must be a whole number, got '64'"),
+        (
+            {"data": {"shapes3d": {"resolution": 6.4}}},
+            "resolution must be a whole number or a string or a list, got 6.4",
+        ),
         ({"steps": True}, "the plan: steps must be a whole number, got True"),
         ({"tune_seeds": 0}, "tune_seeds must be at least 1, got 0"),
         ({"near_db": -1}, "near_db must not be negative"),
@@ -135,3 +139,41 @@ def test_the_leaderboard_has_every_model_with_the_same_number_of_updates():
     jobs = rerun_jobs(plan, pairs)
     assert len(jobs) == 4 * (5 + 8 * 2)
     assert {num_updates(job) for job in jobs} == {60_000}
+
+
+def size_plan(**entry):
+    return tiny_plan(data={"mine": {"path": "."} | entry})
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({}, 64),
+        ({"resolution": 32}, 32),
+        ({"resolution": "32"}, 32),
+        ({"resolution": "60x90"}, "60x90"),
+        ({"resolution": [60, 90]}, "60x90"),
+        ({"resolution": "60x90", "grey": True}, "60x90x1"),
+        ({"grey": True}, "64x64x1"),
+    ],
+)
+def test_resolutions_are_those_of_the_command_line(entry, expected):
+    job = rerun_jobs(size_plan(**entry), {("mine", "qlae"): None, ("mine", "ae"): None})[0]
+    assert job.resolution == expected
+    assert set(job.recipe) == {"path"}
+    assert Job.from_dict(json.loads(json.dumps(job.to_dict()))) == job
+
+
+def test_a_resolution_that_is_none_is_refused():
+    message = "data.mine: resolution must be an integer from 8 to 1024, or height and width, such as 60x90, got 60by90"
+    with pytest.raises(ValueError, match=message):
+        size_plan(resolution="60by90")
+
+
+def test_arrays_in_files_keep_their_size_unless_the_plan_says_one(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((4, 28, 28, 1), np.uint8))
+    jobs = [
+        rerun_jobs(size_plan(path=str(path), **entry), {("mine", "qlae"): None})[0] for entry in ({}, {"grey": True})
+    ]
+    assert [job.resolution for job in jobs] == [0, "64x64x1"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg, subcommand
 
 from .arguments import DataOptions, Flag, Name, OptionalPath, load
+from .data_columns import print_columns
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
@@ -145,14 +146,17 @@ class Get:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Write a contact sheet, a .png with random images and one row per source that sweeps its values.
+    """Describe a data set and write a picture of it.
 
-    For example:
+    Images become a contact sheet: random images, and one row per source that sweeps its values. Vectors and series are
+    described feature by feature (range, missing values, text) and drawn as histograms or overlaid curves; files that
+    cannot be trained on as they are, too. For example:
       qlae data inspect isaac3d                        # writes isaac3d.png to the current folder
       qlae data inspect holiday/ --out contacts.png
+      qlae data inspect sensors.csv --source-columns site
 
     Attributes:
-        data: A data set by name, or the path of your own images.
+        data: A data set by name, or the path of your own data.
         out: The .png file to write; by default NAME.png in the current folder. It must not exist.
     """
 
@@ -161,17 +165,33 @@ class Inspect:
     out: OptionalPath = None
 
     def __call__(self) -> None:
-        from ..data.contact_sheet import contact_sheet
+        from ..data.inspection import inspect_data
         from ..data.loading import is_image_files
         from ..data.user_images import name_of_images
 
+        path = self.images.data_path or self.data
         if self.out is not None or is_image_files(self.data):
             require_new_file(self.out or Path(f"{name_of_images(self.data)}.png"), ".png")
-        data = load(self.data, self.images)
-        out = self.out or Path(f"{data.name}.png")
-        require_new_file(out, ".png")
-        print(data)
-        print(f"Contact sheet written to {contact_sheet(data, out)}")
+        options = self.images
+        inspection = inspect_data(
+            lambda: load(self.data, options),
+            path,
+            kind=options.kind,
+            source_columns=options.source_columns,
+            drop_columns=options.drop_columns,
+        )
+        data = inspection.data
+        if data is not None:
+            out = self.out or Path(f"{data.name}.png")
+            require_new_file(out, ".png")
+            print(data)
+        if inspection.columns:
+            print_columns(inspection)
+        if data is not None:
+            picture = "Contact sheet" if not inspection.columns else "Picture"
+            print(f"{picture} written to {data.observations.traits.load_sheet()(data, out)}")
+        if inspection.refusal is not None:
+            print(f"These data cannot be trained on yet: {inspection.refusal}")
 
 
 @dataclass(frozen=True)

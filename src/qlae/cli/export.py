@@ -12,7 +12,7 @@ from .arguments import Directory, Flag, Imports, OptionalName, OptionalPath
 
 @dataclass(frozen=True)
 class Encode:
-    """Write the code of every image to a CSV file, one row per image: its file name, then one column per latent.
+    """Write codes to a CSV file, one row per observation: its file name or row number, then one column per latent.
 
     Latents and values that were named in `qlae explore` appear under these names. For example:
       qlae encode runs/holiday --out codes.csv

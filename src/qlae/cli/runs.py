@@ -46,7 +46,8 @@ class Execution(ExecutionOptions):
         compile: Run plain PyTorch operations one by one, which are easiest to read and debug, instead of the fast
             path (fused operations, and on a GPU Triton kernels and CUDA graphs).
         evaluate: Neither score the trained model nor draw its pictures.
-        threads: Number of CPU threads; by default one per core. Fewer are faster if other programs use the cores.
+        threads: Number of CPU threads; by default one per core, or one for small networks on short observations. Fewer
+            are faster if other programs use the cores.
     """
 
     # Flags turn these two off, so their help says what the flag does.
@@ -160,8 +161,8 @@ class Train:
 
     def _check_options(self, last: str, run: str = "") -> None:
         """Raise the errors of a training on image files before all of them are read."""
-        from ..data.loading import DEFAULT_RESOLUTION, is_image_files
-        from ..data.picture_size import wanted_size
+        from ..data.loading import is_image_files
+        from ..data.picture_size import DEFAULT_RESOLUTION, wanted_size
         from ..data.user_images import name_of_images
         from ..pipeline import check_options
 

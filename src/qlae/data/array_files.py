@@ -62,6 +62,25 @@ def kind_of_file(path: str | Path, kind: str | None = None) -> str:
     return KINDS_BY_RANK.get(len(stream.shape), (IMAGES, IMAGES))[stream.dtype != np.uint8]
 
 
+def shape_in_file(path: str | Path) -> tuple[int, ...]:
+    """Return the shape of one observation in a file, by its header."""
+    return _open(Path(path)).shape[1:]
+
+
+def read_raw(path: Path) -> NDArray[Any]:
+    """Return the array of observations in a file, of an ``.npy`` mapped into memory."""
+    stream = _open(path)
+    if stream.path.suffix == ".npy":
+        mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return mapped if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)  # rows lie together
+    raw = np.empty(stream.shape, stream.dtype)
+    done = 0
+    for chunk in stream.chunks():
+        raw[done : done + len(chunk)] = chunk
+        done += len(chunk)
+    return raw
+
+
 def read_array_file(
     path: str | Path, *, sources: Any = None, kind: str | None = None, name: str | None = None
 ) -> SourceDataset:
@@ -77,16 +96,7 @@ def read_array_file(
         ValueError: the file is damaged or holds no observations, values are missing, or sources do not fit.
     """
     path = Path(path)
-    stream = _open(path)
-    if stream.path.suffix == ".npy":
-        raw: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    else:
-        raw = np.empty(stream.shape, stream.dtype)
-        done = 0
-        for chunk in stream.chunks():
-            raw[done : done + len(chunk)] = chunk
-            done += len(chunk)
-    array, kind = as_array(raw, kind=kind, name=str(path))
+    array, kind = as_array(read_raw(path), kind=kind, name=str(path))
     beside = array_names(path) if path.suffix == ".npz" else []
     columns: dict[str, list[Any]] = {}
     if sources is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,20 @@ from numpy.typing import NDArray
 
 from .._checks import plain, require_known, whole_number
 from ..config import DataConfig
-from ..observations import VECTORS
+from ..observations import MAX_SIDE, MIN_SIDE, VECTORS
 from . import cache
-from .array_files import checksum, holds_images, is_array_file, native_resolution, read_array_file
+from .array_files import checksum, holds_images, is_array_file, native_resolution, read_array_file, shape_in_file
 from .arrays import data_from_memory, data_from_table, is_in_memory
 from .dataset import Progress, SourceDataset
 from .digits import load_digits
 from .generated import load_generated
 from .observing import array_of_rows
-from .picture_size import PictureSize, wanted_size
+from .picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
 from .registration import load_registered, registered_names, require_json, require_registered
 from .sampling import NoisyImages, require_noise
 from .scene_data import load_scene
 from .sources import BUILT_IN_SETS, BUNDLED_SETS, GENERATED_SETS, GREY_SETS, RENDERED_SETS, SOURCES
 from .tables import is_table, read_table_file
-
-DEFAULT_RESOLUTION = 64
 
 
 def data_names() -> list[str]:
@@ -156,9 +155,12 @@ def load_data(
         data = read()
     elif path is not None:
         _refuse_selection(selection, path)
-        if not is_given and is_array_file(path) and name not in SOURCES:
+        keeps_its_size = not is_given and is_array_file(path) and name not in SOURCES
+        if keeps_its_size:
             size = wanted_size(native_resolution(path) or size, grey=grey)
         data = prepare_data(name, path, resolution=size, sources=source_file, progress=progress)
+        if keeps_its_size:
+            _warn_of_resizing(path, size)
     elif name in SOURCES:
         if source_file is not None:
             raise ValueError("source_file is for the user's own images; rendered data has its sources")
@@ -249,14 +251,26 @@ def _read_table(path: Path, name: str | None, how_to_read: Mapping[str, Any]) ->
     return data
 
 
+def _warn_of_resizing(path: str | Path, size: PictureSize) -> None:
+    """Warn if images in an array do not keep their size, because the networks do not take it."""
+    height, width = shape_in_file(path)[:2]
+    if (height, width) != (size.height, size.width):
+        warnings.warn(
+            f"{path} has images of {height}×{width} pixels, and the networks take {MIN_SIDE} to {MAX_SIDE} per side: "
+            f"they are resized to {size} pixels with three channels; choose a size by resolution (--resolution)",
+            stacklevel=3,
+        )
+
+
 def load_again(
-    name: str, resolution: int, recipe: Mapping[str, Any], *, progress: Progress | None = None
+    name: str, resolution: int | str, recipe: Mapping[str, Any], *, progress: Progress | None = None
 ) -> SourceDataset:
     """Load the data that a recipe describes, by calling `load_data` with the same arguments.
 
     Args:
         name: the name of the data set.
-        resolution: height and width of the images; 0 for observations that are read as they are.
+        resolution: height and width of the images, or a text such as ``"60x90"``; 0 for observations that are read as
+            they are.
         recipe: `SourceDataset.recipe`.
         progress: as for `load_data`.
 

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from ..observations import IMAGES, KINDS, MAX_CHANNELS, SERIES, VECTORS, Kind, Observations
+from ..observations import IMAGES, KINDS, MAX_CHANNELS, MAX_MAGNITUDE, SERIES, VECTORS, Kind, Observations
 
 CHUNK_BYTES = 2**26  # read at once while values are checked
+LARGEST = MAX_MAGNITUDE / 10  # number in data, so that decoded ones fit into files too
 NUM_NAMED = 5  # rows and columns that an error names
 LAYOUTS = (
     "vectors (n, features), series (n, time, channels), grey images (n, height, width) of bytes, or images "
@@ -119,6 +120,9 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
         return description
     require_finite(array, description, name)
     low, high, mean, spread = _statistics(array, shape[-1])
+    largest = max(float(high.max()), -float(low.min()))
+    if largest > LARGEST:
+        raise ValueError(f"{name} has numbers as large as {largest:.3g}, and at most {LARGEST:g} fit; use another unit")
     if not KINDS[kind].has_bytes:
         offset, scale = mean, spread
     elif low.min() >= 0 and high.max() <= 1:

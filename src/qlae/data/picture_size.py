@@ -7,12 +7,13 @@ In caches and recipes it is a number for square RGB images, as in earlier versio
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..observations import COLOURS, require_sides
 
 GREY = 1
+DEFAULT_RESOLUTION = 64
 TEXT = re.compile(r"(\d{1,5})(?:[x×](\d{1,5}))?(?:[x×]([13]))?")
 MIN_RESOLUTION, MAX_RESOLUTION = 8, 1024  # of square RGB images, also for networks of one's own
 
@@ -50,12 +51,14 @@ class PictureSize:
         return f"{self.height}×{self.width}" + ("" if self.channels == COLOURS else " grey")
 
 
-def picture_size(size: Any) -> PictureSize:
-    """Return a size from a number, a pair (height, width) or a text; a size is returned as it is.
+def picture_size(size: Any, *, grey: bool = False) -> PictureSize:
+    """Return a size from a number, a pair (height, width) or a text; a size is returned as it is, unless `grey` is set.
 
     >>> picture_size(64), picture_size("60x90"), picture_size("60x90x1")
     (PictureSize(height=64, width=64, channels=3), PictureSize(height=60, width=90, channels=3), PictureSize(height=60, width=90, channels=1))
     """  # noqa: E501
+    if grey:
+        return replace(picture_size(size), channels=GREY)
     if isinstance(size, PictureSize):
         return size
     if isinstance(size, int) and not isinstance(size, bool):
@@ -74,8 +77,7 @@ def picture_size(size: Any) -> PictureSize:
 
 def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     """Return the size that a caller asks for; raise an error for one that no images are brought to."""
-    size = picture_size(resolution)
-    size = PictureSize(size.height, size.width, GREY if grey else size.channels)
+    size = picture_size(resolution, grey=grey)
     if not size.is_standard:
         require_sides(size.height, size.width)
     elif not MIN_RESOLUTION <= size.height <= MAX_RESOLUTION:

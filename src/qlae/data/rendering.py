@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from . import cache
 from .dataset import Progress, SourceDataset
+from .picture_size import PictureSize
 from .sources import grid_levels, num_channels
 
 if TYPE_CHECKING:
@@ -186,20 +187,15 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
     An interrupted call resumes where it stopped. Later calls of `load_data` with the same arguments use the cache.
 
     Raises:
-        ValueError: the images are not `RenderedImages`, or have one channel only.
+        ValueError: the images are not `RenderedImages`.
     """
     images = data.images
     if data.origin == "generated":
         raise ValueError(f"{data.name} is generated whenever it is loaded, so there is nothing to cache on disk")
     if not isinstance(images, RenderedImages):
         raise ValueError(f"only rendered images without noise can be cached on disk, got {type(images).__name__}")
-    if not data.observations.is_standard:
-        raise ValueError(
-            f"the cache holds RGB images, and {data.name} has {data.observations.size}; its images are rendered "
-            "whenever they are needed, or written to a file by `qlae data render --out`"
-        )
     return cache.build(
-        data.describe(),
+        _cached_description(data),
         lambda out, first_job, job_done: images.fill(out, first_job, job_done, progress),
         made_with={"renderer": RENDERER_VERSION, "device": images.device.partition(":")[0]},
         sources=None if images.points is None else data.sources,
@@ -207,8 +203,15 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
 
 
 def find_rendered(data: SourceDataset) -> SourceDataset | None:
-    """Return the data that reads the same images from the cache on disk, which holds RGB images; None otherwise."""
-    return cache.find(data.describe()) if data.observations.is_standard else None
+    """Return the data that reads the same rendered images from the cache on disk; None if they are not there."""
+    return cache.find(_cached_description(data))
+
+
+def _cached_description(data: SourceDataset) -> dict[str, Any]:
+    """Return the description that determines the entry of rendered images, with their size as the cache holds it."""
+    facts = data.describe()
+    facts.pop("observations", None)
+    return facts | {"resolution": PictureSize(*data.observations.shape).plain}
 
 
 def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu") -> NDArray[Any]:

@@ -24,32 +24,40 @@ MAX_HEADER = 10_000
 MAX_READ = 2**24
 #: Bytes of the largest array that is read as a whole, such as a table of sources.
 MAX_WHOLE = 2**28
+#: Bytes of the largest array in Fortran order, whose rows are scattered, so that all of it is read at once.
+MAX_FORTRAN = 2**31
 #: What to do about a damaged file, as error messages put it.
 COPY_AGAIN = "download or copy it again"
 
 
 class ArrayStream:
-    """One array in a file. Shape and dtype are known at once; rows are read on request.
+    """One array in a file. Shape and dtype are known at once; rows are read on request, in C or Fortran order.
 
     Args:
         path: an ``.npy`` or ``.npz`` file.
         key: the array's name in an ``.npz``; ignored for an ``.npy``.
 
     Raises:
-        ValueError: the file is damaged, or does not hold an array with rows in C order under this name.
+        ValueError: the file is damaged, or does not hold an array with rows under this name.
     """
 
     def __init__(self, path: Path, key: str = "images") -> None:
         self.path = path
         self.key = key
         with self._open() as file, explain_damage(path, COPY_AGAIN):
-            self.shape, self.dtype, start = _read_header(file, path)
+            self.shape, self.dtype, self._is_fortran, start = _read_header(file, path)
             self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize
             self._start = start
             expected, actual = start + self.shape[0] * self.row_bytes, self._num_bytes()
             if actual != expected:
+                what = "" if path.suffix == ".npy" else f" for {key!r}"
                 raise ValueError(
-                    f"{path} has {actual:,} bytes for {key!r}, but its header announces {expected:,}; {COPY_AGAIN}"
+                    f"{path} has {actual:,} bytes{what}, but its header announces {expected:,}; {COPY_AGAIN}"
+                )
+            if self._is_fortran and actual > MAX_FORTRAN:
+                raise ValueError(
+                    f"{path} has {actual:,} bytes in Fortran order, which are too many to read at once; save the array "
+                    "as np.ascontiguousarray(array)"
                 )
 
     def __len__(self) -> int:
@@ -58,6 +66,10 @@ class ArrayStream:
     def rows(self, rows_at_once: int, first: int = 0) -> Iterator[NDArray[Any]]:
         """Yield arrays of up to `rows_at_once` rows, starting at row `first`."""
         with self._open() as file, explain_damage(self.path, COPY_AGAIN):
+            if self._is_fortran:
+                whole = self._read_fortran(file)
+                yield from (whole[start : start + rows_at_once] for start in range(first, len(self), rows_at_once))
+                return
             _skip(file, self._start + first * self.row_bytes)
             for start in range(first, len(self), rows_at_once):
                 num = min(rows_at_once, len(self) - start)
@@ -65,6 +77,14 @@ class ArrayStream:
                 if len(content) != num * self.row_bytes:
                     raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
                 yield np.frombuffer(content, dtype=self.dtype).reshape(num, *self.shape[1:])
+
+    def _read_fortran(self, file: IO[bytes]) -> NDArray[Any]:
+        """Return the whole array in C order from a file that has it in Fortran order."""
+        _skip(file, self._start)
+        content = file.read(len(self) * self.row_bytes)
+        if len(content) != len(self) * self.row_bytes:
+            raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
+        return np.ascontiguousarray(np.frombuffer(content, dtype=self.dtype).reshape(self.shape[::-1]).T)
 
     def chunks(self, first: int = 0) -> Iterator[NDArray[Any]]:
         """Yield arrays of as many rows as take little memory, starting at row `first`."""
@@ -116,8 +136,8 @@ def _names_in(archive: zipfile.ZipFile) -> list[str]:
     return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
-def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Return shape and dtype of an array, and the length of its header in bytes."""
+def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
+    """Return shape and dtype of an array, whether it is in Fortran order, and the length of its header in bytes."""
     head = io.BytesIO(file.read(MAX_HEADER))
     try:
         version = np.lib.format.read_magic(head)
@@ -127,10 +147,9 @@ def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype
         raise ValueError(f"{path} is not a NumPy array that can be read ({error})") from error
     if dtype.hasobject:
         raise ValueError(f"{path} holds pickled objects, which are never loaded: save plain numbers instead")
-    if not shape or fortran or min(shape) < 0:
-        order = "Fortran" if fortran else "C"
-        raise ValueError(f"{path} must hold rows in C order, got shape {shape} in {order} order")
-    return shape, dtype, head.tell()
+    if not shape or min(shape) < 0:
+        raise ValueError(f"{path} must hold one row per observation, got an array of shape {shape}")
+    return shape, dtype, bool(fortran), head.tell()
 
 
 def _skip(file: IO[bytes], num_bytes: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ CSV_SUFFIXES = (".csv", ".tsv", ".txt")
 PARQUET_SUFFIXES = (".parquet", ".pq")
 DELIMITERS = (",", ";", "\t")
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?")  # cells that stand for a missing value, in lower case
+DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+")
 NUM_NAMED = 5  # lines or columns that an error names
 
 
@@ -67,6 +69,31 @@ def read_table_file(path: str | Path, *, source_columns: Sequence[str] = (), dro
     if path.suffix.lower() in PARQUET_SUFFIXES:
         return from_columns(_parquet_columns(path), str(path), source_columns, drop_columns)
     return _read_csv(path, source_columns, drop_columns)
+
+
+def read_columns(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Return all columns of a file by name, also those with text (str) and missing values (None or NaN)."""
+    path = Path(path)
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        return _parquet_columns(path)
+    names, delimiter = _read_header(path)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for _, cells in _lines(path, delimiter, names):
+        for name, cell in zip(names, cells, strict=True):
+            columns[name].append(_cell_value(cell.strip()))
+    arrays = {name: np.empty(len(values), dtype=object) for name, values in columns.items()}
+    for name, values in columns.items():
+        arrays[name][:] = values
+    return arrays
+
+
+def _cell_value(cell: str) -> float | str | None:
+    if cell.lower() in MISSING:
+        return None
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
 
 
 def column_names(path: str | Path) -> list[str]:
@@ -121,6 +148,8 @@ def _first_text(column: NDArray[Any]) -> tuple[str, str] | None:
     """Return the first cell that is no number, and its row; None if all are numbers or missing."""
     if column.dtype.kind in "fiub":
         return None
+    if column.dtype.kind in "mM" and len(column):
+        return str(column[0]), "row 0"
     for row, cell in enumerate(column.tolist()):
         if not isinstance(cell, int | float | None):
             return str(cell), f"row {row}"
@@ -144,6 +173,12 @@ def _refuse_text(texts: dict[str, tuple[str, str]], what: str) -> None:
     """Raise an error if columns have text; ``texts`` holds a cell of each, and where it stands."""
     if not texts:
         return
+    comma = next((name for name, (cell, _) in texts.items() if DECIMAL_COMMA.fullmatch(cell)), None)
+    if comma is not None:
+        raise ValueError(
+            f"{what} has numbers with a decimal comma, such as {texts[comma][0]!r} in {texts[comma][1]} of {comma!r}; "
+            "write them with a decimal point"
+        )
     cells = {name: cell if len(cell) <= 30 else f"{cell[:29]}…" for name, (cell, _) in texts.items()}
     parts = [f"{name!r} ({cells[name]!r} in {texts[name][1]})" for name in list(texts)[:NUM_NAMED]]
     rest = f" and {len(texts) - NUM_NAMED} more columns" if len(texts) > NUM_NAMED else ""
@@ -272,11 +307,23 @@ def _read_header(path: Path) -> tuple[list[str], str]:
             raise ValueError(f"{path} cannot be read as a CSV ({error})") from error
     if not names or not first.strip():
         raise ValueError(f"{path} is empty: it needs a line of column names, and one line per row")
-    if "" in names or len(set(names)) < len(names) or all(is_number(name) for name in names):
+    if "\0" in first:
+        raise ValueError(f"{path} is not a text file: its first line has null bytes; copy it again")
+    got = f"got {first[:60].rstrip()!r}"
+    if all(is_number(name) for name in names):
+        raise ValueError(f"the first line of {path} must name the columns, and it has numbers: add a line; {got}")
+    if "" in names:
         raise ValueError(
-            f"the first line of {path} must name the columns, each by a name of its own; got {first[:60]!r}"
+            f"the first line of {path} must name all columns, and column {names.index('') + 1} has no name; {got}"
         )
+    _require_distinct(names, str(path))
     return names, delimiter
+
+
+def _require_distinct(names: Sequence[str], what: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{what} has {names.count(twice)} columns named {twice!r}: give each a name of its own")
 
 
 def _open_text(path: Path) -> io.TextIOWrapper:
@@ -291,13 +338,18 @@ def _parquet(path: Path) -> Any:
     try:
         return pyarrow.parquet.ParquetFile(path)
     except (pyarrow.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a Parquet file ({error})") from error
+        raise ValueError(f"{path} cannot be read as a Parquet file ({_one_line(error)})") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _parquet_columns(path: Path) -> dict[str, NDArray[Any]]:
     file = _parquet(path)
+    _require_distinct(file.schema_arrow.names, str(path))
     try:
         table = file.read()
     except (ValueError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as a Parquet file ({error})") from error
+        raise ValueError(f"{path} cannot be read as a Parquet file ({_one_line(error)})") from error
     return {name: table.column(name).to_numpy() for name in table.column_names}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..observations import MAX_CHANNELS
 from .cache import safe_name
 from .checked_files import check_files, printable
 from .dataset import ORIGINS, Progress, default_source_names
@@ -88,9 +89,12 @@ def _read_array(name: str, path: Path, sources: Sources | None) -> ImageSet:
         or 0 in shape
         or (len(shape) == 4 and shape[3] not in (1, 3, 4))
     ):
+        hint = _dtype_hint(stream.dtype)
+        if stream.dtype == np.uint8 and len(shape) == 4 and shape[1] <= MAX_CHANNELS < shape[3]:
+            hint = ", which looks as if the channels came first; save np.moveaxis(images, 1, -1)"
         raise ValueError(
             f"images in {path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
-            f"got {stream.dtype} {shape}{_dtype_hint(stream.dtype)}"
+            f"got {stream.dtype} {shape}{hint}"
         )
     require_image_shape(shape, path)
     keys = array_names(path) if path.suffix == ".npz" else []

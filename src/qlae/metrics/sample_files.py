@@ -18,7 +18,8 @@ from .inputs import scored_form
 _MAX_NUMBERS = 20 * 2**20
 _MAX_BYTES_PER_NUMBER = 8
 _SMALLER = "score fewer rows (100,000 are plenty), or write it without compression"
-_ROW_NAMES = ("", "image", "file", "index", "row", "id")  # first columns that number or name the rows
+#: First columns that number or name the rows, also in files of `qlae encode`.
+_ROW_NAMES = ("", "image", "vector", "series", "file", "index", "row", "id")
 _SINGLE = (".npy", ".csv")
 _SOURCE_COLUMNS = "source_columns=[…], or --source-columns on the command line"
 

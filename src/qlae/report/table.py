@@ -57,6 +57,11 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     else:
         table = results_table(runs, weights=weights)
         Console(width=max(console.width, _full_width(table))).print(table)
+    described = [run.results["data"] for run in runs]
+    single = dict.fromkeys(data["name"] for data in described if len(data["source_names"]) == 1)
+    if single:
+        note = f"{', '.join(single)}: one source is known, so InfoM is 1 for every model; read InfoE."
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     for warning in _warnings(runs, weights) if warn else ():
         console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 

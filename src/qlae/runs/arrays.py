@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..observations import Observations
+from ..observations import MAX_MAGNITUDE, Observations
 
-#: Larger numbers are damage: no model has them, and their squares would overflow. Sources may have any size.
-MAX_MAGNITUDE = 1e18
 #: Types and dimensions of the arrays. A dimension with a name has the same size in all arrays of a file.
 FORMS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "indices": ("iu", ("images",)),

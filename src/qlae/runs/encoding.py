@@ -70,7 +70,7 @@ def encode_to_csv(
 def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
     """Return the arguments of ``load_data`` by which another file is read as the training data were.
 
-    A table may lack columns that are no features.
+    A table may lack columns that are no features, and have others, which are left out.
     """
     if model.observations.is_standard:
         return {"resolution": model.resolution}
@@ -79,9 +79,13 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
         return {"resolution": PictureSize(*model.observations.shape).plain}
     how = {key: recipe[key] for key in ("source_columns", "drop_columns", "kind") if key in recipe}
     if is_table(where) and Path(where).is_file():
-        present = column_names(where)
-        for key in ("source_columns", "drop_columns"):
-            how[key] = [name for name in how.get(key, ()) if name in present]
+        present, features = column_names(where), model.observations.feature_names
+        missing = [repr(name) for name in features if name not in present]
+        if missing:
+            raise ValueError(f"{where} lacks columns that the model takes: {', '.join(missing)}")
+        how["source_columns"] = [name for name in how.get("source_columns", ()) if name in present]
+        kept = {*features, *how["source_columns"]} if features else {*present} - {*how.get("drop_columns", ())}
+        how["drop_columns"] = [name for name in present if name not in kept]
     return how
 
 

@@ -66,6 +66,7 @@ def train_seeds(
     for seed, run in jobs:  # before anything is trained
         configs[seed], execution, _ = configure(model, data, run, networks=networks, **options | {"seed": seed})
         run.require_free(configs[seed])
+        options["num_latents"] = configs[seed].latent.num_latents  # so that a warning names their number once
     waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]
     images = _rendered_once(data, execution.device, show=show) if len(waiting) > 1 else data
     finished = []

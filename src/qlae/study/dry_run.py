@@ -4,11 +4,13 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from ..observations import KINDS
 from .driver import current_index
 from .engine import Engine
 from .estimate import format_seconds, run_seconds, scoring_seconds
 from .folder import Index, StudyFolder
-from .jobs import Job, fidelity_scores, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
+from .job_data import kind_and_shape
+from .jobs import Job, make_job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
 from .selection import describe_rule
 
@@ -45,7 +47,7 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
         *_describe_stage("1. tune", tuning, states, seconds(tuning)),
         "",
         f"2. select, for each data set and model: "
-        f"{describe_rule(plan.near_db, plan.scored_weights, fidelity_scores(plan))}",
+        f"{describe_rule(plan.near_db, plan.scored_weights, _fidelity_scores(plan))}",
         "",
         *_describe_stage("3. rerun", reruns, states, seconds(reruns), unselected),
         "",
@@ -58,6 +60,12 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
         estimate = f"roughly {format_seconds(total_seconds)} with {engine.describe()}"
         lines.append(f"The others take {estimate}; trust the order of magnitude only")
     return "\n".join(lines)
+
+
+def _fidelity_scores(plan: Plan) -> list[str]:
+    """Return the keys of the scores that measure reconstructions of the plan's data."""
+    jobs = [make_job(plan, "rerun", data, plan.models[0], None, 0) for data in plan.data]
+    return list(dict.fromkeys(KINDS[kind_and_shape(job)[0]].load_fidelity().key for job in jobs))
 
 
 def _seconds_left(job: Job, state: str, device_type: str) -> float:

@@ -1,17 +1,29 @@
 """Estimate how long a study takes: roughly before it starts, then from its own finished runs."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from statistics import fmean
 
+from ..observations import IMAGES, SERIES, VECTORS
 from ..presets import MODELS, training_preset
 from .folder import Entry
+from .job_data import kind_and_shape
 from .jobs import Job, num_updates
 
 # Seconds per update of an autoencoder at the size's own batch size, on one CPU thread (small at 32×32, full at 64×64)
 # or on a data-centre GPU. Each was measured on one machine (docs/performance.md): trust the order of magnitude only.
 SECONDS_PER_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 4.4, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
-MEASURED_RESOLUTION = {"small": 32, "full": 64}
+# What these times are for, in pixels, and what else takes as long on a CPU: so many vectors of any width, which dense
+# networks bring to their own width at once, or so many time steps of a series.
+MEASURED = {
+    ("small", IMAGES): 32 * 32,
+    ("full", IMAGES): 64 * 64,
+    ("small", VECTORS): 12,
+    ("full", VECTORS): 300,
+    ("small", SERIES): 50,
+    ("full", SERIES): 2_000,
+}
 SCORING_SECONDS = {"infomec": 10.0, "dci": 40.0}  # on 10,000 samples, for both sets of weights
 OTHER_SCORING_SECONDS = 5.0
 OVERHEAD_SECONDS = 3.0  # loading, writing files, drawing pictures
@@ -21,11 +33,17 @@ def run_seconds(job: Job, device_type: str) -> float:
     """Return a guess at the seconds that a run takes on one worker."""
     size = job.options.get("size", "full")
     preset = MODELS[job.model_name].training_preset(size)
-    pixels = (job.resolution / MEASURED_RESOLUTION[size]) ** 2
     batch = job.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
-    scale = max(pixels * batch, 0.2) if device_type == "cpu" else 1.0
+    scale = _relative_work(job, size, batch) if device_type == "cpu" else 1.0
     update = SECONDS_PER_UPDATE[size, device_type] * scale * preset.relative_seconds[device_type]
     return num_updates(job) * update + scoring_seconds(job) + OVERHEAD_SECONDS
+
+
+def _relative_work(job: Job, size: str, batch: float) -> float:
+    """Return how long an update takes, relative to one on what was measured; `batch` is relative to that as well."""
+    kind, shape = kind_and_shape(job)
+    work = math.prod(shape[:-1]) / MEASURED[size, kind] * batch  # pixels, time steps, or 1 for a vector
+    return max(work, 0.2) if kind == IMAGES else work
 
 
 def scoring_seconds(job: Job) -> float:

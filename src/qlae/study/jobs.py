@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import DataConfig, RunConfig, require_resolution
+from ..config import DataConfig, RunConfig
 from ..data import data_config, load_again
-from ..data.array_files import is_array_file, kind_of_file
-from ..data.tables import is_table
+from ..data.array_files import is_array_file
+from ..data.picture_size import DEFAULT_RESOLUTION, picture_size
+from ..data.sources import SOURCES
 from ..metrics import find_metric
-from ..observations import IMAGES, KINDS, VECTORS
+from ..observations import IMAGES, Observations, require_sides
 from ..presets import MODELS, resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
@@ -35,7 +36,8 @@ class Job:
         seed: seed of the run.
         data_name: name of the data set.
         model_name: name of the preset.
-        resolution: pixels per side.
+        resolution: the size of images as recipes hold it: pixels per side, or a text such as ``"60x90"``; 0 for arrays
+            in files that keep their own.
         recipe: further arguments of `qlae.data.load_again`.
         options: further arguments of `qlae.train`.
         metrics: metrics to compute.
@@ -50,7 +52,7 @@ class Job:
     seed: int
     data_name: str
     model_name: str
-    resolution: int = 64
+    resolution: int | str = DEFAULT_RESOLUTION
     recipe: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     metrics: tuple[str, ...] = ("infomec",)
@@ -118,7 +120,7 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
         options["weight_decay"] = value
     elif value is not None:
         options["weights"] = options.get("weights", {}) | {model.tuned: value}
-    recipe = {key: option for key, option in data.options.items() if key != "resolution"}
+    recipe = {key: option for key, option in data.options.items() if key not in ("resolution", "grey")}
     return Job(
         stage=stage,
         data=data.label,
@@ -127,13 +129,20 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
         seed=seed,
         data_name=data.name,
         model_name=model.name,
-        resolution=data.options.get("resolution", 64),
+        resolution=_resolution(data),
         recipe=recipe,
         options=options,
         metrics=plan.metrics,
         num_samples=plan.num_samples,
         protocol=plan.protocol,
     )
+
+
+def _resolution(data: DataPlan) -> int | str:
+    if data.size is not None:
+        return data.size.plain
+    keeps_its_own = is_array_file(data.options.get("path", "")) and data.name not in SOURCES  # as in `load_data`
+    return 0 if keeps_its_own else DEFAULT_RESOLUTION
 
 
 def require_runnable(plan: Plan) -> None:
@@ -161,7 +170,8 @@ def require_runnable(plan: Plan) -> None:
 
 def _checked_data(job: Job, plan: Plan) -> DataConfig:
     """Return the data config of a job after checking it; for images from files, only what is known without reading."""
-    require_resolution(job.resolution)
+    size = picture_size(job.resolution or DEFAULT_RESOLUTION)
+    require_sides(size.height, size.width)
     if "path" not in job.recipe:
         images = load_again(job.data_name, job.resolution, job.recipe)
         if images.source_names:
@@ -170,23 +180,8 @@ def _checked_data(job: Job, plan: Plan) -> DataConfig:
     for key in FILE_KEYS:
         if key in job.recipe and (not job.recipe[key] or not Path(job.recipe[key]).exists()):
             raise ValueError(f"{job.recipe[key]} does not exist" if job.recipe[key] else f"{key} is empty")
-    return DataConfig(job.data_name, resolution=job.resolution, source_names=("unread",))
-
-
-def fidelity_scores(plan: Plan) -> list[str]:
-    """Return the keys of the scores that measure reconstructions of the plan's data; files are not read for this."""
-    keys = []
-    for data in plan.data:
-        job = make_job(plan, "rerun", data, plan.models[0], None, 0)
-        path, kind = job.recipe.get("path"), job.recipe.get("kind")
-        if path is None:
-            name = load_again(job.data_name, job.resolution, job.recipe).observations.kind
-        elif is_table(path):
-            name = VECTORS
-        else:
-            name = kind_of_file(path, kind) if is_array_file(path) else IMAGES
-        keys.append(KINDS[name].load_fidelity().key)
-    return list(dict.fromkeys(keys))
+    observed = None if size.is_standard else Observations(IMAGES, size.shape)
+    return DataConfig(job.data_name, resolution=size.height, observations=observed, source_names=("unread",))
 
 
 def num_updates(job: Job) -> int:
@@ -259,7 +254,7 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differences = config.difference(planned_config)
     actual = {"resolution": config.data.resolution or job.resolution, **(config.data.recipe or {})}
-    recipe = {"resolution": job.resolution, **job.recipe}
+    recipe = {"resolution": job.resolution or actual["resolution"], **job.recipe}
     if not job.recipe.get("path"):  # images from files are named after their file
         actual["data"], recipe["data"] = config.data.name, job.data_name
     seed = ("seed",) if any(recipe.get(key) for key in RANDOM_KEYS) else ()

@@ -19,6 +19,7 @@ from typing import Any
 
 from .._checks import require_known
 from .._opening import read_regular
+from ..data.picture_size import DEFAULT_RESOLUTION, PictureSize, picture_size
 from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
@@ -53,7 +54,14 @@ MODEL_OPTIONS: dict[str, tuple[type, ...]] = {
 }
 #: Entries of a data set: arguments of `qlae.load_data`.
 DATA_OPTIONS = {
-    **{"resolution": int, "sources": list, "fixed": dict, "num_images": int, "continuous": (bool, list)},
+    **{
+        "resolution": (int, str, list),
+        "grey": bool,
+        "sources": list,
+        "fixed": dict,
+        "num_images": int,
+        "continuous": (bool, list),
+    },
     **{"correlated": list, "noise": float, "seed": int, "path": str, "source_file": str},
     **{"source_columns": list, "drop_columns": list, "kind": str},
 }
@@ -83,6 +91,13 @@ class DataPlan:
     label: str
     name: str
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> PictureSize | None:
+        """The size that images are brought to; None if the plan leaves it to the data."""
+        if not self.options.keys() & {"resolution", "grey"}:
+            return None
+        return picture_size(self.options.get("resolution", DEFAULT_RESOLUTION), grey=self.options.get("grey", False))
 
 
 @dataclass(frozen=True)
@@ -284,8 +299,12 @@ def _data_plan(label: str, table: dict[str, Any]) -> DataPlan:
             raise ValueError(
                 f'data.{label}: correlated must list entries such as ["scale", "shape", 0.5], got {pair!r}'
             )
-    options = {key: value for key, value in table.items() if key != "name"}
-    return DataPlan(label, table.get("name", label), options)
+    plan = DataPlan(label, table.get("name", label), {key: value for key, value in table.items() if key != "name"})
+    try:
+        plan.size  # noqa: B018
+    except ValueError as error:
+        raise ValueError(f"data.{label}: {error}") from None
+    return plan
 
 
 def _model_plan(label: str, table: dict[str, Any], common_options: dict[str, Any], tune: bool) -> ModelPlan:

@@ -50,8 +50,8 @@ class CollapseCheck:
         if self._times == 2:
             warnings.warn(
                 f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and "
-                "their reconstructions are the same. A lower weight decay or learning rate, or more values per latent, "
-                "may help; Ctrl-C stops the run and saves it",
+                "their reconstructions are the same. Lower weight_decay or learning_rate, or give latents more values "
+                "by num_values",
                 stacklevel=2,
             )
 

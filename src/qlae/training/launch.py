@@ -25,8 +25,8 @@ from .state import TrainingState, Updates
 from .step import EagerUpdates, Step
 from .trainer import Estimate, Watch, run_updates
 
-# Scenes that take a CPU minutes to render are rendered once and kept on disk; Shapes3D takes seconds.
-SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d")
+# Scenes that take a CPU half a minute or more to render are rendered once and kept on disk; Shapes3D takes seconds.
+SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d", "dsprites")
 
 
 def train_run(

@@ -85,10 +85,15 @@ def between_published_metrics() -> list[Correlation]:
 
 
 def with_published(summary: Summary) -> list[Correlation]:
-    """Return the correlations of each column with the published one, over all cells and per data set."""
+    """Return the correlations of each column with the published one, over all cells and per data set that is published.
+
+    The list is empty for data that the paper does not have, such as vectors and series.
+    """
+    known = {data for data, _, _ in published_results()}
+    labels = [label for label in summary.data if label in known]
     correlations = []
     for score in PAPER_COLUMNS:
-        for where in [*summary.data] if len(summary.data) < 2 else ["all data sets", *summary.data]:
+        for where in labels if len(labels) < 2 else ["all data sets", *labels]:
             points = [
                 (cell.mean, published.mean)
                 for (data, model), group in summary.groups.items()

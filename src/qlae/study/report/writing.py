@@ -163,12 +163,12 @@ def _tables_html(tables: Sequence[ResultsTable]) -> str:
 
 def _correlations_html(metrics: Sequence[Correlation], published: Sequence[Correlation]) -> str:
     heads = ("between", "over", "Spearman ρ", "p", "points")
-    return (
-        paragraph("Do InfoMEC and DCI rank models in the same order?")
-        + plain_table(heads, to_rows(metrics), num_text=2)
-        + paragraph("Does this study rank models in the same order as the paper?")
-        + plain_table(heads, to_rows(published), num_text=2)
-    )
+    between = paragraph("Do InfoMEC and DCI rank models in the same order?")
+    between += plain_table(heads, to_rows(metrics), num_text=2)
+    if not published:
+        return between + paragraph("The paper has no results on these data sets to compare the ranks of models with.")
+    question = paragraph("Does this study rank models in the same order as the paper?")
+    return between + question + plain_table(heads, to_rows(published), num_text=2)
 
 
 def _figures_html(figures: Sequence[CaptionedPng]) -> str:

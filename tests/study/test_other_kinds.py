@@ -1,0 +1,70 @@
+"""Studies over observations that are not the paper's: pictures that are not square, arrays in files, and vectors."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from study_fixtures import InlineEngine, tiny_plan
+
+from qlae.study import StudyFolder, run_study
+from qlae.study.dry_run import describe_study
+from qlae.study.report import report_study
+
+SHAPES = {"wide": (8, 12, 1), "array": (9, 9, 2), "table": (5,)}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    root, rng = tmp_path_factory.mktemp("kinds"), np.random.default_rng(0)
+    (root / "images").mkdir()
+    for number in range(12):
+        pixels = (255 * rng.random((20, 30, 3))).astype(np.uint8)
+        Image.fromarray(pixels).save(root / "images" / f"{number}.png")
+    np.save(root / "x.npy", (255 * rng.random((20, 9, 9, 2))).astype(np.uint8))
+    rows = [",".join(f"{value:.3f}" for value in row) for row in rng.normal(size=(40, 5))]
+    (root / "rows.csv").write_text("\n".join(["a,b,c,d,e", *rows]))
+    data = {
+        "wide": {"path": str(root / "images"), "resolution": "8x12", "grey": True},
+        "array": {"path": str(root / "x.npy")},
+        "table": {"path": str(root / "rows.csv")},
+    }
+    plan = tiny_plan(data=data, models={"qlae": {"grid": []}}, num_latents=3, rerun_seeds=2)
+    engine = InlineEngine()
+    index = run_study(plan, root / "study", engine)
+    assert {entry.state for entry in index.runs.values()} == {"done"}, index
+    return plan, StudyFolder(root / "study")
+
+
+def test_runs_have_the_shapes_that_the_plan_asks_for(study):
+    plan, folder = study
+    for label, shape in SHAPES.items():
+        assert folder.run(f"{label}/qlae/s2").config.data.observed.shape == shape
+    again = InlineEngine()
+    run_study(plan, folder.path, again)
+    assert again.names == []  # nothing is repeated
+
+
+def test_another_resolution_is_another_run(study):
+    plan, folder = study
+    content = json.loads(json.dumps(plan.content))
+    content["data"]["wide"]["resolution"] = "12x8"
+    with pytest.raises(ValueError, match=r"resolution is '8x12x1', the plan says '12x8x1'"):
+        run_study(type(plan).from_content(content, name="tiny"), folder.path, InlineEngine())
+
+
+def test_the_report_does_not_compare_with_results_that_the_paper_does_not_have(study):
+    _, folder = study
+    page = report_study(folder, show=False).read_text()
+    assert "The paper has no results on these data sets" in page
+    assert "ours and published" not in page
+    correlations = json.loads((folder.report_path / "correlations.json").read_text())
+    assert not [row for row in correlations if "PSNR" in row["what"]]
+
+
+def test_updates_on_vectors_are_not_expected_to_take_as_long_as_on_images(tmp_path):
+    models = {"qlae": {"grid": [], "size": "full", "steps": 200_000, "batch_size": 128}}
+    plans = [tiny_plan(data={name: {}}, models=models, rerun_seeds=1) for name in ("shapes3d", "sensors")]
+    texts = [describe_study(plan, tmp_path / "study", InlineEngine()).splitlines()[-1] for plan in plans]
+    assert "roughly 10 days" in texts[0]
+    assert "roughly 49 min" in texts[1]
