@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,12 +16,12 @@ os.environ.update(COLUMNS="84", JUPYTER_COLUMNS="84")  # tables in their output 
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
-from nbclient import NotebookClient  # noqa: E402
+from jupyter_cache.executors import utils  # noqa: E402
 
 from qlae import __version__  # noqa: E402
 
-# Commands write in chunks, each of which would be displayed from a line of its own.
-NotebookClient.coalesce_streams.default_value = True
+# Commands write in chunks, each of which would start a line of its own.
+utils.executenb = partial(utils.executenb, coalesce_streams=True)
 
 project = "qlae"
 author = "The qlae authors"

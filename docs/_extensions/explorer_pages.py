@@ -19,7 +19,7 @@ EMBEDDED = """<script>if (window !== window.top) document.documentElement.classL
       @media (max-width: 60rem) {
         .embedded :is(#facts, #scores) { display: none; }
         .embedded :is(.stage-text, .stage .bar, #heatmap-card) { order: 1; }
-        .embedded .pictures:not(.chart) figure { flex-basis: calc(28vh * var(--ratio, 1)); }
+        .embedded .pictures:not(.chart) figure { flex-basis: calc(24vh * var(--ratio, 1)); }
       }
     </style>
   </head>"""

@@ -78,7 +78,9 @@ def write_gallery(folder: Path, results: Path) -> None:
     pictures = folder / "gallery"
     pictures.mkdir(parents=True, exist_ok=True)
     runs = find_runs(results)
-    lines = [OPENING, *(line for name in shipped_models() for line in _shipped_row(name, pictures))]
+    lines = [OPENING]
+    for name in sorted(shipped_models(), key=lambda name: list(TITLES).index(name.partition("-")[0])):
+        lines += _shipped_row(name, pictures)
     for data, title in TITLES.items():
         models = sorted((model for other, model in runs if other == data), key=_rank)
         shown = {model: runs[data, model] for model in models}
@@ -87,12 +89,8 @@ def write_gallery(folder: Path, results: Path) -> None:
         for model in pictured:
             lines += _row(data, model, shown[model], pictures, results)
         rest = [model for model in models if model not in pictured]
-        if rest:
-            lines += [
-                f"### Heatmaps of {'other ' if pictured else ''}models on {title}",
-                "",
-                *_cards(data, rest, shown, pictures),
-            ]
+        lines += [f"### Heatmaps of other models on {title}", ""] if rest and pictured else []
+        lines += _cards(data, rest, shown, pictures) if rest else []
         together = results / "study" / "report" / f"interventions-{data}.png"
         if together.is_file():
             lines += _beside_each_other(data, together, pictures)
