@@ -44,6 +44,7 @@ exclude_patterns = ["metrics/*.json"]
 html_extra_path = [str(ROOT / "build" / "site-extra")]  # written by explorer_pages
 html_theme = "furo"
 html_title = "qlae"
+html_favicon = str(ROOT / "src" / "qlae" / "explorer" / "page" / "icon.svg")
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]

@@ -52,7 +52,7 @@ ABOUT = {
     "SMALL_GAN": "The small size of GANs, which do not work on patches.",
     "START_RESOLUTION": "The side of the learned map that the decoder starts from.",
 }
-WIDTH = 100
+WIDTH = 88  # characters of help that fit on a page
 PLANS = """# Plans of studies
 
 A plan is a TOML or JSON file that describes a study: data sets × models × one tuned hyperparameter per model × seeds.

@@ -1,5 +1,5 @@
-// The frames of the explorer follow the theme of the site, pictures open at their full size, and tables of many columns
-// keep each cell on one line.
+// The frames of the explorer follow the theme of the site, pictures open at their full size, and tables keep numbers, or
+// all cells if they have many columns, on one line.
 (() => {
   "use strict";
 
@@ -20,6 +20,9 @@
   const markWideTables = () => {
     for (const table of document.querySelectorAll("article table.docutils")) {
       table.classList.toggle("many-columns", table.rows[0].cells.length > 8);
+      for (const cell of table.querySelectorAll("td")) {
+        cell.classList.toggle("number", /^[\d.]+( ± [\d.]+)?$/.test(cell.textContent.trim()));
+      }
     }
   };
 
