@@ -37,6 +37,7 @@ extensions = [
     "sphinx_design",
     "explorer_pages",
     "gallery",
+    "leaderboard",
     "reference",
     "repository_links",
 ]

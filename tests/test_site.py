@@ -1,8 +1,10 @@
 """The site's own parts: its reference names every public name, and links of the repository lead to its pages."""
 
 import importlib
+import json
 import pkgutil
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,7 +28,7 @@ def extensions():
     try:
         yield {
             name: importlib.import_module(name)
-            for name in ("explorer_pages", "gallery", "reference", "repository_links")
+            for name in ("explorer_pages", "gallery", "leaderboard", "reference", "repository_links")
         }
     finally:
         sys.path.remove(str(DOCS / "_extensions"))
@@ -57,7 +59,7 @@ def test_every_page_is_in_the_navigation(extensions):
     index = (DOCS / "index.md").read_text()
     pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
     pages = [page for page in pages if page != "index" and not page.startswith("reference/")]
-    generated = (*extensions["reference"].MODULES, "command-line", "gallery", "options", "plans")
+    generated = (*extensions["reference"].MODULES, "command-line", "gallery", "leaderboard", "options", "plans")
     pages += [f"reference/generated/{name}" for name in generated]
     lines = [line.rpartition("<")[2].rstrip(">") for line in index.splitlines()]
     assert [page for page in pages if page not in lines] == []
@@ -123,6 +125,47 @@ def test_the_gallery_shows_the_median_run(extensions, tmp_path):
     for picture in re.findall(r"\(gallery/(.*?)\)", text):
         assert (tmp_path / picture).stat().st_size > 1000
     assert "shapes3d-qlae-interventions.png" in text
+
+
+def test_the_leaderboard_shows_every_seed_and_what_is_missing(extensions, tmp_path):
+    results = DOCS.parent / "results"
+    extensions["leaderboard"].write_leaderboard(tmp_path, results)
+    page = (tmp_path / "leaderboard.md").read_text()
+    runs = sorted((results / "leaderboard" / "runs").rglob("results.json"))
+    titles = extensions["gallery"].TITLES
+    assert runs
+    for run in runs:
+        scores = json.loads(run.read_text())["averaged"]
+        model = run.parts[-3]
+        row = next(
+            line for line in page.partition(f"## {titles[run.parts[-4]]}")[2].splitlines() if f"| `{model}`" in line
+        )
+        assert f"{scores['infom']:.3f}" in row.split("|")[2]
+    assert f"**{len(runs)} of 84 runs are finished.**" in page
+    for picture in re.findall(r"\((leaderboard/.*?)\)", page):
+        assert (tmp_path / picture).stat().st_size > 1000
+
+
+def test_the_leaderboard_takes_the_mean_over_seeds(extensions, tmp_path):
+    source = DOCS.parent / "results" / "leaderboard"
+    study = tmp_path / "leaderboard"
+    shutil.copytree(source, study, ignore=shutil.ignore_patterns("runs"))
+    run = study / "runs" / "isaac3d" / "qlae-fast" / "s0"
+    shutil.copytree(source / "runs" / "isaac3d" / "qlae-fast" / "s0", run)
+    lower = study / "runs" / "isaac3d" / "qlae-fast" / "s1"
+    shutil.copytree(run, lower)
+    for name, change in (("config.json", lambda c: c["training"].update(seed=1)), ("results.json", _lower)):
+        content = json.loads((lower / name).read_text())
+        change(content)
+        (lower / name).write_text(json.dumps(content))
+    extensions["leaderboard"].write_leaderboard(tmp_path, tmp_path)
+    row = next(line for line in (tmp_path / "leaderboard.md").read_text().splitlines() if "| `qlae-fast`" in line)
+    assert [cell.strip() for cell in row.split("|")[2:4]] == ["0.869, 0.400", "0.635"]
+
+
+def _lower(results: dict) -> None:
+    results["seed"] = 1
+    results["averaged"]["infom"] = 0.4
 
 
 def test_the_explorer_pages_are_written_once(extensions, tmp_path, monkeypatch):

@@ -94,10 +94,13 @@ def write_gallery(folder: Path, results: Path) -> None:
         together = results / "study" / "report" / f"interventions-{data}.png"
         if together.is_file():
             lines += _beside_each_other(data, together, pictures)
-    text = "\n".join(lines)
-    page = folder / "gallery.md"
-    if not page.is_file() or page.read_text() != text:
-        page.write_text(text)
+    write_page(folder / "gallery.md", "\n".join(lines))
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page if it changed, so that Sphinx reads only what is new."""
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
 
 
 def _rank(model: str) -> tuple[int, str]:
@@ -207,14 +210,34 @@ def _pair(left: str, about: str, right: list[tuple[str, str, str]]) -> list[str]
 
 
 def _pictures_of(data: str, model: str, run: dict[str, Any], results: Path) -> dict[str, Path]:
-    """Return the pictures that were kept of a run, by kind."""
+    """Return the pictures that were kept of a run, by kind; those of short GAN runs lie in a folder of their own."""
+    return find_pictures([run["folder"], results / "gans" / "pictures"], f"{data}-{model}")
+
+
+def find_pictures(folders: list[Path], name: str) -> dict[str, Path]:
+    """Return the pictures in folders, as ``KIND.png`` or ``NAME-KIND.png``, by kind: the most telling first."""
     found = {}
     for kind in PICTURES:
-        own, shared = run["folder"] / f"{kind}.png", results / "gans" / "pictures" / f"{data}-{model}-{kind}.png"
-        source = own if own.is_file() else shared
-        if source.is_file():
+        files = [folder / file for folder in folders for file in (f"{kind}.png", f"{name}-{kind}.png")]
+        source = next((file for file in files if file.is_file()), None)
+        if source is not None:
             found[kind] = source
     return found
+
+
+def copy_pictures(folders: list[Path], pictures: Path, name: str, title: str) -> list[str]:
+    """Copy the most telling picture of a run, and return the lines that show it.
+
+    Args:
+        folders: where it may be: see `find_pictures`.
+        pictures: the folder of the page's pictures.
+        name: how the copies begin.
+        title: what is shown.
+    """
+    for kind, source in find_pictures(folders, name).items():
+        shutil.copyfile(source, pictures / f"{name}-{kind}.png")
+        return [f"![{PICTURES[kind]} {title}]({pictures.name}/{name}-{kind}.png)", f"*{PICTURES[kind]}*", ""]
+    return []
 
 
 def _scores_of(results: dict[str, Any]) -> str:
@@ -231,19 +254,18 @@ def _which(runs: list[dict[str, Any]]) -> str:
     return names.get(len(runs), f"the median of {len(runs)} runs")
 
 
-def _draw_heatmap(results: dict[str, Any], folder: Path, path: Path) -> None:
-    if not _is_older(path, folder / "results.json"):
+def draw_heatmap(run: Path, scores: dict[str, Any], source_names: list[str], path: Path) -> None:
+    """Draw the NMI matrix of a run's scores, unless the picture is newer than the scores."""
+    if not _is_older(path, run / "results.json"):
         return
-    scores = results["averaged"]
     nmi = np.array(scores["nmi"], float)
     count = nmi.shape[1]
-    figure = nmi_figure(
-        nmi,
-        active=listed_active(scores, count),
-        informative=find_informative(scores, count),
-        source_names=results["data"]["source_names"],
-    )
-    figure.savefig(path, dpi=110)
+    active, informative = listed_active(scores, count), find_informative(scores, count)
+    nmi_figure(nmi, active=active, informative=informative, source_names=source_names).savefig(path, dpi=110)
+
+
+def _draw_heatmap(results: dict[str, Any], folder: Path, path: Path) -> None:
+    draw_heatmap(folder, results["averaged"], results["data"]["source_names"], path)
 
 
 def setup(app: Any) -> dict[str, bool]:
