@@ -51,7 +51,7 @@ test-slow: dev  ## Only the slow tests: full data sets, Ray, ONNX, kills
 test-oldest:  ## Fast tests with the oldest versions that pyproject.toml allows (Python 3.11), in build/oldest
 	$(PYTHON) -m venv build/oldest
 	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[test]'
-	build/oldest/bin/python -m pytest -n 2 -m 'not slow' $(QUICK)
+	build/oldest/bin/python -m pytest -n 2 -m 'not slow' $(QUICK) tests/estimator/test_estimator.py
 
 test-fuzz: dev  ## 10,000 damaged inputs for every reader, and as many requests to the explorer
 	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz

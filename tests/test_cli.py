@@ -1,7 +1,11 @@
 """The command line: whole jobs, and one clear line with exit code 2 for bad input."""
 
+import dataclasses
+import importlib
+import inspect
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 import typing
@@ -9,6 +13,7 @@ import typing
 import numpy as np
 import pytest
 
+import qlae.cli
 from qlae.cli import Command, main
 from qlae.cli.overview import COMMANDS
 from qlae.metrics import METRICS, infomec
@@ -269,8 +274,23 @@ def test_help_teaches(command, capsys):
     text = capsys.readouterr().out
     assert "usage: qlae" in text
     assert "For example:" in text or command == "data list" or "• render" in text
-    for uninformative in ("(default: None)", "(default: )", "(default: True)", "{None"):
-        assert uninformative not in " ".join(text.replace("│", " ").split())
+    words = " ".join(text.replace("│", " ").split())
+    for uninformative in ("None", "", "True", "False", "preset", "{}", "()", "[]"):
+        assert f"(default: {uninformative})" not in words
+    assert "{None" not in words
+
+
+CLI_MODULES = [f"cli.{module.name}" for module in pkgutil.iter_modules(qlae.cli.__path__) if module.name != "__main__"]
+
+
+@pytest.mark.parametrize("module", ["options", *CLI_MODULES])
+def test_texts_of_options_are_paragraphs(module):
+    """In help, a line of a description that starts with anything but a letter would start a new line."""
+    classes = vars(importlib.import_module(f"qlae.{module}")).values()
+    for described in filter(dataclasses.is_dataclass, classes):
+        attributes = inspect.getdoc(described).partition("Attributes:")[2]
+        continued = [line.strip() for line in attributes.splitlines() if line.startswith(" " * 8)]
+        assert [line for line in continued if not line[0].isalpha()] == []
 
 
 def bad(capsys, *arguments: str) -> str:

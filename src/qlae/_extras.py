@@ -2,6 +2,8 @@
 
 #: Modules that `pip install 'qlae[train]'` adds to the metrics.
 TRAINING = ("torch", "safetensors", "h5py", "PIL")
+#: What needs more than that → the extra to install instead; it includes `train`.
+_LARGER_EXTRAS = {"qlae explore": "explorer", "qlae.explorer": "explorer"}
 
 
 def explain_missing(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundError | None:
@@ -18,5 +20,6 @@ def explain_missing(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundEr
     if module not in TRAINING:
         return None
     package = "pillow" if module == "PIL" else module
-    message = f"{wanted} needs {package}, and only the metrics of qlae are installed: pip install 'qlae[train]'"
+    extra = _LARGER_EXTRAS.get(wanted, "train")
+    message = f"{wanted} needs {package}, and only the metrics of qlae are installed: pip install 'qlae[{extra}]'"
     return ModuleNotFoundError(message, name=module)

@@ -184,7 +184,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """
         array = self._validated(X)
         observations = self.model_.observations
-        rows = np.ascontiguousarray(array.reshape(len(array), *observations.shape), dtype=observations.dtype)
+        rows = np.require(array.reshape(len(array), *observations.shape), observations.dtype, ["C", "W"])
         with self._evaluating():
             arrays = encode_sample(self.model_, rows, task="scoring", show=False)
         return float(observations.traits.load_fidelity().score_unseen(arrays))

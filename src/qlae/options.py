@@ -24,8 +24,8 @@ class TrainingOptions:
     Options that are not set follow the recipe and the preset of the model; both are the paper's by default.
 
     Attributes:
-        recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders:
-            60,000 updates, a learning rate that falls to 0 in the second half, and 4 values per codebook.
+        recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders,
+            with 60,000 updates, a learning rate that falls to 0 in the second half, and 4 values per codebook.
         size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
         form: Follow the paper's text, or the authors' code where it differs.
         networks: Name of an encoder and decoder, paper, tripod, or a pair that a module of yours registers (--import),
@@ -49,8 +49,8 @@ class TrainingOptions:
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
             commit, …) rise linearly from 0; 0 if not set.
-        num_latents: Number of latents; the preset is twice the number of sources, or 10 for data without sources
-            (vectors of fewer features have as many latents as features).
+        num_latents: Number of latents; the preset is twice the number of sources, or 10 for data without
+            sources (vectors of fewer features have as many latents as features).
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
             with --size small.
         fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.

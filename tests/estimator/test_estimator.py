@@ -84,6 +84,26 @@ def test_images_and_series(array, kind, shape):
     assert np.array_equal(copy.deepcopy(estimator).transform(array), estimator.transform(array))
 
 
+def test_booleans_are_numbers(vectors):
+    above = vectors > 100
+    estimator = qlae.QLAE(3, 4, steps=5, random_state=0).fit(above)
+    assert np.array_equal(estimator.transform(above), estimator.transform(above.astype(np.float32)))
+
+
+def test_read_only_arrays_give_no_warnings(fitted, vectors, recwarn):
+    """Data frames of pandas give such arrays."""
+    latents, singles = fitted.transform(vectors), fitted.transform(vectors.astype(np.float32))
+    arrays = [vectors.copy(), latents, singles]
+    for array in arrays:
+        array.flags.writeable = False
+    fitted.transform(arrays[0])
+    fitted.score(arrays[0])
+    fitted.inverse_transform(latents)
+    fitted.inverse_transform(singles)
+    fitted.model_.decode(fitted.model_.encode(arrays[0]))
+    assert [str(warning.message) for warning in recwarn] == []
+
+
 def test_number_of_latents_without_sources(vectors, recwarn):
     assert qlae.QLAE(steps=2).fit(vectors).model_.latent.num_latents == 8
     assert qlae.QLAE(steps=2).fit(np.hstack([vectors, vectors])).get_feature_names_out()[-1] == "qlae9"

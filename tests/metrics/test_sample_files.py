@@ -39,9 +39,9 @@ def test_integers_in_a_table_are_codes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (TABLE, [], r"starts with 'source' \(its columns are file, hue, shape, z0, z1\)"),
+        (TABLE, [], r"starts with 'source' \(its columns are file, hue, shape, z0, z1\).*or --source-columns"),
         (TABLE, ["size"], "has no column 'size'; its columns are file, hue"),
-        (TABLE, ["hue"], r"column 'shape' .* holds text \('cube'\), and latents are numbers"),
+        (TABLE, ["hue"], r"column 'shape' .* holds text \('cube'\), and latents are numbers.*or --source-columns"),
         (TABLE, ["file", "hue", "shape", "z0", "z1"], "every column of .* is a source"),
         ("source,z\n1,2\n1,\n", [], "line 3 of .* has no value for 'z'"),
         ("source,z\n1,2\n1\n", [], "line 3 of .* has 1 cells, and the header has 2"),

@@ -112,6 +112,12 @@ def test_files_that_cannot_be_scored(tmp_path: Path) -> None:
         score_file(tmp_path / "one.npy")
 
 
+def test_a_run_directory_is_answered_with_its_sample(tmp_path):
+    np.savez(tmp_path / "sample.npz", sources=np.zeros((4, 1)), latents=np.zeros((4, 2)))
+    with pytest.raises(ValueError, match=r"is not a file; give .*sample\.npz"):
+        score_file(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -56,8 +56,8 @@ class Export:
         run: The run directory.
         out: The folder; by default RUN/export. It must be new, empty, or hold an earlier export, which is replaced.
         half: Round the weights to half precision, which halves the file.
-        samples: Also write this many rows of the evaluation sample (codes and sources, no images), so that
-            `qlae explore` can open the folder; 0 for none.
+        samples: Also write this many rows of the evaluation sample (codes and sources, no images), so
+            that `qlae explore` can open the folder; 0 for none.
         onnx: Also write encoder.onnx and decoder.onnx, and check them against torch. Needs `pip install 'qlae[onnx]'`.
         weights: Export the exponential average of the weights, or the raw weights after the last update.
         imports: A module or file of yours to import first, which registers the run's parts.

@@ -9,7 +9,6 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 from ..options import TrainingOptions, parse_curve
 
 REGISTRY = ConstructorRegistry()
-PRESET = "preset"  # what help shows as the default of a training option that is not set
 
 
 def parse_weight(text: str) -> tuple[str, float]:
@@ -37,8 +36,8 @@ def _parse_num_values(texts: list[str]) -> int | tuple[int, ...] | None:
     return None if not numbers else numbers[0] if len(numbers) == 1 else numbers
 
 
-def _show_preset(value: object) -> list[str]:
-    return [PRESET if value is None else str(value)]
+def _as_text(value: object) -> list[str]:
+    return [str(value)]
 
 
 _HINTS = typing.get_type_hints(TrainingOptions)
@@ -59,7 +58,7 @@ def _read_structured(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] |
                 metavar=f"[{metavar} …]",
                 instance_from_str=parse,
                 is_instance=lambda value: True,
-                str_from_instance=lambda value: [PRESET],
+                str_from_instance=_as_text,
             )
     return None
 
@@ -74,7 +73,7 @@ def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | N
                 metavar=metavar,
                 instance_from_str=lambda texts, kind=kind: kind(texts[0]),  # type: ignore[misc]
                 is_instance=lambda value: True,
-                str_from_instance=_show_preset,
+                str_from_instance=_as_text,
             )
     return None
 
@@ -91,7 +90,7 @@ def _read_optional_choice(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[A
         metavar=f"{{{','.join(choices)}}}",
         instance_from_str=lambda texts: texts[0],
         is_instance=lambda value: True,
-        str_from_instance=_show_preset,
+        str_from_instance=_as_text,
         choices=choices,
     )
 
@@ -106,5 +105,5 @@ def _read_schedule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | N
         metavar="NAME|CURVE",
         instance_from_str=lambda texts: parse_curve(texts[0]) if ":" in texts[0] else texts[0],
         is_instance=lambda value: True,
-        str_from_instance=_show_preset,
+        str_from_instance=_as_text,
     )

@@ -25,11 +25,19 @@ from .arguments import (
     load,
     with_imports,
 )
+from .hints import hide_unset
 
 if TYPE_CHECKING:
     from ..runs.directory import Run
 
 
+@hide_unset
+@dataclass(frozen=True)
+class Training(TrainingOptions):
+    __doc__ = TrainingOptions.__doc__
+
+
+@hide_unset
 @dataclass(frozen=True)
 class Execution(ExecutionOptions):
     """Where and how a training is carried out.
@@ -64,12 +72,12 @@ class Train:
             model that came after it (fsq-ae; tripod, with penalties on dependent latents and on interactions in the
             decoder; factor-vae and factor-qvae, with a discriminator against total correlation; ae-ica, independent
             components of a trained autoencoder), or a model of your own (--import).
-        data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy or
-            .npz of images, vectors or series, or of a table (.csv, .parquet).
+        data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy
+            or .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
             the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds.
-        seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels, as
-            `qlae select` does.
+        seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels,
+            as `qlae select` does.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
         imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
@@ -80,7 +88,7 @@ class Train:
     model: Positional[Annotated[str | None, arg(metavar="[MODEL]", help_behavior_hint="")]] = None
     data: str = "shapes3d"
     images: DataOptions = field(default_factory=DataOptions)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
+    training: Training = field(default_factory=Training)
     execution: Execution = field(default_factory=Execution)
     out: OptionalPath = None
     seeds: OptionalInt = None

@@ -28,8 +28,8 @@ class Score:
         files: An .npz file, as np.savez(path, sources=…, latents=…) writes it, or a .csv file with a header; or two
             files, .npy or .csv, of latents and of sources.
         sources: File of the sources, if FILE holds only latents: .npy (n, n_s) or .csv.
-        source_columns: Columns of a single .csv file that are sources; by default those whose names start with
-            "source". All others are latents, except a first column named image, file, index, row or id.
+        source_columns: Columns of a single .csv file that are sources; by default those whose names start
+            with "source". All others are latents, except a first column named image, file, index, row or id.
         protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod.
         latent_kind: Override the type of the latents, for codes that are stored as floats or continuous values stored
             as integers.

@@ -124,7 +124,15 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
     elif low.min() >= 0 and high.max() <= 1:
         offset, scale = np.zeros_like(low), np.ones_like(high)
     else:
-        offset, scale = low, high - low
+        with np.errstate(over="ignore"):
+            offset, scale = low, high - low
+    if not np.isfinite(scale).all():
+        features = [description.names[i] for i in np.flatnonzero(~np.isfinite(scale))]
+        largest = max(high.max(), -low.min())
+        raise ValueError(
+            f"{name} has values too large to be scaled: up to {largest:.2g}, in feature{_list(features)} of "
+            f"{description.num_features:,}. Divide them by a constant first"
+        )
     scale = np.where(scale > 0, scale, 1.0)
     return Observations(kind, shape, dtype, names, tuple(offset.tolist()), tuple(scale.tolist()))
 
@@ -167,17 +175,19 @@ def _chunks(array: Any) -> Any:
 def _statistics(array: Any, num_features: int) -> tuple[NDArray[np.float64], ...]:
     """Return the lowest and highest value, mean and standard deviation of each feature.
 
-    Two passes, in float64: the mean first, then deviations from it, which a large mean does not cancel.
+    Two passes, in float64: the mean first, then deviations from it, which a large mean does not cancel. Where the
+    deviations overflow, the standard deviation is infinite.
     """
     low, high = np.full(num_features, np.inf), np.full(num_features, -np.inf)
     total, count = np.zeros(num_features), 0
-    for _, chunk in _chunks(array):
-        rows = chunk.reshape(-1, num_features).astype(np.float64)
-        low, high = np.minimum(low, rows.min(0)), np.maximum(high, rows.max(0))
-        total += rows.sum(0)
-        count += len(rows)
-    mean = np.clip(total / count, low, high)  # exact for a constant feature
     squares = np.zeros(num_features)
-    for _, chunk in _chunks(array):
-        squares += np.square(chunk.reshape(-1, num_features).astype(np.float64) - mean).sum(0)
-    return low, high, mean, np.sqrt(squares / count)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _, chunk in _chunks(array):
+            rows = chunk.reshape(-1, num_features).astype(np.float64)
+            low, high = np.minimum(low, rows.min(0)), np.maximum(high, rows.max(0))
+            total += rows.sum(0)
+            count += len(rows)
+        mean = np.clip(total / count, low, high)  # exact for a constant feature
+        for _, chunk in _chunks(array):
+            squares += np.square(chunk.reshape(-1, num_features).astype(np.float64) - mean).sum(0)
+        return low, high, mean, np.sqrt(squares / count)

@@ -25,7 +25,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from .chance import Chance
 from .discrete import entropy
@@ -43,6 +42,8 @@ def evidence_needed(num_tests: int) -> float:
     >>> round(evidence_needed(72), 2)
     4.69
     """
+    from scipy.special import ndtri
+
     return -float(ndtri(_ERROR / max(num_tests, 1)))
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import xlogy
 
 from .inputs import Floats, Ints
 
@@ -23,6 +22,8 @@ _DENSE_CELLS = 1 << 22  # tables with more cells than this, and than samples, co
 
 def sum_count_log_count(counts: Ints) -> float:
     """Return Σ c log c over the cells of a table of counts, with 0 log 0 = 0."""
+    from scipy.special import xlogy
+
     return float(xlogy(counts, counts).sum())
 
 

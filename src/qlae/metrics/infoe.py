@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .discrete import entropy
 from .inputs import Floats, Latents, Sources, plain_columns
@@ -33,6 +32,9 @@ Input = Literal["one-hot", "scalar"]
 
 def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
     """Return the share of each source (n_s,) that a linear model of the latents explains; 0 for constant sources."""
+    import scipy.linalg  # noqa: F401  # has a BLAS of its own, which is limited only if it is loaded
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other
         return _explicitness_per_source(sources, latents, protocol, how)
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import digamma
 
 from .inputs import Floats, Ints, plain_columns
 
@@ -92,6 +91,8 @@ class Ordered:
 @lru_cache(maxsize=2)
 def _digammas(n: int) -> Floats:
     """Return ψ(0 … n), with NaN for ψ(0), which is never used."""
+    from scipy.special import digamma
+
     return np.concatenate([[np.nan], digamma(np.arange(1.0, n + 1.0))])
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit
 
 from .inputs import Floats, Ints
 from .one_hot import Reals
@@ -58,6 +57,7 @@ def fit_balanced(features: Features, labels: Ints, size: int) -> float:
         size: number of classes.
     """
     from scipy.optimize import minimize
+    from scipy.special import expit
 
     num_features = features.num_features
     columns = 1 if size == 2 else size  # two classes have one logit

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from .inputs import Floats, Ints, plain_columns
 from .many_samples import BLOCK, MANY, fit_many
@@ -148,6 +147,8 @@ def full_solver(
         working: precision of the solution.
         least: share of the largest curvature that is added to the diagonal.
     """
+    from scipy.linalg import cho_factor, cho_solve
+
     D, free = weight.size, int((2 * squares.shape[0]) ** 0.5)
     first, second = np.triu_indices(free)
     blocks = np.empty((free, free, D, D))
@@ -164,7 +165,7 @@ def full_solver(
             try:
                 factor = cho_factor(hessian + ridge + extra * np.eye(free * D), check_finite=False)
                 break
-            except LinAlgError:
+            except np.linalg.LinAlgError:
                 extra *= 10
 
         def solve(G: Reals) -> Reals:

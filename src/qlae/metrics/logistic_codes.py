@@ -16,15 +16,18 @@ the full Hessian if that is not enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from .inputs import Bools, Floats, Ints
 from .logistic import block_solver, full_solver
 from .many_samples import BLOCK, MANY, fit_many
 from .newton import Fit, Reals, Solve, Whole, minimise, working_type
 from .one_hot import OneHotFeatures, indicator
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 _BLOCK_WORK = 10**9  # multiplications to invert all blocks of the preconditioner; with more, it is diagonal
 _BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from .inputs import Ints
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Reals = NDArray[np.floating]
 
@@ -31,6 +34,8 @@ class OneHotFeatures:
             sizes: n_z sizes.
             double: whether products in double precision are frequent enough to keep a second copy of the matrix.
         """
+        from scipy import sparse
+
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
         self.num_features = int(self.offsets[-1])
         n, start = codes.shape[0], 0
@@ -48,6 +53,8 @@ class OneHotFeatures:
 
     def blocks(self, size: int) -> list[OneHotFeatures]:
         """Return the features of `size` samples at a time, which share the memory of these."""
+        from scipy import sparse
+
         joint = self._joint.single
         each = joint.indptr[1]  # entries per sample
         result = []
@@ -82,6 +89,8 @@ class _Both:
 
 def indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:
     """Return a matrix (n, width) with ones at `columns` (n, m) of each row."""
+    from scipy import sparse
+
     n, each = columns.shape
     pointers = np.arange(0, n * each + 1, each, dtype=np.int32 if n * each < 2**31 else np.int64)
     ones = np.ones(n * each, dtype=np.float32)

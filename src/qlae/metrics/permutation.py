@@ -17,7 +17,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, xlogy
 
 from .inputs import Floats, Ints
 
@@ -83,6 +82,8 @@ def _sums_over_counts(
     a: Ints, b: Ints, m: Floats, low: Ints, high: Ints, width: int, n: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return the three numbers of `_cell_moments` for cells (cells,), summed over the counts from low to high."""
+    from scipy.special import xlogy
+
     log_factorial = _log_factorials(n)
     possible = low[:, None] + np.arange(width)
     c = np.minimum(possible, high[:, None])
@@ -103,4 +104,6 @@ def _sums_over_counts(
 @lru_cache(maxsize=2)
 def _log_factorials(n: int) -> Floats:
     """Return log 0! … log n!."""
+    from scipy.special import gammaln
+
     return np.asarray(gammaln(np.arange(n + 1.0) + 1.0))

@@ -20,6 +20,7 @@ _MAX_BYTES_PER_NUMBER = 8
 _SMALLER = "score fewer rows (100,000 are plenty), or write it without compression"
 _ROW_NAMES = ("", "image", "file", "index", "row", "id")  # first columns that number or name the rows
 _SINGLE = (".npy", ".csv")
+_SOURCE_COLUMNS = "source_columns=[…], or --source-columns on the command line"
 
 
 def read_sample(
@@ -120,7 +121,7 @@ def _divide(table: _Table, path: Path, source_columns: Sequence[str]) -> tuple[N
     if not chosen:
         raise ValueError(
             f"no column of {path} has a name that starts with 'source' (its columns are {', '.join(table.names)}): "
-            "say which columns are sources (source_columns), or give sources in a file of their own."
+            f"say which columns are sources ({_SOURCE_COLUMNS}), or give sources in a file of their own."
         )
     sources = table.select([name for name in table.names if name in chosen])
     latents = table.select([name for name in table.names if name not in chosen])
@@ -143,7 +144,7 @@ def _require_numbers(table: _Table, path: Path) -> None:
             text = next(cell for cell in column.tolist() if not is_number(cell))
             raise ValueError(
                 f"column {name!r} of {path} holds text ({text!r}), and latents are numbers: if it is a source, name it "
-                "in source_columns."
+                f"({_SOURCE_COLUMNS})."
             )
 
 
@@ -195,7 +196,9 @@ def is_number(cell: str) -> bool:
 def _load_arrays(path: Path) -> dict[str, Any]:
     """Return the arrays of an .npz file; none if it holds a single array."""
     if not path.is_file():
-        raise ValueError(f"{path} is not a file; give an .npz with arrays 'sources' and 'latents'.")
+        sample = path / "sample.npz"
+        hint = f"give {sample}" if sample.is_file() else "give an .npz with arrays 'sources' and 'latents'"
+        raise ValueError(f"{path} is not a file; {hint}.")
     try:
         _require_modest(path)
         file = np.load(path, allow_pickle=False)

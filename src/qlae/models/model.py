@@ -135,7 +135,7 @@ class Model(nn.Module):
                 raise ValueError(
                     f"latents must be (n, {self.latent.num_outputs}) and finite, got shape {latents.shape}"
                 )
-            z = torch.as_tensor(latents, dtype=torch.float32)
+            z = torch.tensor(latents, dtype=torch.float32)  # a copy, because data frames give read-only arrays
         else:
             raise ValueError(f"decode takes integers (codes) or floats (latents), got {latents.dtype}")
         return self._decode(z)
@@ -186,7 +186,7 @@ class Model(nn.Module):
                 f"got {column.min()} to {column.max()}"
             )
         with torch.inference_mode():
-            return self.latent.to_values(torch.as_tensor(codes, dtype=torch.int64, device=self.device))
+            return self.latent.to_values(torch.tensor(codes, dtype=torch.int64, device=self.device))
 
     def _latent_output(self, images: Tensor) -> LatentOutput:
         output: LatentOutput = self.latent(self.encoder(images))
@@ -225,7 +225,7 @@ def run_in_own_precision(network: nn.Module, inputs: Tensor) -> Tensor:
 def _require_observations(array: ImageArray, observations: Observations) -> None:
     """Raise an error unless an array holds observations as described; numbers may have another type than floats."""
     shape, kind = tuple(array.shape), observations.traits
-    is_number = str(array.dtype) == "uint8" if observations.dtype == "uint8" else np.dtype(array.dtype).kind in "fiu"
+    is_number = str(array.dtype) == "uint8" if observations.dtype == "uint8" else np.dtype(array.dtype).kind in "fiub"
     if shape[1:] != observations.shape or not is_number:
         expected = ", ".join(map(str, observations.shape))
         raise ValueError(

@@ -129,6 +129,6 @@
     find("download").addEventListener("click", downloadPicture);
   }
 
-  qlae.latencies = []; // ms from input to picture; read by tests/explorer/measure_latency.py
+  qlae.latencies = []; // ms from input to picture; read by benchmarks/explorer_latency.py
   qlae.stage = { start: startParts, copyCode, downloadPicture, showPicture, comparison, setHighlighting, isHighlighting: () => isHighlighting };
 })();

@@ -1,33 +1,55 @@
-"""Measure in Chromium how long a picture takes after a latent was moved: ``measure_latency.py RUN``.
+"""Measure in Chromium how long a picture takes after a latent was moved.
+
+    python benchmarks/explorer_latency.py shapes3d-qlae runs/sensors runs/pendulum
 
 The time runs from the input event to the frame that shows the new picture, with the real server. It is measured for
-slow key presses, with pauses in which the strips are redrawn, for quick key presses, and for a drag.
+slow key presses, with pauses in which the strips are redrawn, for quick key presses, and for a drag. Each line has the
+median, the 95th percentile and the maximum in milliseconds. playwright and a Chromium are needed (`make dev chromium`).
 """
 
+import argparse
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
+from playwright.sync_api import Browser, Page, sync_playwright
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "explorer"))
 from chromium import find_chromium
-from playwright.sync_api import Page, sync_playwright
 
 
-def main(run: str) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="run directories, or models that come with qlae")
+    options = parser.parse_args()
+    chromium = find_chromium()
+    if chromium is None:
+        parser.error("no Chromium found; `make chromium` installs it on Debian")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for run in options.runs:
+            measure(run, browser)
+        browser.close()
+
+
+def measure(run: str, browser: Browser) -> None:
     """Serve a run, move its first latent, and print medians and tails."""
-    command = [sys.executable, "-m", "qlae.cli", "explore", run, "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
+    command = [sys.executable, "-m", "qlae.cli", "explore", run, "--port", "0", "--no-browser", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             address = server.stdout.readline().split(" at ")[1].split()[0]
-            browser = driver.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             page.goto(address)
             page.wait_for_selector("html[data-ready]")
             time.sleep(2)
+            print(f"{run} (load of the machine: {os.getloadavg()[0]:.1f})", flush=True)
             press(page, times=40, pause=0.6, title="keys, one every 0.6 s")
             press(page, times=60, pause=0.12, title="keys, one every 0.12 s")
             drag(page)
-            browser.close()
+            page.close()
         finally:
             server.send_signal(2)
 
@@ -59,10 +81,12 @@ def drag(page: Page) -> None:
 def print_latencies(page: Page, title: str) -> None:
     """Print a summary of the latencies since the last call."""
     latencies = np.array(page.evaluate("qlae.latencies.splice(0)"))
-    summary = {"median": np.median(latencies), "95%": np.percentile(latencies, 95), "max": latencies.max()}
-    times = ", ".join(f"{name} {value:.0f} ms" for name, value in summary.items())
-    print(f"{title}: {len(latencies)} pictures, {times}", flush=True)
+    if not latencies.size:
+        print(f"  {title}: no picture was drawn", flush=True)
+        return
+    times = ", ".join(f"{value:.0f}" for value in (*np.percentile(latencies, [50, 95]), latencies.max()))
+    print(f"  {title}: {times} ms, {latencies.size} pictures", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()
