@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -11,10 +12,16 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "_extensions")]
 # no more also while the machine does other work.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.update(COLUMNS="84", JUPYTER_COLUMNS="84")  # tables in their output are as wide as a page
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
+from jupyter_cache.executors import utils  # noqa: E402
+
 from qlae import __version__  # noqa: E402
+
+# Commands write in chunks, each of which would start a line of its own.
+utils.executenb = partial(utils.executenb, coalesce_streams=True)
 
 project = "qlae"
 author = "The qlae authors"
@@ -38,8 +45,10 @@ exclude_patterns = ["metrics/*.json"]
 html_extra_path = [str(ROOT / "build" / "site-extra")]  # written by explorer_pages
 html_theme = "furo"
 html_title = "qlae"
+html_favicon = str(ROOT / "src" / "qlae" / "explorer" / "page" / "icon.svg")
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_theme_options = {"navigation_with_keys": True}
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "attrs_inline"]

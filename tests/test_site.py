@@ -50,14 +50,16 @@ def test_every_package_has_a_page_with_every_public_name(extensions):
     for name, about in modules.items():
         page = extensions["reference"].module_page(name, about)
         for public in importlib.import_module(name).__all__:
-            assert public == "__version__" or f"{name}.{public}\n" in page or f"**{public}**" in page, (name, public)
+            entry = f":: {name}.{public}\n" in page
+            elsewhere = any(f"`~{other}.{public}`" in page for other in modules if other != name)
+            assert public == "__version__" or entry or elsewhere, (name, public)
 
 
 def test_every_page_is_in_the_navigation(extensions):
     index = (DOCS / "index.md").read_text()
     pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
     pages = [page for page in pages if page != "index" and not page.startswith("reference/")]
-    generated = (*extensions["reference"].MODULES, "command-line", "gallery", "leaderboard")
+    generated = (*extensions["reference"].MODULES, "command-line", "gallery", "leaderboard", "options", "plans")
     pages += [f"reference/generated/{name}" for name in generated]
     lines = [line.rpartition("<")[2].rstrip(">") for line in index.splitlines()]
     assert [page for page in pages if page not in lines] == []
@@ -69,6 +71,29 @@ def test_the_command_line_is_whole(extensions, monkeypatch):
     assert all(f"## qlae {command}" in page and f"help of {command}" in page for command in COMMANDS)
     monkeypatch.undo()
     assert "--no-browser" in extensions["reference"]._help_of("explore")
+
+
+def test_a_module_s_page_opens_with_what_each_name_does(extensions):
+    page = extensions["reference"].module_page("qlae", "About.")
+    table, _, entries = page.partition("```{eval-rst}")
+    assert "| {py:obj}`~qlae.train` | Train a model, score it and draw its pictures;" in table
+    assert "| {py:obj}`~qlae.data.load_data` | Load a data set" in table
+    assert ":: qlae.train\n" in entries
+    assert "load_data" not in entries
+    for name in extensions["reference"].MODULES:
+        rows = re.findall(r"^\| \{py:obj\}.*", extensions["reference"].module_page(name, "About."), re.M)
+        assert rows
+        assert [row for row in rows if row.endswith("|  |")] == []
+
+
+def test_plans_are_whole(extensions):
+    from qlae.study import plan_names
+    from qlae.study.plan import DATA_OPTIONS, MODEL_OPTIONS
+
+    page = extensions["reference"].plan_page()
+    assert all(f"\n`{key}`\n: " in page for key in (*DATA_OPTIONS, *MODEL_OPTIONS))
+    assert all(f"\n### {name}\n" in page for name in plan_names())
+    assert 'aggregate = "authors"' in page
 
 
 def test_links(extensions):
@@ -149,17 +174,17 @@ def test_the_explorer_pages_are_written_once(extensions, tmp_path, monkeypatch):
     package = Path(qlae.__file__).parent
     pages.write_pages(tmp_path, package)
     page = tmp_path / "explorer" / "shapes3d-qlae" / "index.html"
-    assert "qlae" in page.read_text()
+    assert page.read_text().count('classList.add("embedded")') == 1
     monkeypatch.setattr(pages, "save_page", None)  # a second page would be an error
     pages.write_pages(tmp_path, package)
 
 
-def test_the_front_page_embeds_every_model_that_exists():
+@pytest.mark.parametrize("page", ["index", "try"])
+def test_pages_embed_models_that_exist(page):
     from qlae.runs.shipped import shipped_models
 
-    frames = re.findall(r'src="explorer/([\w-]+)/index.html"', (DOCS / "index.md").read_text())
-    assert frames
-    assert set(frames) <= shipped_models().keys()
+    frames = re.findall(r'src="explorer/([\w-]+)/index.html"', (DOCS / f"{page}.md").read_text())
+    assert set(frames) == ({"shapes3d-qlae"} if page == "index" else shipped_models().keys())
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)

@@ -1,7 +1,8 @@
 """Write the explorer's page of every model that comes with the package, for the site to embed.
 
 The pages need no server. They are written to ``build/site-extra/explorer/NAME``, which Sphinx copies to the site, and
-only if the model or the explorer has changed.
+only if the model, the explorer or this file has changed. In a frame they leave out what the page around them says, so
+that a phone shows latents without scrolling.
 """
 
 import hashlib
@@ -12,6 +13,16 @@ from qlae.explorer import open_run, save_page
 from qlae.runs.shipped import shipped_models
 
 NUM_SAMPLES = 6  # about 0.6 MB for a small model; the page has to appear at once
+EMBEDDED = """<script>if (window !== window.top) document.documentElement.classList.add("embedded");</script>
+    <style>
+      .embedded #notice { display: none; }
+      @media (max-width: 60rem) {
+        .embedded :is(#facts, #scores) { display: none; }
+        .embedded :is(.stage-text, .stage .bar, #heatmap-card) { order: 1; }
+        .embedded .pictures:not(.chart) figure { flex-basis: calc(24vh * var(--ratio, 1)); }
+      }
+    </style>
+  </head>"""
 
 
 def write_pages(target: Path, package: Path) -> None:
@@ -19,11 +30,17 @@ def write_pages(target: Path, package: Path) -> None:
     for name in shipped_models():
         folder, stamp = target / "explorer" / name, target / f"{name}.stamp"
         digest = hash_files(
-            [*sorted((package / "shipped" / name).iterdir()), *sorted((package / "explorer").rglob("*.*"))]
+            [
+                Path(__file__),
+                *sorted((package / "shipped" / name).iterdir()),
+                *sorted((package / "explorer").rglob("*.*")),
+            ]
         )
         if stamp.is_file() and stamp.read_text() == digest and (folder / "index.html").is_file():
             continue
         save_page(open_run(name, show=False), folder, num_samples=NUM_SAMPLES, show=False)
+        page = folder / "index.html"
+        page.write_text(page.read_text().replace("</head>", EMBEDDED, 1))
         stamp.write_text(digest)
 
 

@@ -1,4 +1,4 @@
-"""Write the gallery from the runs in ``results/``: a row of pictures for each model and data set.
+"""Write the gallery: the models that come with the package, and a row for each model and data set in ``results/``.
 
 If there are several runs of a model, those with the most updates count, and the one of median InfoM is shown: the best
 one would promise too much. Pictures of a run are copied, its heatmap is drawn from the matrix in ``results.json``.
@@ -11,23 +11,47 @@ from typing import Any
 
 import numpy as np
 
+from qlae.explorer import open_run
 from qlae.metrics.heatmap import nmi_figure
 from qlae.presets import MODELS
+from qlae.report.pictures import plot_interventions
+from qlae.runs.shipped import shipped_folder, shipped_models
+from qlae.scoring.meanings import find_informative, listed_active, name_meanings
 
-TITLES = {"shapes3d": "Shapes3D", "mpi3d": "MPI3D", "falcor3d": "Falcor3D", "isaac3d": "Isaac3D"}
-PICTURES = {  # the first that a run has is shown
+TITLES = {
+    "shapes3d": "Shapes3D",
+    "mpi3d": "MPI3D",
+    "falcor3d": "Falcor3D",
+    "isaac3d": "Isaac3D",
+    "mixtures": "Mixtures (vectors)",
+    "sensors": "Sensors (vectors)",
+    "pendulum": "Pendulum (series)",
+}
+PICTURES = {
     "interventions": "One latent changes in each column.",
     "generated": "Generated images.",
     "reconstructions": "Originals and reconstructions.",
 }
 OTHER_SETTINGS = ("recipe",)  # folders of runs whose hyperparameters are not the paper's
+VARIANTS = {  # labels of results/known-sources that are not names of models
+    "qlae-10": "qlae, 10 values",
+    "beta-tcvae-10": "beta-tcvae, β = 10",
+}
 OPENING = """# Gallery
 
-Every model and data set of which a run is in `results/`. On the left, what each latent (row) is informative about; a
-modular model has one dark cell per row. On the right, pictures of the run if they were kept.
+What the latents of each model mean, in pictures. Click on a picture to enlarge it.
 
-All data are rendered. If there are several runs, those with the most updates count, and the one of **median** InfoM is
-shown. [Results](../../results.md) has all runs, their commands and what to make of them.
+- **Heatmaps** show what each latent (row) is informative about. A modular model has one dark cell per row.
+- **Interventions** change one latent per column and keep the others. A good column changes one thing.
+
+All data are rendered or generated. If there are several runs of a model, those with the most updates count, and the one
+of **median** InfoM is shown. [Results](../../results.md) has all runs, their commands and what to make of them.
+
+## Models that come with the package
+
+Small networks at 32×32 pixels, each trained in minutes on a CPU. `qlae explore NAME` opens them on your machine, and
+`qlae.load(NAME)` loads them.
+
 """
 
 
@@ -35,12 +59,13 @@ def find_runs(results: Path) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Return scored runs by data set and model, sorted by InfoM; only those with the most updates."""
     runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for file in sorted(results.rglob("results.json")):
-        if not (file.parent / "config.json").is_file() or file.relative_to(results).parts[0] in OTHER_SETTINGS:
+        top = file.relative_to(results).parts[0]
+        if not (file.parent / "config.json").is_file() or top in OTHER_SETTINGS:
             continue
         scores, config = json.loads(file.read_text()), json.loads((file.parent / "config.json").read_text())
         if "nmi" in scores.get("averaged", {}):
-            key = (config["data"]["name"], config["model"])
-            runs.setdefault(key, []).append({"folder": file.parent, "scores": scores, "config": config})
+            model = file.parts[-3] if file.parts[-3] in VARIANTS else config["model"]
+            runs.setdefault((config["data"]["name"], model), []).append({"folder": file.parent, "scores": scores})
     for key, found in runs.items():
         longest = max(run["scores"]["steps"] for run in found)
         found = [run for run in found if run["scores"]["steps"] == longest]
@@ -54,12 +79,21 @@ def write_gallery(folder: Path, results: Path) -> None:
     pictures.mkdir(parents=True, exist_ok=True)
     runs = find_runs(results)
     lines = [OPENING]
+    for name in sorted(shipped_models(), key=lambda name: list(TITLES).index(name.partition("-")[0])):
+        lines += _shipped_row(name, pictures)
     for data, title in TITLES.items():
-        models = sorted((model for model in MODELS if (data, model) in runs), key=lambda model: model != "qlae")
-        if models:
-            lines += [f"## {title}", ""]
-        for model in models:
-            lines += _row(data, model, runs[data, model], pictures, results)
+        models = sorted((model for other, model in runs if other == data), key=_rank)
+        shown = {model: runs[data, model] for model in models}
+        pictured = [model for model in models if _pictures_of(data, model, _median(shown[model]), results)]
+        lines += [f"## {title}", ""] if models else []
+        for model in pictured:
+            lines += _row(data, model, shown[model], pictures, results)
+        rest = [model for model in models if model not in pictured]
+        lines += [f"### Heatmaps of other models on {title}", ""] if rest and pictured else []
+        lines += _cards(data, rest, shown, pictures) if rest else []
+        together = results / "study" / "report" / f"interventions-{data}.png"
+        if together.is_file():
+            lines += _beside_each_other(data, together, pictures)
     write_page(folder / "gallery.md", "\n".join(lines))
 
 
@@ -69,67 +103,169 @@ def write_page(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, results: Path) -> list[str]:
-    run = runs[(len(runs) - 1) // 2]
-    scores = run["scores"]["averaged"]
-    which = (
-        ["the only run", "the lower of two runs"][len(runs) - 1] if len(runs) < 3 else f"the median of {len(runs)} runs"
+def _rank(model: str) -> tuple[int, str]:
+    """Return where a model stands among others: QLAE first, then in the order of the presets."""
+    base = model.removesuffix("-10")
+    return (-1 if base == "qlae" else list(MODELS).index(base), model)
+
+
+def _median(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    return runs[(len(runs) - 1) // 2]
+
+
+def _shipped_row(name: str, pictures: Path) -> list[str]:
+    folder = shipped_folder() / name
+    results = json.loads((folder / "results.json").read_text())
+    heatmap, interventions = f"shipped-{name}-nmi.png", f"shipped-{name}-interventions.png"
+    _draw_heatmap(results, folder, pictures / heatmap)
+    if _is_older(pictures / interventions, folder / "model.safetensors"):
+        _draw_interventions(name, results, pictures / interventions)
+    return [
+        f"### {name}",
+        "",
+        f'{_scores_of(results)}. <a href="../../explorer/{name}/index.html">Open it in the explorer</a>.',
+        "",
+        *_pair(heatmap, f"NMI of latents and sources of {name}", [(interventions, PICTURES["interventions"], name)]),
+    ]
+
+
+def _is_older(path: Path, source: Path) -> bool:
+    """Return whether a file is missing, or older than what it is made from."""
+    return not path.is_file() or path.stat().st_mtime < source.stat().st_mtime
+
+
+def _draw_interventions(name: str, results: dict[str, Any], path: Path) -> None:
+    """Draw two samples with each latent set to each of its values."""
+    exploration = open_run(name, show=False)
+    rows = np.random.default_rng(0).choice(len(exploration), 2, replace=False)
+    count, values = exploration.num_latents, 1 + int(exploration.codes.max())
+    codes = np.repeat(exploration.codes[rows][:, None, None], values, 1).repeat(count, 2)  # (2, values, n, n)
+    for latent in range(count):
+        codes[:, :, latent, latent] = np.arange(values)
+    images = exploration.decode(codes.reshape(-1, count)).reshape(2, values, count, 32, 32, 3)
+    scores = results["averaged"]
+    figure = plot_interventions(
+        images,
+        listed_active(scores, count),
+        name_meanings(results, count),
+        name,
+        informative=find_informative(scores, count),
     )
+    figure.savefig(path, dpi=110)
+
+
+def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, results: Path) -> list[str]:
+    run = _median(runs)
     name = f"{data}-{model}"
-    draw_heatmap(run["folder"], scores, run["config"]["data"]["source_names"], pictures / f"{name}-nmi.png")
-    lines = [
+    _draw_heatmap(run["scores"], run["folder"], pictures / f"{name}-nmi.png")
+    right = []
+    for kind, source in _pictures_of(data, model, run, results).items():
+        shutil.copyfile(source, pictures / f"{name}-{kind}.png")
+        right.append((f"{name}-{kind}.png", PICTURES[kind], f"{model} on {TITLES[data]}"))
+    return [
         f"### {model} on {TITLES[data]}",
         "",
-        f"InfoM {scores['infom']:.2f}, InfoE {scores['infoe']:.2f}, InfoC {scores['infoc']:.2f}, PSNR "
-        f"{scores['psnr']:.1f} dB; {run['scores']['steps']:,} updates, seed {run['scores']['seed']}, {which}.",
+        f"{_scores_of(run['scores'])}; {_which(runs)}.",
         "",
-        "::::{grid} 1 1 12 12",
-        ":::{grid-item}",
-        ":columns: 12 12 4 4",
-        f"![NMI of latents and sources, {model} on {TITLES[data]}](gallery/{name}-nmi.png)",
-        ":::",
-        ":::{grid-item}",
-        ":columns: 12 12 8 8",
+        *_pair(f"{name}-nmi.png", f"NMI of latents and sources, {model} on {TITLES[data]}", right),
     ]
-    # pictures of short GAN runs lie in a folder of their own
-    lines += copy_pictures([run["folder"], results / "gans" / "pictures"], pictures, name, f"{model} on {TITLES[data]}")
+
+
+def _cards(data: str, models: list[str], runs: dict[str, list[dict[str, Any]]], pictures: Path) -> list[str]:
+    lines = ["::::{grid} 1 2 3 3", ":gutter: 2", ""]
+    for model in models:
+        run = _median(runs[model])
+        name = f"{data}-{model}-nmi.png"
+        _draw_heatmap(run["scores"], run["folder"], pictures / name)
+        lines += [
+            f":::{{grid-item-card}} {VARIANTS.get(model, model)}",
+            f"{_scores_of(run['scores'])}; {_which(runs[model])}.",
+            "",
+            f"![NMI of latents and sources, {model} on {TITLES[data]}](gallery/{name})",
+            ":::",
+        ]
+    return [*lines, "::::", ""]
+
+
+def _beside_each_other(data: str, source: Path, pictures: Path) -> list[str]:
+    name = f"{data}-study.png"
+    shutil.copyfile(source, pictures / name)
+    return [
+        f"### QLAE beside VQ-VAE on {TITLES[data]}",
+        "",
+        "After 30,000 updates, three samples each, one latent per column.",
+        "",
+        f"![Interventions and heatmaps of QLAE and VQ-VAE on {TITLES[data]}](gallery/{name})",
+        "",
+    ]
+
+
+def _pair(left: str, about: str, right: list[tuple[str, str, str]]) -> list[str]:
+    """Return a heatmap on the left and pictures on the right, each with its caption."""
+    lines = ["::::{grid} 1 1 12 12", ":::{grid-item}", ":columns: 12 12 4 4", f"![{about}](gallery/{left})", ":::"]
+    lines += [":::{grid-item}", ":columns: 12 12 8 8"]
+    for name, caption, subject in right:
+        lines += [f"![{caption} {subject}](gallery/{name})", f"*{caption}*", ""]
     return [*lines, ":::", "::::", ""]
+
+
+def _pictures_of(data: str, model: str, run: dict[str, Any], results: Path) -> dict[str, Path]:
+    """Return the pictures that were kept of a run, by kind; those of short GAN runs lie in a folder of their own."""
+    return find_pictures([run["folder"], results / "gans" / "pictures"], f"{data}-{model}")
+
+
+def find_pictures(folders: list[Path], name: str) -> dict[str, Path]:
+    """Return the pictures in folders, as ``KIND.png`` or ``NAME-KIND.png``, by kind: the most telling first."""
+    found = {}
+    for kind in PICTURES:
+        files = [folder / file for folder in folders for file in (f"{kind}.png", f"{name}-{kind}.png")]
+        source = next((file for file in files if file.is_file()), None)
+        if source is not None:
+            found[kind] = source
+    return found
 
 
 def copy_pictures(folders: list[Path], pictures: Path, name: str, title: str) -> list[str]:
     """Copy the most telling picture of a run, and return the lines that show it.
 
     Args:
-        folders: where it may be, as ``KIND.png`` or ``NAME-KIND.png``.
+        folders: where it may be: see `find_pictures`.
         pictures: the folder of the page's pictures.
         name: how the copies begin.
         title: what is shown.
     """
-    for kind, about in PICTURES.items():
-        files = [folder / file for folder in folders for file in (f"{kind}.png", f"{name}-{kind}.png")]
-        source = next((file for file in files if file.is_file()), None)
-        if source is not None:
-            shutil.copyfile(source, pictures / f"{name}-{kind}.png")
-            return [f"![{about} {title}]({pictures.name}/{name}-{kind}.png)", f"*{about}*", ""]
+    for kind, source in find_pictures(folders, name).items():
+        shutil.copyfile(source, pictures / f"{name}-{kind}.png")
+        return [f"![{PICTURES[kind]} {title}]({pictures.name}/{name}-{kind}.png)", f"*{PICTURES[kind]}*", ""]
     return []
+
+
+def _scores_of(results: dict[str, Any]) -> str:
+    scores = results["averaged"]
+    fidelity = f"PSNR {scores['psnr']:.1f} dB" if "psnr" in scores else f"R² {scores['r2']:.3f}"
+    parts = [
+        f"{title} {scores[name]:.2f}" for name, title in (("infom", "InfoM"), ("infoe", "InfoE"), ("infoc", "InfoC"))
+    ]
+    return f"{', '.join(parts)}, {fidelity}; {results['steps']:,} updates, seed {results['seed']}"
+
+
+def _which(runs: list[dict[str, Any]]) -> str:
+    names = {1: "the only run", 2: "the lower of two runs"}
+    return names.get(len(runs), f"the median of {len(runs)} runs")
 
 
 def draw_heatmap(run: Path, scores: dict[str, Any], source_names: list[str], path: Path) -> None:
     """Draw the NMI matrix of a run's scores, unless the picture is newer than the scores."""
-    if path.is_file() and path.stat().st_mtime >= (run / "results.json").stat().st_mtime:
+    if not _is_older(path, run / "results.json"):
         return
     nmi = np.array(scores["nmi"], float)
     count = nmi.shape[1]
-    active, informative = (_mask(scores.get(key), count) for key in ("active_latents", "informative_latents"))
-    nmi_figure(nmi, active=active, informative=informative, source_names=source_names).savefig(path, dpi=80)
+    active, informative = listed_active(scores, count), find_informative(scores, count)
+    nmi_figure(nmi, active=active, informative=informative, source_names=source_names).savefig(path, dpi=110)
 
 
-def _mask(latents: Any, count: int) -> Any:
-    """Return (n_z,) booleans from a list of booleans or of indices, or all true if there is none."""
-    if latents is None:
-        return np.ones(count, bool)
-    values = np.array(latents)
-    return values if values.dtype == bool else np.isin(np.arange(count), values)
+def _draw_heatmap(results: dict[str, Any], folder: Path, path: Path) -> None:
+    draw_heatmap(folder, results["averaged"], results["data"]["source_names"], path)
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -1,19 +1,24 @@
-"""Write the reference pages from the package itself: every public name, and the help of every command.
+"""Write the reference pages from the package itself: every public name, the help of every command, and plans.
 
 Pages are written before the sources are read, into ``docs/reference/generated``, which is not under version control.
 """
 
 import importlib
+import inspect
 import os
 import subprocess
 import sys
 import types
+from collections.abc import Iterable, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import docstring_parser
+
 #: Page of the reference → module, in the order of the navigation.
 MODULES = {
-    "qlae": "The functions that most programs need.",
+    "qlae": "The functions that most programs need. [Options of training](options.md) lists what `train` accepts.",
     "qlae.data": "Data sets: rendered, published, and your own.",
     "qlae.metrics": "Metrics over plain arrays.",
     "qlae.models": "Models: encoder, latent space, decoder.",
@@ -27,28 +32,74 @@ MODULES = {
     "qlae.study.report": "Reports of studies.",
     "qlae.explorer": "The explorer.",
 }
-WIDTH = 100
+#: What tables, constants and names of types are; they have no docstrings of their own.
+ABOUT = {
+    "LATENTS": "The table of latent spaces by kind; `LATENTS.register` adds one.",
+    "NETWORKS": "The table of encoder and decoder pairs by kind; `NETWORKS.register` adds one.",
+    "OBJECTIVES": "The table of objectives by kind; `OBJECTIVES.register` adds one.",
+    "METRICS": "The table of metrics by name; `register_metric` adds one.",
+    "Progress": "The type of functions that are called with what is done and how much there is.",
+    "Networks": "The type of an encoder and a decoder, each of which may be missing.",
+    "Terms": "The type of loss terms: scalars by name.",
+    "FORMS": "The forms of the paper's networks by name.",
+    "PAPER": "The form that follows the paper's text.",
+    "OFFICIAL": "The form that follows the authors' code.",
+    "FIRST_OFFICIAL": "The official form of version 0.1, for runs and exports of that version.",
+    "REVISIONS": "The revisions of the official form.",
+    "SIZES": "The sizes of the paper's networks by name.",
+    "FULL": "The size of the paper's networks.",
+    "SMALL": "The size of networks that a CPU can train in minutes.",
+    "SMALL_GAN": "The small size of GANs, which do not work on patches.",
+    "START_RESOLUTION": "The side of the learned map that the decoder starts from.",
+}
+WIDTH = 88  # characters of help that fit on a page
+PLANS = """# Plans of studies
+
+A plan is a TOML or JSON file that describes a study: data sets × models × one tuned hyperparameter per model × seeds.
+Reading a plan executes nothing. [Studies](../../study.md#the-plan) explains how to write one, and what its top-level
+keys mean; this page lists all other keys.
+
+```bash
+qlae study mine.toml --dry-run      # check a plan, list its runs and estimate the time
+```"""
 
 
 def write_pages(folder: Path) -> None:
-    """Write the pages of all modules and of the command line."""
+    """Write the pages of all modules, of the command line, of options and of plans."""
     folder.mkdir(parents=True, exist_ok=True)
     for module, about in MODULES.items():
         _write(folder / f"{module}.md", module_page(module, about))
     _write(folder / "command-line.md", command_page())
+    _write(folder / "options.md", options_page())
+    _write(folder / "plans.md", plan_page())
 
 
 def module_page(name: str, about: str) -> str:
     """Return a page with every public name of a module."""
     module = importlib.import_module(name)
-    lines = [f"# {name}", "", about, ""]
-    for public in sorted(module.__all__, key=lambda public: _rank(getattr(module, public))):
-        if public == "__version__":
-            continue
-        thing = getattr(module, public)
-        home = next((other for other in MODULES if other != name and _has(other, public, thing)), name)
-        lines += [*(_entry(name, public, thing) if home.count(".") <= name.count(".") else _link(home, public)), ""]
+    names = [public for public in module.__all__ if public != "__version__"]
+    names.sort(key=lambda public: _rank(getattr(module, public)))
+    homes = {public: _home(name, public, getattr(module, public)) for public in names}
+    lines = [f"# {name}", "", about, "", "| name | what it does |", "|---|---|"]
+    lines += [
+        f"| {{py:obj}}`~{home}.{public}` | {_summary(public, getattr(module, public))} |"
+        for public, home in homes.items()
+    ]
+    for public, home in homes.items():
+        lines += ["", *(_entry(name, public, getattr(module, public)) if home == name else [])]
     return "\n".join(lines)
+
+
+def _home(module: str, name: str, thing: Any) -> str:
+    """Return the module on whose page a name is described: the deepest that has it."""
+    other = next((other for other in MODULES if other != module and _has(other, name, thing)), module)
+    return other if other.count(".") > module.count(".") else module
+
+
+def _summary(name: str, thing: Any) -> str:
+    """Return what a name is in one line, for a table: the first paragraph of its docstring."""
+    text = ABOUT.get(name) or inspect.cleandoc(thing.__doc__ or "").partition("\n\n")[0]
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _rank(thing: Any) -> int:
@@ -61,25 +112,21 @@ def _has(module: str, name: str, thing: Any) -> bool:
     return name in other.__all__ and getattr(other, name) is thing
 
 
-def _link(home: str, name: str) -> list[str]:
-    """Return a line that refers to the page of a name that the package also offers at its top."""
-    return ["```{eval-rst}", f"**{name}**: see :py:obj:`{home}.{name}`.", "```"]
-
-
 def _entry(module: str, name: str, thing: Any) -> list[str]:
     if isinstance(thing, types.FunctionType):
         directive = f".. autofunction:: {module}.{name}"
     elif isinstance(thing, type) and thing.__module__.startswith("qlae"):
         directive = f".. {'autoexception' if issubclass(thing, BaseException) else 'autoclass'}:: {module}.{name}"
-    else:  # a table, or another name of a type: what it is has no docstring of its own
-        about = type(thing).__doc__ if type(thing).__module__.startswith("qlae") else f"``{_plain(thing)}``"
-        return ["```{eval-rst}", f".. py:data:: {module}.{name}", "", f"   {(about or '').splitlines()[0]}", "```"]
+    else:  # a table, a constant, or another name of a type
+        about = ABOUT[name].replace("`", "``")
+        value = [] if type(thing).__module__.startswith("qlae") else ["", f"   ``{_plain(thing)}``"]
+        return ["```{eval-rst}", f".. py:data:: {module}.{name}", "", f"   {about}", *value, "```"]
     return ["```{eval-rst}", directive, "```"]
 
 
 def _plain(thing: Any) -> str:
     """Return how a type is written; of a table, its keys."""
-    return ", ".join(map(str, thing)) if isinstance(thing, dict) else str(thing).replace("collections.abc.", "")
+    return ", ".join(map(str, thing)) if isinstance(thing, Mapping) else str(thing).replace("collections.abc.", "")
 
 
 def command_page() -> str:
@@ -98,6 +145,66 @@ def _help_of(command: str) -> str:
         [sys.executable, "-m", "qlae", command, "--help"], capture_output=True, text=True, env=environment, check=True
     )
     return result.stdout.rstrip()
+
+
+def options_page() -> str:
+    """Return a page with the options of training and of its execution."""
+    lines = ["# Options of training", "", "Keyword arguments of `qlae.train`; on the command line `num_latents` is"]
+    lines += [
+        "`--num-latents`, and so on. An option that is not set follows the recipe and the preset of the model.",
+        "",
+    ]
+    for name in ("TrainingOptions", "ExecutionOptions"):
+        lines += ["```{eval-rst}", f".. autoclass:: qlae.options.{name}", "   :no-members:", "```", ""]
+    return "\n".join(lines)
+
+
+def plan_page() -> str:
+    """Return a page with every key of a plan and the text of every plan that comes with the package."""
+    from qlae.data import load_data
+    from qlae.options import TrainingOptions
+    from qlae.study.plan import DATA_OPTIONS, MODEL_OPTIONS, plan_names
+
+    lines = [PLANS, "", "## Keys of a data set", "", "Arguments of `qlae.load_data`, below `[data.LABEL]`.", ""]
+    own = {
+        "name": "Name or path of the data set, if the label is not.",
+        "correlated": 'Correlations between pairs of sources, such as `[["scale", "shape", 0.5]]`.',
+        "source_columns": "Columns of a table that are sources.",
+        "drop_columns": "Columns of a table that are left out.",
+    }
+    lines += _definitions(["name", *DATA_OPTIONS], _descriptions(load_data) | own)
+    lines += [
+        "## Keys of a model",
+        "",
+        "For one model below `[models.LABEL]`, or at the top of the plan for all models.",
+    ]
+    lines += ["Keys that are left out follow the recipe and the preset, the paper's by default.", ""]
+    own = {
+        "model": "Name of the model, if the label is not.",
+        "grid": "Values of the tuned hyperparameter, instead of the paper's. An empty list tunes nothing.",
+        "rerun_seeds": "Number of seeds of this model, instead of the plan's.",
+    }
+    lines += _definitions([*own, *MODEL_OPTIONS], own | _descriptions(TrainingOptions))
+    lines += ["## Plans that come with the package", ""]
+    for name in plan_names():
+        text = (resources.files("qlae.study") / "plans" / f"{name}.toml").read_text()
+        lines += [f"### {name}", "", "```toml", text.rstrip(), "```", ""]
+    return "\n".join(lines)
+
+
+def _descriptions(thing: Any) -> dict[str, str]:
+    """Return what a docstring says about each argument or attribute; two that share a text both have it."""
+    parameters = docstring_parser.parse(thing.__doc__ or "").params
+    texts = {parameter.arg_name: " ".join((parameter.description or "").split()) for parameter in parameters}
+    return {name: text for names, text in texts.items() for name in names.split(", ")}
+
+
+def _definitions(names: Iterable[str], about: dict[str, str]) -> list[str]:
+    lines = []
+    for name in names:
+        text = about[name].replace("``", "`")
+        lines += [f"`{name}`", f": {text[0].upper()}{text[1:]}", ""]
+    return lines
 
 
 def _write(path: Path, text: str) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 PAGES = {
     "results/README.md": "results.md",
     "results/study/report/tables.md": "study-tables.md",
-    "results/known-sources/README.md": "known-sources-results.md",
     "results/known-sources/tables.md": "known-sources-tables.md",
     "CHANGELOG.md": "changelog.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
