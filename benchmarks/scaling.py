@@ -30,7 +30,7 @@ from qlae._files import write_json, write_whole
 from qlae.config import RunConfig
 from qlae.data import SourceDataset, data_config, load_data
 from qlae.models.building import build_model
-from qlae.presets import resolve
+from qlae.resolving import resolve
 
 DPI = 150
 GIB = 2**30

@@ -16,7 +16,7 @@ import torch
 from timing import Updates, describe, machine, synchronize, up_to_multiple
 
 from qlae.data import data_config, load_data
-from qlae.presets import resolve
+from qlae.resolving import resolve
 
 
 def main() -> None:

@@ -40,8 +40,9 @@ from timing import Updates, describe, machine, milliseconds, up_to_multiple
 
 from qlae._files import write_json
 from qlae.data import SourceDataset, data_config, load_data
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
 from qlae.registry import OBJECTIVES
+from qlae.resolving import resolve
 from qlae.training.launch import build_state
 
 ROOT = Path(__file__).parents[1]

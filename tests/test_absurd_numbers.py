@@ -8,7 +8,7 @@ import pytest
 import qlae
 from qlae._checks import whole_number
 from qlae.data import data_config
-from qlae.presets import resolve
+from qlae.resolving import resolve
 
 
 def refused(tmp_path, data, match, **options):

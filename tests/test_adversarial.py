@@ -7,8 +7,8 @@ from torch import nn
 from qlae.data import data_config
 from qlae.models.building import build_model
 from qlae.objectives.adversarial import Game
-from qlae.presets import resolve
 from qlae.registry import OBJECTIVES
+from qlae.resolving import resolve
 from qlae.training.launch import build_state
 
 CPU = torch.device("cpu")

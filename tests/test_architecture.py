@@ -20,6 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
         "qlae.metrics",
         "qlae.config",
         "qlae.presets",
+        "qlae.resolving",
         "qlae.report",
         "qlae.runs.directory",
         "qlae.scoring.sample",
@@ -77,8 +78,20 @@ def test_metrics_import_nothing_else_of_qlae():
 ORDER = [
     *("_version", "_extras", "_moved", "_checks", "_numpy_errors", "_parsing", "_imports", "_locks", "_opening"),
     *("_files", "_waiting_lock", "_directory_lock", "_progress", "_device", "metrics", "registry", "schedules"),
-    *("upgrade", "options", "observations", "config", "published", "recipes", "presets", "data", "ops", "_process"),
-    *("models", "objectives", "runs", "scoring", "training", "report", "pipeline", "estimator", "selection", "study"),
+    *("upgrade", "options", "observations", "config", "published", "recipes", "presets", "resolving", "data", "ops"),
+    *(
+        "_process",
+        "models",
+        "objectives",
+        "runs",
+        "scoring",
+        "training",
+        "report",
+        "pipeline",
+        "estimator",
+        "selection",
+        "study",
+    ),
     *("explorer", "cli", "__main__"),
 ]
 

@@ -9,7 +9,7 @@ from qlae.data import data_config
 from qlae.data.batches import HostBatches
 from qlae.models.latents import GaussianLatent
 from qlae.pipeline import train
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.training import collapse
 from qlae.training.collapse import CollapseCheck, num_varying
 from qlae.training.launch import build_state

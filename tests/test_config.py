@@ -8,7 +8,8 @@ import pytest
 from qlae.config import DataConfig, RunConfig
 from qlae.data.sources import SOURCES
 from qlae.observations import Observations
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
+from qlae.resolving import resolve
 
 DATA = DataConfig("shapes3d", 16, num_images=40, source_names=("a", "b"), recipe={"fixed": {"c": 3}})
 

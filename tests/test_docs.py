@@ -13,7 +13,8 @@ import qlae
 from qlae.cli import main
 from qlae.cli.runs import Train
 from qlae.config import DataConfig
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
+from qlae.resolving import resolve
 from qlae.study import plan_names
 
 ROOT = Path(__file__).parents[1]

@@ -23,8 +23,9 @@ from qlae.explorer import open_run
 from qlae.models import build_model
 from qlae.models.latents import LatentConfig
 from qlae.models.networks import NetworksConfig
-from qlae.presets import MODELS, ModelSpec, register_model, resolve
+from qlae.presets import MODELS, ModelSpec, register_model
 from qlae.registry import LATENTS, NETWORKS, OBJECTIVES
+from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.runs.directory import Run
 

@@ -12,8 +12,9 @@ from qlae.models.building import build_model
 from qlae.models.model import place
 from qlae.models.networks import FULL, ConvEncoder, StyleDecoder
 from qlae.pipeline import train
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
 from qlae.registry import OBJECTIVES
+from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.training.graphs import GraphUpdates
 from qlae.training.launch import build_state

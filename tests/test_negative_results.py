@@ -17,7 +17,8 @@ from qlae.data import data_config
 from qlae.models.building import build_model
 from qlae.objectives.adversarial import Game
 from qlae.objectives.regularization import l1_norm
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
+from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.study import read_plan
 from qlae.study.jobs import rerun_jobs

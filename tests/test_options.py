@@ -7,7 +7,7 @@ from qlae.config import DataConfig
 from qlae.data import data_config
 from qlae.models.building import build_model
 from qlae.objectives.weighting import Weighting
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.schedules import warm_up_curve
 from qlae.training.launch import build_state
 

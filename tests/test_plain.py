@@ -8,7 +8,8 @@ from qlae._process import training_process
 from qlae.data import data_config
 from qlae.ops import dispatch
 from qlae.ops.overlap import uses_once
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
+from qlae.resolving import resolve
 from qlae.training.launch import build_state
 
 CPU = torch.device("cpu")

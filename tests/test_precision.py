@@ -6,7 +6,8 @@ from torch import nn
 
 from qlae.config import DataConfig
 from qlae.data import data_config
-from qlae.presets import MODELS, resolve
+from qlae.presets import MODELS
+from qlae.resolving import resolve
 from qlae.training.flat import FlatParameters
 from qlae.training.launch import build_state
 

@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from qlae.config import DataConfig
-from qlae.presets import MODELS, ModelSpec, resolve
+from qlae.presets import MODELS, ModelSpec
 from qlae.recipes import RECIPES
+from qlae.resolving import resolve
 from qlae.study.plan import Plan
 
 SHAPES = DataConfig("shapes3d")

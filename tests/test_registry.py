@@ -10,8 +10,9 @@ import qlae
 from qlae.data import data_config, load_data
 from qlae.models import build_model
 from qlae.models.latents import DiscreteLatent
-from qlae.presets import MODELS, SIZES, resolve
+from qlae.presets import MODELS, SIZES
 from qlae.report import draw_pictures
+from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.runs.directory import Run
 from qlae.training import train_run

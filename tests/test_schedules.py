@@ -9,7 +9,7 @@ import torch
 import qlae
 from qlae.config import DataConfig, OptimizerConfig, TrainingConfig
 from qlae.ops.dispatch import Implementation, implementation
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.schedules import LearningRateSchedule, curve_factor, step_curve, warm_up_curve
 from qlae.training.flat import FlatParameters

@@ -13,8 +13,8 @@ from qlae.data import data_config
 from qlae.models import build_model
 from qlae.models.latents import RelaxedLatent
 from qlae.objectives.total_correlation import Factorisation, TotalCorrelationConfig, permuted
-from qlae.presets import resolve
 from qlae.registry import OBJECTIVES
+from qlae.resolving import resolve
 from qlae.training.launch import build_state
 
 FACTOR = ("factor-vae", "factor-qvae")

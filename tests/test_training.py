@@ -16,7 +16,7 @@ from qlae.data import SourceDataset, data_config
 from qlae.models.building import build_model
 from qlae.objectives import Autoencoding
 from qlae.pipeline import train
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.runs.directory import Run
 from qlae.training import TrainingDiverged, TrainingInterrupted, train_run

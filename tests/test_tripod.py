@@ -19,8 +19,9 @@ from qlae.objectives import Tripod, reconstruction_terms
 from qlae.objectives.hessian_penalty import TINY, hessian_penalty, points_around
 from qlae.objectives.multi_information import multi_information, silverman_factor
 from qlae.objectives.tripod import TripodConfig, tripod_terms
-from qlae.presets import ModelSpec, resolve
+from qlae.presets import ModelSpec
 from qlae.registry import OBJECTIVES
+from qlae.resolving import resolve
 
 WEIGHTS = {"reconstruct": 1.0, "multi_information": 1e-4, "hessian": 1e-2}
 

@@ -16,7 +16,7 @@ import qlae
 from qlae._moved import MODULES
 from qlae.config import DataConfig, RunConfig
 from qlae.data import data_config
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.training.launch import train_run
 from qlae.upgrade import upgrade_config, upgrade_tensors
@@ -200,6 +200,7 @@ def test_names_that_moved_elsewhere_than_their_module():
 
 def test_public_names_that_moved_are_found():
     import qlae.objectives
+    import qlae.presets
     import qlae.training
     from qlae.objectives import players_of
     from qlae.pipeline import train
@@ -208,5 +209,7 @@ def test_public_names_that_moved_are_found():
         assert qlae.training.train is train
     with pytest.warns(DeprecationWarning, match=r"build_players is now qlae\.objectives\.players_of"):
         assert qlae.objectives.build_players is players_of
+    with pytest.warns(DeprecationWarning, match=r"qlae\.presets\.resolve is now qlae\.resolving\.resolve"):
+        assert qlae.presets.resolve is resolve
     with pytest.raises(AttributeError, match=r"module 'qlae\.training' has no attribute 'trian'"):
         _ = qlae.training.trian

@@ -27,7 +27,7 @@ from .data import load_data
 from .models.latents import QuantizedLatent
 from .models.model import Model
 from .pipeline import train
-from .presets import default_latents
+from .resolving import default_latents
 from .runs.loading import load, pack_model, unpack_model
 from .scoring.evaluation import encode_sample
 from .training.trainer import TrainingDiverged, TrainingInterrupted

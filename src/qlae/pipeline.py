@@ -26,8 +26,9 @@ from .data.sources import BUNDLED_SETS
 from .models.building import Networks, own_roles
 from .observations import IMAGES, Observations
 from .options import ExecutionOptions, TrainingOptions, split_options
-from .presets import ModelSpec, find_model, network_pair, resolve
+from .presets import ModelSpec, find_model
 from .registry import OBJECTIVES
+from .resolving import network_pair, resolve
 from .runs import checkpoint
 from .runs.directory import Run
 from .runs.memory import require_memory

@@ -11,7 +11,7 @@ from qlae.config import RunConfig
 from qlae.data import SourceDataset, data_config
 from qlae.data.observing import as_array, observe
 from qlae.observations import KINDS, Observations, described_observations, square_images
-from qlae.presets import resolve
+from qlae.resolving import resolve
 
 
 def test_every_kind_names_parts_that_exist():

@@ -4,7 +4,7 @@ import numpy as np
 
 from qlae._files import write_json, write_npz
 from qlae.data import data_config, load_data
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.runs.directory import Run
 
 STEPS = 100

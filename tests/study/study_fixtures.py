@@ -7,7 +7,7 @@ import numpy as np
 
 from qlae._files import write_json, write_npz
 from qlae.data import data_config, load_data
-from qlae.presets import resolve
+from qlae.resolving import resolve
 from qlae.study import Plan, StudyFolder
 from qlae.study.engine import Event
 from qlae.study.folder import Entry, Index

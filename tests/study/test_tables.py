@@ -267,7 +267,7 @@ def test_other_updates_forms_and_tuned_values_are_comparable(tmp_path, options):
 def one_run(tmp_path, data, options) -> StudyFolder:
     """Write a study of one run of qlae, with options of the data set and the plan."""
     from qlae.data import data_config, load_data
-    from qlae.presets import resolve
+    from qlae.resolving import resolve
 
     content = {"tune": False, "rerun_seeds": 1, "data": data, "models": ["qlae"], **options}
     study = StudyFolder(tmp_path / "study")

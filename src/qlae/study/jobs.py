@@ -13,7 +13,8 @@ from ..data.picture_size import DEFAULT_RESOLUTION, picture_size
 from ..data.sources import SOURCES
 from ..metrics import find_metric
 from ..observations import IMAGES, Observations, require_sides
-from ..presets import MODELS, resolve
+from ..presets import MODELS
+from ..resolving import resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
 from .plan import DataPlan, ModelPlan, Plan

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...data.sources import SOURCES
 from ...observations import described_observations, square_images
-from ...presets import MODELS, resolve
+from ...presets import MODELS
 from ...published import published_results
+from ...resolving import resolve
 from ..plan import Plan
 
 if TYPE_CHECKING:
