@@ -92,7 +92,7 @@ def test_missing_values_are_named_by_row_and_feature():
 def test_values_too_large_to_be_scaled_are_named(kind):
     array = np.ones((20, 8, 8, 3) if kind == "images" else (20, 3))
     array[::2, ..., 2], array[1::2, ..., 2] = 1.5e308, -1.5e308
-    with pytest.raises(ValueError, match=r"too large to be scaled: up to 1\.5e\+308, in feature c of 3\. Divide"):
+    with pytest.raises(ValueError, match=r"numbers as large as 1\.5e\+308, in feature c of 3, and at most 1e\+17"):
         qlae.load_data(array, kind=kind, feature_names=["a", "b", "c"])
 
 

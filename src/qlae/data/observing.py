@@ -120,23 +120,19 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
         return description
     require_finite(array, description, name)
     low, high, mean, spread = _statistics(array, shape[-1])
-    largest = max(float(high.max()), -float(low.min()))
-    if largest > LARGEST:
-        raise ValueError(f"{name} has numbers as large as {largest:.3g}, and at most {LARGEST:g} fit; use another unit")
+    magnitudes = np.maximum(high, -low)
+    if magnitudes.max() > LARGEST:
+        features = [description.names[i] for i in np.flatnonzero(magnitudes > LARGEST)]
+        raise ValueError(
+            f"{name} has numbers as large as {magnitudes.max():.3g}, in feature{_list(features)} of "
+            f"{description.num_features:,}, and at most {LARGEST:g} fit; use another unit"
+        )
     if not KINDS[kind].has_bytes:
         offset, scale = mean, spread
     elif low.min() >= 0 and high.max() <= 1:
         offset, scale = np.zeros_like(low), np.ones_like(high)
     else:
-        with np.errstate(over="ignore"):
-            offset, scale = low, high - low
-    if not np.isfinite(scale).all():
-        features = [description.names[i] for i in np.flatnonzero(~np.isfinite(scale))]
-        largest = max(high.max(), -low.min())
-        raise ValueError(
-            f"{name} has values too large to be scaled: up to {largest:.2g}, in feature{_list(features)} of "
-            f"{description.num_features:,}. Divide them by a constant first"
-        )
+        offset, scale = low, high - low
     scale = np.where(scale > 0, scale, 1.0)
     return Observations(kind, shape, dtype, names, tuple(offset.tolist()), tuple(scale.tolist()))
 
@@ -179,8 +175,8 @@ def _chunks(array: Any) -> Any:
 def _statistics(array: Any, num_features: int) -> tuple[NDArray[np.float64], ...]:
     """Return the lowest and highest value, mean and standard deviation of each feature.
 
-    Two passes, in float64: the mean first, then deviations from it, which a large mean does not cancel. Where the
-    deviations overflow, the standard deviation is infinite.
+    Two passes, in float64: the mean first, then deviations from it, which a large mean does not cancel. Where they
+    overflow, mean and deviation are of no use.
     """
     low, high = np.full(num_features, np.inf), np.full(num_features, -np.inf)
     total, count = np.zeros(num_features), 0
