@@ -11,8 +11,11 @@ from qlae.study.folder import StudyFolder
 from qlae.study.report.aggregate import Group, Summary, summarise
 from qlae.study.report.charts import Dot, DotRow, draw_dots
 
-#: Scores of a row after InfoM, which shows every seed.
-MEANS = ("infom_corrected", "infoc", "infoe", "d", "i", "c", "psnr")
+#: Scores of which a row shows the mean, with short headings.
+MEANS = {
+    **{"infom_corrected": "corrected", "infoc": "InfoC", "infoe": "InfoE", "d": "D", "i": "I", "c": "C"},
+    "psnr": "PSNR",
+}
 OPENING = """# Leaderboard
 
 All models make the same number of updates ({steps:,}) on the four rendered data sets, with the paper's networks and
@@ -27,7 +30,8 @@ Scores are those of the averaged weights on 10,000 samples, protocol `paper`. D,
 samples (`qlae evaluate RUN --from-sample --metrics dci`). Published values are of the real images, after 200,000
 updates. Seconds are the median duration of training on one NVIDIA H200, which some runs shared with others.
 
-**{done} of {all} runs are finished.** A dash stands for what has not been run or scored yet.
+"Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
+{all} runs are finished.**
 """
 
 
@@ -49,9 +53,9 @@ def write_leaderboard(folder: Path, results: Path) -> None:
 
 
 def table(summary: Summary, data: str, groups: list[Group]) -> list[str]:
-    """Return the lines of a data set's table: finished models from the best to the worst, then the others."""
-    heads = ["model", "InfoM of each seed", "mean", "published", *(find_score(key).heading for key in MEANS), "seconds"]
-    lines = ["| " + " | ".join(heads) + " |", "|---|---|" + "---:|" * (len(heads) - 2)]
+    """Return the lines of a data set's table, from the best model to the worst, and of the models without runs."""
+    heads = ["model", "InfoM", "of each seed", "published", *MEANS.values(), "seconds"]
+    lines = [_line(*heads), "|---|---:|---|" + "---:|" * (len(heads) - 3)]
     for group in groups:
         values = list(group.values("infom").values())
         published = summary.published(data, group.model, "infom")
@@ -59,16 +63,16 @@ def table(summary: Summary, data: str, groups: list[Group]) -> list[str]:
         lines.append(
             _line(
                 f"`{group.model}`",
-                ", ".join(f"{value:.3f}" for value in values),
                 f"{fmean(values):.3f}",
+                ", ".join(f"{value:.3f}" for value in values),
                 f"{published.mean:.2f}" if published else "–",
                 *(_mean(group, key) for key in MEANS),
                 f"{median(seconds):.0f}",
             )
         )
     finished = {group.model for group in groups}
-    absent = [model.label for model in summary.plan.models if model.label not in finished]
-    return lines + [_line(f"`{model}`", *("–" for _ in heads[1:])) for model in absent]
+    absent = [f"`{model.label}`" for model in summary.plan.models if model.label not in finished]
+    return [*lines, *(["", f"Not run yet: {', '.join(absent)}."] if absent else [])]
 
 
 def _line(*cells: str) -> str:

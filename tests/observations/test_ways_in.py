@@ -278,9 +278,7 @@ def test_parquet_with_two_columns_of_a_name_or_dates_is_refused(tmp_path):
 
 
 def test_numbers_that_do_not_fit_into_files_are_refused(rng):
-    with pytest.raises(
-        ValueError, match=r"as large as 1e.30, in feature .* of 2, and at most 1e.17 fit; use another"
-    ):
+    with pytest.raises(ValueError, match=r"as large as 1e.30, in feature .* of 2, and at most 1e.17 fit; use another"):
         qlae.load_data(np.array([[1.0, 2.0], [3.0, -1e30]]))
 
 
