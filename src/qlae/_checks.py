@@ -1,8 +1,9 @@
 """Checks of names and counts, with errors that say what is allowed."""
 
 import difflib
+import math
 from collections.abc import Iterable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -37,6 +38,13 @@ def whole_number(name: str, value: Any, *, at_least: int = 1, at_most: int = MAX
     if value > at_most:
         raise ValueError(f"{name} must be a whole number of at most {at_most:,}, got {_short(value)}")
     return int(value)
+
+
+def require_not_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a float; raise an error unless it is a finite number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {_short(value)}")
+    return float(value)
 
 
 def _short(value: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ._checks import plain, require_known, values_per_latent
+from ._checks import plain, require_known, require_not_negative, values_per_latent
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
 from .observations import Observations
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
@@ -107,6 +107,10 @@ def _resolve_latent(
             settings["learned"] = False
         else:
             warnings.warn(f"{spec.name} has no codebooks that learn, so fixed_values changes nothing", stacklevel=3)
+    if options.code_noise is not None:
+        if "noise" not in fields or not OBJECTIVES[spec.objective].part.reconstructs:
+            raise ValueError(f"{spec.name} is not an autoencoder with codebooks of scalars, so it has no code_noise")
+        settings["noise"] = require_not_negative("code_noise", options.code_noise)
     if "num_values" in settings:
         values_per_latent(settings["num_latents"], settings["num_values"])
     return entry.config(**settings)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._checks import values_per_latent
+from ..._checks import require_not_negative, values_per_latent
 from ...ops import dispatch
 from ...ops.quantization import look_up, quantize_by_kernels
 from ...registry import LATENTS
@@ -22,6 +22,10 @@ class QuantizedConfig(DiscreteLatentConfig):
     shared: bool = False
     learned: bool = True
     reduction: str = "sum"
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_not_negative("noise", self.noise)
 
 
 @LATENTS.register("quantized", QuantizedConfig)
@@ -48,6 +52,9 @@ class QuantizedLatent(DiscreteLatent):
         reduction: how the two losses treat latents: ``"sum"`` (the paper's squared norm) or ``"mean"`` (the
             authors' code). Both average over the batch.
         learned: whether values are trained; ``False`` keeps the initial grid.
+        noise: standard deviation of Gaussian noise that is added to ``z`` in training, as a share of the mean distance
+            between neighbouring values of the latent's codebook. Not in the paper. Independent noise on each latent
+            favours decoders in which latents act independently, as the noise of a variational autoencoder does.
         low, high: ends of the initial, evenly spaced values.
 
     Example:
@@ -68,6 +75,7 @@ class QuantizedLatent(DiscreteLatent):
         shared: bool = False,
         reduction: str = "sum",
         learned: bool = True,
+        noise: float = 0.0,
         low: float = -0.5,
         high: float = 0.5,
     ):
@@ -79,6 +87,7 @@ class QuantizedLatent(DiscreteLatent):
             raise ValueError(f"low must be below high, got low={low}, high={high}")
         self.shared = shared
         self.reduction = require_reduction(reduction)
+        self.noise = require_not_negative("noise", noise)
 
         # One row per codebook, padded to the longest; padding is masked out of every distance.
         sizes = self.num_values[:1] if shared else self.num_values
@@ -96,11 +105,25 @@ class QuantizedLatent(DiscreteLatent):
         return self.values.expand(self.num_latents, -1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
+        output = self._quantized(x)
+        if not (self.training and self.noise):
+            return output
+        noise = torch.randn(output.z.shape, generator=generator, device=x.device, dtype=output.z.dtype)
+        return output._replace(z=output.z + self.noise * self._distances().to(output.z.dtype) * noise)
+
+    def _quantized(self, x: Tensor) -> LatentOutput:
         self.require_inputs(x)
         if x.dim() == 2 and dispatch.uses_kernels(x):
             z, quantize, commit, codes = quantize_by_kernels(x, self.codebook(), self.sizes, self.reduction)
             return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
         return quantize_to_nearest(self, x, self.reduction)
+
+    def _distances(self) -> Tensor:
+        """Return the mean distance between neighbouring values of each latent, (num_latents,); 0 for a single value."""
+        values = self.values.detach()
+        highest = values.masked_fill(~self.mask, -torch.inf).amax(-1)
+        lowest = values.masked_fill(~self.mask, torch.inf).amin(-1)
+        return (highest - lowest).expand(self.num_latents) / (self.sizes - 1).clamp(min=1)
 
     def to_codes(self, x: Tensor) -> Tensor:
         """Return the index of the nearest value in each dimension: (..., num_latents) floats → int64."""
