@@ -6,6 +6,7 @@
 # For a GPU, build with the CUDA wheels of torch and run with --gpus all:
 #
 #   docker build -t qlae --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cu130 .
+# Written against the documentation of Docker; no image has been built with it yet.
 FROM python:3.12-slim
 
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
