@@ -28,7 +28,7 @@ def extensions():
     try:
         yield {
             name: importlib.import_module(name)
-            for name in ("explorer_pages", "gallery", "leaderboard", "reference", "repository_links")
+            for name in ("explorer_pages", "gallery", "leaderboard", "reference", "repository_links", "run_pictures")
         }
     finally:
         sys.path.remove(str(DOCS / "_extensions"))
@@ -132,7 +132,7 @@ def test_the_leaderboard_shows_every_seed_and_what_is_missing(extensions, tmp_pa
     extensions["leaderboard"].write_leaderboard(tmp_path, results)
     page = (tmp_path / "leaderboard.md").read_text()
     runs = sorted((results / "leaderboard" / "runs").rglob("results.json"))
-    titles = extensions["gallery"].TITLES
+    titles = extensions["run_pictures"].TITLES
     assert runs
     for run in runs:
         scores = json.loads(run.read_text())["averaged"]

@@ -10,28 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from generated_pages import register, write_page
+from run_pictures import PICTURES, TITLES, beside_heatmap, copy_pictures, draw_heatmap, find_pictures, is_older
 
 from qlae.explorer import open_run
-from qlae.metrics.heatmap import nmi_figure
 from qlae.presets import MODELS
 from qlae.report.pictures import plot_interventions
 from qlae.runs.shipped import shipped_folder, shipped_models
 from qlae.scoring.meanings import find_informative, listed_active, name_meanings
 
-TITLES = {
-    "shapes3d": "Shapes3D",
-    "mpi3d": "MPI3D",
-    "falcor3d": "Falcor3D",
-    "isaac3d": "Isaac3D",
-    "mixtures": "Mixtures (vectors)",
-    "sensors": "Sensors (vectors)",
-    "pendulum": "Pendulum (series)",
-}
-PICTURES = {
-    "interventions": "One latent changes in each column.",
-    "generated": "Generated images.",
-    "reconstructions": "Originals and reconstructions.",
-}
 OTHER_SETTINGS = ("recipe",)  # folders of runs whose hyperparameters are not the paper's
 VARIANTS = {  # labels of results/known-sources that are not names of models
     "qlae-10": "qlae, 10 values",
@@ -97,12 +84,6 @@ def write_gallery(folder: Path, results: Path) -> None:
     write_page(folder / "gallery.md", "\n".join(lines))
 
 
-def write_page(path: Path, text: str) -> None:
-    """Write a page if it changed, so that Sphinx reads only what is new."""
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
-
-
 def _rank(model: str) -> tuple[int, str]:
     """Return where a model stands among others: QLAE first, then in the order of the presets."""
     base = model.removesuffix("-10")
@@ -118,20 +99,16 @@ def _shipped_row(name: str, pictures: Path) -> list[str]:
     results = json.loads((folder / "results.json").read_text())
     heatmap, interventions = f"shipped-{name}-nmi.png", f"shipped-{name}-interventions.png"
     _draw_heatmap(results, folder, pictures / heatmap)
-    if _is_older(pictures / interventions, folder / "model.safetensors"):
+    if is_older(pictures / interventions, folder / "model.safetensors"):
         _draw_interventions(name, results, pictures / interventions)
+    shown = [(interventions, PICTURES["interventions"], name)]
     return [
         f"### {name}",
         "",
         f'{_scores_of(results)}. <a href="../../explorer/{name}/index.html">Open it in the explorer</a>.',
         "",
-        *_pair(heatmap, f"NMI of latents and sources of {name}", [(interventions, PICTURES["interventions"], name)]),
+        *beside_heatmap(pictures, heatmap, f"NMI of latents and sources of {name}", shown),
     ]
-
-
-def _is_older(path: Path, source: Path) -> bool:
-    """Return whether a file is missing, or older than what it is made from."""
-    return not path.is_file() or path.stat().st_mtime < source.stat().st_mtime
 
 
 def _draw_interventions(name: str, results: dict[str, Any], path: Path) -> None:
@@ -158,16 +135,13 @@ def _row(data: str, model: str, runs: list[dict[str, Any]], pictures: Path, resu
     run = _median(runs)
     name = f"{data}-{model}"
     _draw_heatmap(run["scores"], run["folder"], pictures / f"{name}-nmi.png")
-    right = []
-    for kind, source in _pictures_of(data, model, run, results).items():
-        shutil.copyfile(source, pictures / f"{name}-{kind}.png")
-        right.append((f"{name}-{kind}.png", PICTURES[kind], f"{model} on {TITLES[data]}"))
+    right = copy_pictures(_pictures_of(data, model, run, results), pictures, name, f"{model} on {TITLES[data]}")
     return [
         f"### {model} on {TITLES[data]}",
         "",
         f"{_scores_of(run['scores'])}; {_which(runs)}.",
         "",
-        *_pair(f"{name}-nmi.png", f"NMI of latents and sources, {model} on {TITLES[data]}", right),
+        *beside_heatmap(pictures, f"{name}-nmi.png", f"NMI of latents and sources, {model} on {TITLES[data]}", right),
     ]
 
 
@@ -200,44 +174,9 @@ def _beside_each_other(data: str, source: Path, pictures: Path) -> list[str]:
     ]
 
 
-def _pair(left: str, about: str, right: list[tuple[str, str, str]]) -> list[str]:
-    """Return a heatmap on the left and pictures on the right, each with its caption."""
-    lines = ["::::{grid} 1 1 12 12", ":::{grid-item}", ":columns: 12 12 4 4", f"![{about}](gallery/{left})", ":::"]
-    lines += [":::{grid-item}", ":columns: 12 12 8 8"]
-    for name, caption, subject in right:
-        lines += [f"![{caption} {subject}](gallery/{name})", f"*{caption}*", ""]
-    return [*lines, ":::", "::::", ""]
-
-
 def _pictures_of(data: str, model: str, run: dict[str, Any], results: Path) -> dict[str, Path]:
     """Return the pictures that were kept of a run, by kind; those of short GAN runs lie in a folder of their own."""
     return find_pictures([run["folder"], results / "gans" / "pictures"], f"{data}-{model}")
-
-
-def find_pictures(folders: list[Path], name: str) -> dict[str, Path]:
-    """Return the pictures in folders, as ``KIND.png`` or ``NAME-KIND.png``, by kind: the most telling first."""
-    found = {}
-    for kind in PICTURES:
-        files = [folder / file for folder in folders for file in (f"{kind}.png", f"{name}-{kind}.png")]
-        source = next((file for file in files if file.is_file()), None)
-        if source is not None:
-            found[kind] = source
-    return found
-
-
-def copy_pictures(folders: list[Path], pictures: Path, name: str, title: str) -> list[str]:
-    """Copy the most telling picture of a run, and return the lines that show it.
-
-    Args:
-        folders: where it may be: see `find_pictures`.
-        pictures: the folder of the page's pictures.
-        name: how the copies begin.
-        title: what is shown.
-    """
-    for kind, source in find_pictures(folders, name).items():
-        shutil.copyfile(source, pictures / f"{name}-{kind}.png")
-        return [f"![{PICTURES[kind]} {title}]({pictures.name}/{name}-{kind}.png)", f"*{PICTURES[kind]}*", ""]
-    return []
 
 
 def _scores_of(results: dict[str, Any]) -> str:
@@ -254,25 +193,10 @@ def _which(runs: list[dict[str, Any]]) -> str:
     return names.get(len(runs), f"the median of {len(runs)} runs")
 
 
-def draw_heatmap(run: Path, scores: dict[str, Any], source_names: list[str], path: Path) -> None:
-    """Draw the NMI matrix of a run's scores, unless the picture is newer than the scores."""
-    if not _is_older(path, run / "results.json"):
-        return
-    nmi = np.array(scores["nmi"], float)
-    count = nmi.shape[1]
-    active, informative = listed_active(scores, count), find_informative(scores, count)
-    nmi_figure(nmi, active=active, informative=informative, source_names=source_names).savefig(path, dpi=110)
-
-
 def _draw_heatmap(results: dict[str, Any], folder: Path, path: Path) -> None:
     draw_heatmap(folder, results["averaged"], results["data"]["source_names"], path)
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    root = Path(app.confdir).parent
-    app.connect(
-        "builder-inited",
-        lambda app: write_gallery(Path(app.srcdir) / "reference" / "generated", root / "results"),
-    )
-    return {"parallel_read_safe": True}
+    return register(app, lambda folder, root: write_gallery(folder, root / "results"))

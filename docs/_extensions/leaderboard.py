@@ -1,10 +1,12 @@
 """Write the leaderboard from the study in ``results/leaderboard``: per data set a chart, a table and pictures."""
 
+import itertools
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from gallery import TITLES, copy_pictures, draw_heatmap, write_page
+from generated_pages import register, write_page
+from run_pictures import TITLES, beside_heatmap, copy_pictures, draw_heatmap, find_pictures
 
 from qlae.metrics import find_score
 from qlae.study.folder import StudyFolder
@@ -106,28 +108,15 @@ def _pictures(group: Group, pictures: Path) -> list[str]:
     scores = group.scores()[index]
     draw_heatmap(run.path, scores, group.results[index]["data"]["source_names"], pictures / f"{name}-nmi.png")
     title = f"{group.model} on {TITLES[group.data]}"
+    most_telling = dict(itertools.islice(find_pictures([run.path], name).items(), 1))
+    right = copy_pictures(most_telling, pictures, name, title)
     return [
         f"**{group.model}**, seed {group.seeds[index]}, InfoM {scores['infom']:.3f}",
         "",
-        "::::{grid} 1 1 12 12",
-        ":::{grid-item}",
-        ":columns: 12 12 4 4",
-        f"![NMI of latents and sources, {title}](leaderboard/{name}-nmi.png)",
-        ":::",
-        ":::{grid-item}",
-        ":columns: 12 12 8 8",
-        *copy_pictures([run.path], pictures, name, title),
-        ":::",
-        "::::",
-        "",
+        *beside_heatmap(pictures, f"{name}-nmi.png", f"NMI of latents and sources, {title}", right),
     ]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    root = Path(app.confdir).parent
-    app.connect(
-        "builder-inited",
-        lambda app: write_leaderboard(Path(app.srcdir) / "reference" / "generated", root / "results"),
-    )
-    return {"parallel_read_safe": True}
+    return register(app, lambda folder, root: write_leaderboard(folder, root / "results"))

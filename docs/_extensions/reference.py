@@ -1,7 +1,4 @@
-"""Write the reference pages from the package itself: every public name, the help of every command, and plans.
-
-Pages are written before the sources are read, into ``docs/reference/generated``, which is not under version control.
-"""
+"""Write the reference pages from the package itself: every public name, the help of every command, and plans."""
 
 import importlib
 import inspect
@@ -15,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import docstring_parser
+from generated_pages import register, write_page
 
 #: Page of the reference → module, in the order of the navigation.
 MODULES = {
@@ -68,10 +66,10 @@ def write_pages(folder: Path) -> None:
     """Write the pages of all modules, of the command line, of options and of plans."""
     folder.mkdir(parents=True, exist_ok=True)
     for module, about in MODULES.items():
-        _write(folder / f"{module}.md", module_page(module, about))
-    _write(folder / "command-line.md", command_page())
-    _write(folder / "options.md", options_page())
-    _write(folder / "plans.md", plan_page())
+        write_page(folder / f"{module}.md", module_page(module, about))
+    write_page(folder / "command-line.md", command_page())
+    write_page(folder / "options.md", options_page())
+    write_page(folder / "plans.md", plan_page())
 
 
 def module_page(name: str, about: str) -> str:
@@ -207,13 +205,6 @@ def _definitions(names: Iterable[str], about: dict[str, str]) -> list[str]:
     return lines
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a page only if it changed, so that Sphinx reads only what is new."""
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
-
-
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    app.connect("builder-inited", lambda app: write_pages(Path(app.srcdir) / "reference" / "generated"))
-    return {"parallel_read_safe": True}
+    return register(app, lambda folder, root: write_pages(folder))

@@ -185,24 +185,11 @@ def _with_gaps(
 ) -> SourceDataset:
     """Return a data set whose missing values are NaN, to be looked at and not to be trained on."""
     array[~np.isfinite(array)] = np.nan
-    rows = array.reshape(-1, array.shape[-1])
-    known = np.isfinite(rows)
-    count = np.maximum(known.sum(0), 1)
-    mean = np.where(known, rows, 0.0).sum(0) / count
-    spread = np.sqrt(np.where(known, np.square(rows - mean), 0.0).sum(0) / count)
-    observations = Observations(
-        kind,
-        array.shape[1:],
-        "float64",
-        tuple(feature_names),
-        tuple(mean.tolist()),
-        tuple(np.where(spread > 0, spread, 1.0).tolist()),
-    )
     return SourceDataset(
         array,
         np.stack(list(sources.values()), axis=1) if sources else None,
         name=name,
         origin="real",
         source_names=list(sources),
-        observations=observations,
+        observations=Observations(kind, array.shape[1:], "float64", tuple(feature_names)),
     )

@@ -1,4 +1,4 @@
-"""Load data sets by name (rendered, registered, prepared on disk), from files, arrays, or the recipe in a config."""
+"""Load data sets by name (rendered, registered, prepared on disk), from files or from arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import plain, require_known, whole_number
-from ..config import DataConfig
 from ..observations import MAX_SIDE, MIN_SIDE, VECTORS
 from . import cache
 from .array_files import checksum, holds_images, is_array_file, native_resolution, read_array_file, shape_in_file
@@ -21,7 +20,7 @@ from .digits import load_digits
 from .generated import load_generated
 from .observing import array_of_rows
 from .picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
-from .registration import load_registered, registered_names, require_json, require_registered
+from .registration import load_registered, registered_names, require_json
 from .sampling import NoisyImages, require_noise
 from .scene_data import load_scene
 from .sources import BUILT_IN_SETS, BUNDLED_SETS, GENERATED_SETS, GREY_SETS, RENDERED_SETS, SOURCES
@@ -155,11 +154,11 @@ def load_data(
         data = read()
     elif path is not None:
         _refuse_selection(selection, path)
-        keeps_its_size = not is_given and is_array_file(path) and name not in SOURCES
-        if keeps_its_size:
+        has_own_size = not is_given and keeps_its_size(name, path)
+        if has_own_size:
             size = wanted_size(native_resolution(path) or size, grey=grey)
         data = prepare_data(name, path, resolution=size, sources=source_file, progress=progress)
-        if keeps_its_size:
+        if has_own_size:
             _warn_of_resizing(path, size)
     elif name in SOURCES:
         if source_file is not None:
@@ -262,87 +261,15 @@ def _warn_of_resizing(path: str | Path, size: PictureSize) -> None:
         )
 
 
-def load_again(
-    name: str, resolution: int | str, recipe: Mapping[str, Any], *, progress: Progress | None = None
-) -> SourceDataset:
-    """Load the data that a recipe describes, by calling `load_data` with the same arguments.
-
-    Args:
-        name: the name of the data set.
-        resolution: height and width of the images, or a text such as ``"60x90"``; 0 for observations that are read as
-            they are.
-        recipe: `SourceDataset.recipe`.
-        progress: as for `load_data`.
-
-    Raises:
-        ValueError: the recipe is of a registered data set, and the module that registers it has not been imported.
-
-    >>> data = load_data("shapes3d", resolution=16, sources=["scale", "shape"], correlated={("scale", "shape"): 0.5})
-    >>> again = load_again("shapes3d", 16, data.recipe)
-    >>> bool((again.sources == data.sources).all())
-    True
-    """
-    arguments = dict(recipe)
-    module = arguments.pop("module", None)
-    if module is not None:
-        require_registered(name, module)
-    if "correlated" in arguments:
-        arguments["correlated"] = {(first, second): value for first, second, value in arguments["correlated"]}
-    resolution = arguments.pop("resolution", resolution)
-    if _has_no_resolution(name, arguments.get("path"), arguments.get("kind")):
-        resolution = 0
-    return load_data(name, resolution=resolution or None, progress=progress, **arguments)
+def keeps_its_size(name: str, path: str | Path) -> bool:
+    """Return whether images in a file keep their size unless another is asked for: those in arrays of one's own."""
+    return is_array_file(path) and name not in SOURCES
 
 
 def is_image_files(name: str | Path) -> bool:
     """Return whether a name is the path of a folder or archive of images, each of which is a file."""
     known = isinstance(name, str) and name in {*BUILT_IN_SETS, *registered_names()}
     return not known and bool(str(name)) and Path(name).exists() and not (is_table(name) or is_array_file(name))
-
-
-def _has_no_resolution(name: str, path: str | None, kind: str | None) -> bool:
-    """Return whether observations are read as they are: generated ones, tables, and arrays that are not of bytes."""
-    if path is None:
-        return name in (*GENERATED_SETS, *BUNDLED_SETS)
-    if name in SOURCES or not Path(path).is_file():
-        return False
-    return is_table(path) or (is_array_file(path) and not holds_images(path, kind))
-
-
-def load_from_config(config: DataConfig) -> SourceDataset:
-    """Load the data of a run from its config.
-
-    Raises:
-        ValueError: the config has no recipe, or the data has changed since the run was trained.
-    """
-    if config.recipe is None:
-        raise ValueError(f"{config.name} was passed as arrays, which a run does not store: pass them again as data=…")
-    data = load_again(config.name, config.resolution, config.recipe)
-    many = data.observations.traits.many
-    if len(data) != config.num_images:
-        raise ValueError(
-            f"{config.name} had {config.num_images:,} {many} when the model was trained, but has {len(data):,} now"
-        )
-    if config.checksum is not None and data.checksum not in (None, config.checksum):
-        raise ValueError(
-            f"{config.name} has other {many} than when the model was trained, although the same number: "
-            "restore the original files"
-        )
-    return data
-
-
-def data_config(data: SourceDataset) -> DataConfig:
-    """Return the config of a data set, from which `load_from_config` loads it again."""
-    return DataConfig(
-        name=data.name,
-        resolution=data.resolution,
-        observations=None if data.observations.is_standard else data.observations,
-        origin=data.origin,
-        num_images=len(data),
-        source_names=data.source_names,
-        recipe=data.recipe,
-        checksum=data.checksum,
-    )
 
 
 def prepare_data(

@@ -8,9 +8,8 @@ from typing import Any
 
 from ..config import DataConfig, RunConfig
 from ..data import data_config, load_again
-from ..data.array_files import is_array_file
+from ..data.loading import keeps_its_size
 from ..data.picture_size import DEFAULT_RESOLUTION, picture_size
-from ..data.sources import SOURCES
 from ..metrics import find_metric
 from ..observations import IMAGES, Observations, require_sides
 from ..presets import MODELS
@@ -142,8 +141,7 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
 def _resolution(data: DataPlan) -> int | str:
     if data.size is not None:
         return data.size.plain
-    keeps_its_own = is_array_file(data.options.get("path", "")) and data.name not in SOURCES  # as in `load_data`
-    return 0 if keeps_its_own else DEFAULT_RESOLUTION
+    return 0 if keeps_its_size(data.name, data.options.get("path", "")) else DEFAULT_RESOLUTION
 
 
 def require_runnable(plan: Plan) -> None:
