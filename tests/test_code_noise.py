@@ -27,9 +27,9 @@ def test_it_has_the_deviation_that_is_asked_for():
 def test_it_follows_the_values_and_ignores_padding():
     latent = QuantizedLatent(2, [2, 4], noise=1.0)
     latent.values.data[0] = torch.tensor([-3.0, 3.0, 99.0, 99.0])
-    torch.testing.assert_close(latent._distances(), torch.tensor([6.0, 1 / 3]))
-    assert QuantizedLatent(1, 1, noise=1.0)._distances().tolist() == [0.0]
-    assert QuantizedLatent(3, 5, noise=1.0, shared=True)._distances().tolist() == [0.25] * 3
+    torch.testing.assert_close(latent.value_distances(), torch.tensor([6.0, 1 / 3]))
+    assert QuantizedLatent(1, 1, noise=1.0).value_distances().tolist() == [0.0]
+    assert QuantizedLatent(3, 5, noise=1.0, shared=True).value_distances().tolist() == [0.25] * 3
 
 
 def test_codes_losses_and_evaluation_are_as_without_it():

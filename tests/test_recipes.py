@@ -26,23 +26,38 @@ def test_the_fast_one_changes_three_things():
     assert dataclasses.asdict(fast.training.schedule) == {
         **{"kind": "linear", "decay_steps": 30_000, "floor": 0.0, "warm_up": 0}
     }
-    assert fast.latent.num_values == 4
+    assert fast.objective.weights == paper.objective.weights | {"entropy": 0.005}
+    assert set(fast.objective.schedules) == {"entropy"}
     back = dataclasses.replace(fast.training, steps=paper.training.steps, schedule=paper.training.schedule)
-    latent = dataclasses.replace(fast.latent, num_values=10)
-    assert dataclasses.replace(fast, training=back, latent=latent) == paper
+    assert dataclasses.replace(fast, training=back, objective=paper.objective) == paper
 
 
 def test_what_is_asked_for_stays():
-    config = resolve("qlae", SHAPES, 6, recipe="fast", steps=500, schedule="constant", num_values=7)
-    assert (config.training.steps, config.training.schedule.kind, config.latent.num_values) == (500, "constant", 7)
+    config = resolve("qlae", SHAPES, 6, recipe="fast", steps=500, schedule="constant", weights={"entropy": 0.1})
+    assert (config.training.steps, config.training.schedule.kind) == (500, "constant")
+    assert config.objective.weights["entropy"] == 0.1
+    assert config.objective.schedules["entropy"] == RECIPES["fast"].curve("entropy", 500)
+    spec = dataclasses.replace(MODELS["qlae"], name="own", weights=MODELS["qlae"].weights | {"entropy": 0.3})
+    assert resolve(spec, SHAPES, 6, recipe="fast").objective.weights["entropy"] == 0.3
+    assert not resolve(spec, SHAPES, 6, recipe="fast").objective.schedules  # its own weight is constant
 
 
 def test_what_a_model_is_stays():
     assert resolve("vq-vae", SHAPES, 6, recipe="fast").latent.num_values == 512
     assert resolve("tripod", SHAPES, 6, recipe="fast").latent.num_values == 12
+    for model in ("ae", "vq-vae", "beta-tcvae", "tripod"):
+        assert resolve(model, SHAPES, 6, recipe="fast").objective == resolve(model, SHAPES, 6).objective
     small = resolve("qlae", SHAPES, 6, recipe="fast", size="small")
     assert small.training.steps == resolve("qlae", SHAPES, 6, size="small").training.steps
     assert small.training.schedule.kind == "linear"
+    assert small.latent == resolve("qlae", SHAPES, 6, size="small").latent
+
+
+def test_steps_that_are_no_number_are_refused():
+    for recipe in RECIPES:
+        for wrong in ("many", -3, 0, 2.5):
+            with pytest.raises(ValueError, match="steps must be a whole number of at least 1"):
+                resolve("qlae", SHAPES, 6, recipe=recipe, steps=wrong)
 
 
 def test_not_for_gans():

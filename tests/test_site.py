@@ -141,7 +141,7 @@ def test_the_leaderboard_shows_every_seed_and_what_is_missing(extensions, tmp_pa
             line for line in page.partition(f"## {titles[run.parts[-4]]}")[2].splitlines() if f"| `{model}`" in line
         )
         assert f"{scores['infom']:.3f}" in row.split("|")[3]
-    assert f"**{len(runs)} of\n84 runs are finished.**" in page
+    assert f"**{len(runs)} of\n92 runs are finished.**" in page
     for picture in re.findall(r"\((leaderboard/.*?)\)", page):
         assert (tmp_path / picture).stat().st_size > 1000
 
@@ -150,16 +150,16 @@ def test_the_leaderboard_takes_the_mean_over_seeds(extensions, tmp_path):
     source = DOCS.parent / "results" / "leaderboard"
     study = tmp_path / "leaderboard"
     shutil.copytree(source, study, ignore=shutil.ignore_patterns("runs"))
-    run = study / "runs" / "isaac3d" / "qlae-fast" / "s0"
-    shutil.copytree(source / "runs" / "isaac3d" / "qlae-fast" / "s0", run)
-    lower = study / "runs" / "isaac3d" / "qlae-fast" / "s1"
+    run = study / "runs" / "isaac3d" / "qlae-4-values" / "s0"
+    shutil.copytree(source / "runs" / "isaac3d" / "qlae-4-values" / "s0", run)
+    lower = study / "runs" / "isaac3d" / "qlae-4-values" / "s1"
     shutil.copytree(run, lower)
     for name, change in (("config.json", lambda c: c["training"].update(seed=1)), ("results.json", _lower)):
         content = json.loads((lower / name).read_text())
         change(content)
         (lower / name).write_text(json.dumps(content))
     extensions["leaderboard"].write_leaderboard(tmp_path, tmp_path)
-    row = next(line for line in (tmp_path / "leaderboard.md").read_text().splitlines() if "| `qlae-fast`" in line)
+    row = next(line for line in (tmp_path / "leaderboard.md").read_text().splitlines() if "| `qlae-4-values`" in line)
     assert [cell.strip() for cell in row.split("|")[2:4]] == ["0.635", "0.869, 0.400"]
 
 

@@ -27,7 +27,8 @@ published hyperparameters; nothing was tuned here. Models are ordered by their m
 qlae study results/leaderboard/plan.toml --out runs/leaderboard
 ```
 
-`qlae-fast` is QLAE by [our recipe](../../recipe.md), `qlae` is QLAE by the paper's, stopped after as many updates.
+`qlae-fast` is QLAE by [our recipe](../../recipe.md), `qlae` is QLAE by the paper's, stopped after as many updates, and
+`qlae-4-values` has the falling learning rate of our recipe and codebooks of 4 values, without the penalty on entropy.
 Scores are those of the averaged weights on 10,000 samples, protocol `paper`. D, I and C are computed from the kept
 samples (`qlae evaluate RUN --from-sample --metrics dci`). Published values are of the real images, after 200,000
 updates. Seconds are the median duration of training on one NVIDIA H200, which some runs shared with others.

@@ -114,12 +114,7 @@ def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPres
     presets = SIZES[require_known(size, SIZES, "size")]
     preset = presets.get(name, presets["autoencoding"])
     changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
-    num_values = changes.num_values if preset is presets["autoencoding"] else None
-    return replace(
-        preset,
-        steps=changes.steps.get(size, preset.steps),
-        num_values=preset.num_values if num_values is None else num_values,
-    )
+    return replace(preset, steps=changes.steps.get(size, preset.steps))
 
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")

@@ -1,15 +1,18 @@
-"""Recipes: how long a model is trained, how its learning rate falls, and how large its codebooks are.
+"""Recipes: how long a model is trained, how its learning rate falls, and how its codes are kept short.
 
 A recipe replaces defaults of the training; options that are set by name stay as they are. ``paper`` is the paper's:
-200,000 updates at a constant learning rate, 10 values per codebook. ``fast`` is ours: 60,000 updates, in the second
-half of which the learning rate falls to 0, and 4 values per codebook. ``docs/recipe.md`` lists what was tried and what
-it gave.
+200,000 updates at a constant learning rate. ``fast`` is ours: 60,000 updates, in the second half of which the learning
+rate falls to 0, and a penalty on the entropy of codes (``objectives/code_entropy.py``), which rises at the start of the
+run and is nearly lifted at its end. ``docs/recipe.md`` lists what was tried and what it gave.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ._checks import require_known
+from .schedules import Curve
+
+ShareCurve = tuple[tuple[float, float], ...]  # (share of the run, factor)
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,30 @@ class Recipe:
     Attributes:
         steps: number of updates by size of the networks; sizes that are missing keep the preset's.
         schedule: of the learning rate.
-        num_values: values per codebook of scalars; None keeps the preset's.
+        weights: of optional loss terms, for models that can compute them.
+        weight_schedules: factors on these weights over the run.
         for_gans: whether the recipe is for GANs as well.
     """
 
     steps: Mapping[str, int] = field(default_factory=dict)
     schedule: str = "constant"
-    num_values: int | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    weight_schedules: Mapping[str, ShareCurve] = field(default_factory=dict)
     for_gans: bool = False
+
+    def curve(self, term: str, steps: int) -> Curve:
+        """Return the factors on the weight of a term in a run of ``steps`` updates; empty if it is constant."""
+        return tuple((round(share * steps), factor) for share, factor in self.weight_schedules.get(term, ()))
 
 
 RECIPES: dict[str, Recipe] = {
     "paper": Recipe(for_gans=True),
-    "fast": Recipe(steps={"full": 60_000}, schedule="linear", num_values=4),
+    "fast": Recipe(
+        steps={"full": 60_000},
+        schedule="linear",
+        weights={"entropy": 0.005},
+        weight_schedules={"entropy": ((0.0, 0.0), (0.06, 0.0), (0.3, 1.0), (0.7, 1.0), (0.95, 0.1))},
+    ),
 }
 
 

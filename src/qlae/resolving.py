@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ._checks import plain, require_known, require_not_negative, values_per_latent
+from ._checks import plain, require_known, require_not_negative, values_per_latent, whole_number
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
 from .observations import Observations
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
@@ -57,23 +57,29 @@ def resolve(
     recipe = find_recipe(options.recipe, model=spec.name, is_gan=is_gan)
     preset = spec.training_preset(options.size, options.recipe)
     latent = _resolve_latent(spec, preset, data, num_sources, options)
-    objective = _resolve_objective(spec, preset, data, options)
-    steps = preset.steps if options.steps is None else plain(options.steps)
+    training = _resolve_training(spec, preset, data, options, recipe)
     return RunConfig(
         model=spec.name,
         data=data,
         networks=_resolve_networks(spec, data, options, own_networks),
         latent=latent,
-        objective=objective,
-        training=TrainingConfig(
-            optimizer=_resolve_optimizer(spec, preset, data, options),
-            schedule=_resolve_schedule(options, recipe, steps, preset.decay_share),
-            weight_decay_schedule=_resolve_decay_schedule(options.weight_decay_schedule, steps),
-            batch_size=preset.batch_size if options.batch_size is None else plain(options.batch_size),
-            steps=steps,
-            seed=plain(options.seed),
-            precision="float32" if options.precision == "auto" else options.precision,
-        ),
+        objective=_resolve_objective(spec, preset, data, options, recipe, training.steps),
+        training=training,
+    )
+
+
+def _resolve_training(
+    spec: ModelSpec, preset: TrainingPreset, data: DataConfig, options: TrainingOptions, recipe: Recipe
+) -> TrainingConfig:
+    steps = preset.steps if options.steps is None else whole_number("steps", options.steps)
+    return TrainingConfig(
+        optimizer=_resolve_optimizer(spec, preset, data, options),
+        schedule=_resolve_schedule(options, recipe, steps, preset.decay_share),
+        weight_decay_schedule=_resolve_decay_schedule(options.weight_decay_schedule, steps),
+        batch_size=preset.batch_size if options.batch_size is None else plain(options.batch_size),
+        steps=steps,
+        seed=plain(options.seed),
+        precision="float32" if options.precision == "auto" else options.precision,
     )
 
 
@@ -116,19 +122,24 @@ def _resolve_latent(
     return entry.config(**settings)
 
 
-def _resolve_objective(spec: ModelSpec, preset: TrainingPreset, data: DataConfig, options: TrainingOptions) -> Any:
+def _resolve_objective(
+    spec: ModelSpec, preset: TrainingPreset, data: DataConfig, options: TrainingOptions, recipe: Recipe, steps: int
+) -> Any:
     entry = OBJECTIVES[spec.objective]
     weights = spec.weights_for(data.name)
+    offered = _offered_terms(spec)
+    of_recipe = [name for name in recipe.weights if name in offered and name not in weights]
     of_latent = [name for name in weights if name not in (*entry.part.terms, *entry.part.optional_terms)]
-    known = dict.fromkeys((*weights, *entry.part.optional_terms))
+    weights |= {name: recipe.weights[name] for name in of_recipe}
+    known = dict.fromkeys((*weights, *offered))
     for name, weight in _mapping("weights", options.weights).items():
         weights[require_known(name, known, f"loss term of {spec.name}")] = weight
-    schedules: dict[str, Curve] = {}
+    schedules = {name: curve for name in of_recipe if (curve := recipe.curve(name, steps))}
     warm_up = 0 if options.warm_up is None else plain(options.warm_up)
     require_number("warm_up", warm_up)
     if warm_up:
         curve = check_curve("warm_up", warm_up_curve(warm_up))
-        schedules = dict.fromkeys(of_latent, curve)
+        schedules |= dict.fromkeys(of_latent, curve)
     for name, points in _mapping("weight_schedules", options.weight_schedules).items():
         require_known(name, weights, f"loss term of {spec.name}")
         curve_points = parse_curve(points) if isinstance(points, str) else points
@@ -144,6 +155,12 @@ def _resolve_objective(spec: ModelSpec, preset: TrainingPreset, data: DataConfig
                 f"{spec.name} is not a GAN with codebooks that learn, so codebook_player changes nothing", stacklevel=3
             )
     return entry.config(weights=weights, schedules=schedules, **settings)
+
+
+def _offered_terms(spec: ModelSpec) -> list[str]:
+    """Return the loss terms that a model can compute besides its own."""
+    objective, latent = OBJECTIVES[spec.objective].part, LATENTS[spec.latent].part
+    return [name for name in objective.optional_terms if name not in objective.code_terms or latent.has_scalar_codes]
 
 
 def network_pair(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Entry:

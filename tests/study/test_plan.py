@@ -137,7 +137,7 @@ def test_the_leaderboard_has_every_model_with_the_same_number_of_updates():
     plan = read_plan(Path(__file__).parents[2] / "results/leaderboard/plan.toml")
     pairs = {(data.label, model.label): None for data in plan.data for model in plan.models}
     jobs = rerun_jobs(plan, pairs)
-    assert len(jobs) == 4 * (5 + 8 * 2)
+    assert len(jobs) == 4 * (5 + 9 * 2)
     assert {num_updates(job) for job in jobs} == {60_000}
 
 

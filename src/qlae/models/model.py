@@ -29,6 +29,7 @@ class ModelOutput(NamedTuple):
 
     logits: Tensor  # of the decoder: logits of images (b, c, h, w), means of vectors (b, d) or series (b, c, t)
     latent: LatentOutput
+    encoded: Tensor  # output of the encoder (b, latent.num_inputs)
 
 
 class Origin(Protocol):
@@ -99,8 +100,10 @@ class Model(nn.Module):
 
         Networks run in the precision of their weights, the latent space in that of the inputs.
         """
-        latent = self.latent(run_in_own_precision(self.encoder, images), generator)
-        return ModelOutput(run_in_own_precision(self.decoder, self.latent.decoder_inputs(latent.z)), latent)
+        encoded = run_in_own_precision(self.encoder, images)
+        latent = self.latent(encoded, generator)
+        logits = run_in_own_precision(self.decoder, self.latent.decoder_inputs(latent.z))
+        return ModelOutput(logits, latent, encoded)
 
     @property
     def device(self) -> torch.device:

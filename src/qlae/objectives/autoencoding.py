@@ -3,6 +3,7 @@
 The latent space brings its own terms, so a variant is a latent space and a set of weights, never another objective.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from ..models.model import Model
 from ..registry import OBJECTIVES
+from .code_penalties import PENALTIES, penalty_terms, require_scalar_codes
 from .objective import Objective, ObjectiveConfig, latent_losses
 from .player import Player
 from .regularization import L1, with_l1
@@ -30,13 +32,16 @@ class Autoencoding(Objective):
     """
 
     terms = ("reconstruct",)
-    optional_terms = (L1,)
+    optional_terms = (L1, *PENALTIES)
+    code_terms = PENALTIES
 
     def players(self, model: Model) -> list[Player]:
         """Return one player: encoder, decoder and codebook move together."""
+        penalties = [name for name in PENALTIES if name in self.config.weights]
+        require_scalar_codes(model.latent, penalties)
 
         def terms_of(images: Tensor, generator: torch.Generator | None) -> Terms:
-            return reconstruction_terms(model, images, generator)
+            return reconstruction_terms(model, images, generator, penalties=penalties)
 
         return [autoencoder_player(model, self.weighting(), terms_of)]
 
@@ -60,8 +65,18 @@ def autoencoder_player(model: Model, weighting: Weighting, terms_of: TermsFuncti
     )
 
 
-def reconstruction_terms(model: Model, images: Tensor, generator: torch.Generator | None = None) -> Terms:
-    """Return the unweighted terms of an autoencoder on inputs, such as images (b, c, h, w) in [0, 1]."""
+def reconstruction_terms(
+    model: Model, images: Tensor, generator: torch.Generator | None = None, *, penalties: Collection[str] = ()
+) -> Terms:
+    """Return the unweighted terms of an autoencoder on inputs, such as images (b, c, h, w) in [0, 1].
+
+    Args:
+        model: the autoencoder.
+        images: the inputs.
+        generator: of random numbers.
+        penalties: names of penalties on the use of codes to compute as well (``code_penalties.py``).
+    """
     output = model(images, generator)
     losses = latent_losses(model, output.latent.losses, images[0].numel())
-    return {"reconstruct": model.form.error(output.logits, images), **losses}
+    more = penalty_terms(penalties, model.latent, output.encoded, output.latent, images)
+    return {"reconstruct": model.form.error(output.logits, images), **losses, **more}

@@ -43,6 +43,7 @@ class Objective(ABC):
     Attributes:
         terms: names of the loss terms that the objective computes itself; all others come from the latent space.
         optional_terms: names of terms that it computes as well if they have a weight, which no model gives them.
+        code_terms: those of them that need a latent space of scalar codes.
         reconstructs: whether the model learns to reconstruct images, as an autoencoder does and a GAN does not.
         networks_in_patches: whether small networks may work on patches of several pixels.
         trains_in_bfloat16: whether networks run in bfloat16 on a GPU unless float32 is asked for.
@@ -50,6 +51,7 @@ class Objective(ABC):
 
     terms: ClassVar[tuple[str, ...]] = ()
     optional_terms: ClassVar[tuple[str, ...]] = ()
+    code_terms: ClassVar[tuple[str, ...]] = ()
     reconstructs: ClassVar[bool] = True
     networks_in_patches: ClassVar[bool] = True
     trains_in_bfloat16: ClassVar[bool] = True

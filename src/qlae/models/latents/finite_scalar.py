@@ -13,7 +13,7 @@ from torch import Tensor
 from ..._checks import values_per_latent
 from ...ops.quantization import straight_through
 from ...registry import LATENTS
-from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput
+from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput, soft_assignments
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class FiniteScalarLatent(DiscreteLatent):
         ([[0, 2, 4]], [[-0.5, 0.0, 0.5]])
     """
 
+    has_scalar_codes = True
+
     def __init__(self, num_latents: int, num_values: int | Sequence[int] = 10, *, low: float = -0.5, high: float = 0.5):
         super().__init__(values_per_latent(num_latents, num_values))
         self.num_latents = self.num_inputs = self.num_outputs = num_latents
@@ -62,6 +64,15 @@ class FiniteScalarLatent(DiscreteLatent):
     def to_codes(self, x: Tensor) -> Tensor:
         """Return the index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
         return self._round(self._bounded(x))
+
+    def soft_codes(self, x: Tensor) -> Tensor:
+        """Return weights (b, num_latents, max_values) by the distance of the bounded entries from the values."""
+        codes = torch.arange(max(self.num_values), device=x.device).unsqueeze(-1)  # (max_values, 1)
+        return soft_assignments(self._bounded(x), self.look_up(codes).T, self.value_distances(), (codes < self.sizes).T)
+
+    def value_distances(self) -> Tensor:
+        """Return the distance between neighbouring values of each latent, (num_latents,)."""
+        return (self.high - self.low) / (self.sizes - 1)
 
     def before_rounding(self, x: Tensor) -> Tensor:
         """Return the bounded entries (b, num_latents), which are rounded."""

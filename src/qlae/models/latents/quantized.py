@@ -12,7 +12,14 @@ from ..._checks import require_not_negative, values_per_latent
 from ...ops import dispatch
 from ...ops.quantization import look_up, quantize_by_kernels
 from ...registry import LATENTS
-from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput, quantize_to_nearest, require_reduction
+from .space import (
+    DiscreteLatent,
+    DiscreteLatentConfig,
+    LatentOutput,
+    quantize_to_nearest,
+    require_reduction,
+    soft_assignments,
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class QuantizedLatent(DiscreteLatent):
         ([[2, 1]], [[0.5, -0.25]])
     """
 
+    has_scalar_codes = True
     mask: Tensor
 
     def __init__(
@@ -109,7 +117,7 @@ class QuantizedLatent(DiscreteLatent):
         if not (self.training and self.noise):
             return output
         noise = torch.randn(output.z.shape, generator=generator, device=x.device, dtype=output.z.dtype)
-        return output._replace(z=output.z + self.noise * self._distances().to(output.z.dtype) * noise)
+        return output._replace(z=output.z + self.noise * self.value_distances().to(output.z.dtype) * noise)
 
     def _quantized(self, x: Tensor) -> LatentOutput:
         self.require_inputs(x)
@@ -118,12 +126,17 @@ class QuantizedLatent(DiscreteLatent):
             return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
         return quantize_to_nearest(self, x, self.reduction)
 
-    def _distances(self) -> Tensor:
+    def value_distances(self) -> Tensor:
         """Return the mean distance between neighbouring values of each latent, (num_latents,); 0 for a single value."""
         values = self.values.detach()
         highest = values.masked_fill(~self.mask, -torch.inf).amax(-1)
         lowest = values.masked_fill(~self.mask, torch.inf).amin(-1)
         return (highest - lowest).expand(self.num_latents) / (self.sizes - 1).clamp(min=1)
+
+    def soft_codes(self, x: Tensor) -> Tensor:
+        """Return weights (b, num_latents, max_values) by the distance from the values, which are not differentiated."""
+        self.require_inputs(x)
+        return soft_assignments(x, self.codebook().detach(), self.value_distances(), self.mask)
 
     def to_codes(self, x: Tensor) -> Tensor:
         """Return the index of the nearest value in each dimension: (..., num_latents) floats → int64."""

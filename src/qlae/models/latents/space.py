@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from ..._checks import values_per_latent
 from ...ops.quantization import quantization_terms
 
+ASSIGNMENT_DEVIATION = 0.5  # of soft codes, as a share of the distance between neighbouring values
+
 
 @dataclass(frozen=True)
 class LatentConfig:
@@ -87,6 +89,8 @@ class LatentSpace(nn.Module, ABC):
         has_codes: whether each latent takes one of finitely many values.
         has_prior: whether ``sample`` can draw latents.
         is_fitted_after_training: whether ``fit`` must be called once the networks are trained.
+        has_scalar_codes: whether each latent is one number from a codebook; then there are ``soft_codes`` and
+            ``value_distances``, and penalties on the use of codes apply.
         least_range: a latent whose values differ by less carries nothing.
     """
 
@@ -97,6 +101,7 @@ class LatentSpace(nn.Module, ABC):
     has_codes: ClassVar[bool] = False
     has_prior: ClassVar[bool] = True
     is_fitted_after_training: ClassVar[bool] = False
+    has_scalar_codes: ClassVar[bool] = False
     least_range: ClassVar[float] = 0.0
 
     @classmethod
@@ -128,6 +133,17 @@ class LatentSpace(nn.Module, ABC):
         """Return the latents (b, num_outputs) of encoder outputs before rounding and noise; for penalties on them."""
         self.require_inputs(x)
         return x
+
+    def soft_codes(self, x: Tensor) -> Tensor:
+        """Return weights (b, num_latents, max_values) by which encoder outputs (b, num_inputs) belong to the values.
+
+        The weights of each latent sum to 1, and their gradient reaches the encoder; for penalties on the use of codes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no codebooks of scalars")
+
+    def value_distances(self) -> Tensor:
+        """Return the mean distance between neighbouring values of each latent, (num_latents,); 0 for a single value."""
+        raise NotImplementedError(f"{type(self).__name__} has no codebooks of scalars")
 
     @property
     def num_features(self) -> int:
@@ -256,6 +272,20 @@ def quantize_to_nearest(latent: DiscreteLatent, x: Tensor, reduction: str) -> La
     codes = latent.to_codes(x)
     z, quantize, commit = quantization_terms(x, latent.look_up(codes), reduction)
     return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
+
+
+def soft_assignments(x: Tensor, values: Tensor, distances: Tensor, mask: Tensor) -> Tensor:
+    """Return weights (..., n, m) that fall with the distance from values as a Gaussian does, and sum to 1.
+
+    Args:
+        x: (..., n).
+        values: (n, m).
+        distances: between neighbouring values (n,); half of it is the deviation of the Gaussian.
+        mask: (n, m), true where there is a value.
+    """
+    deviations = (ASSIGNMENT_DEVIATION * distances).clamp(min=torch.finfo(x.dtype).eps).unsqueeze(-1)
+    exponents = -((x.unsqueeze(-1) - values) / deviations).square() / 2
+    return exponents.masked_fill(~mask, -torch.inf).softmax(-1)
 
 
 def require_reduction(reduction: str) -> str:
