@@ -28,6 +28,17 @@ def test_a_code_with_one_value_is_a_collapse(tmp_path, tiny_data, model):
         train(model, tiny_data, out=tmp_path / "run", steps=300, num_values=1, **OPTIONS)
 
 
+def test_the_penalty_on_entropy_is_named_where_there_is_one(tmp_path, tiny_data):
+    for weights, causes in (
+        ({}, "learning_rate, or"),
+        ({"entropy": 1e-3}, "learning_rate or the weight of entropy, or"),
+    ):
+        with pytest.warns(UserWarning, match=f"Lower weight_decay or {causes} give latents more values"):
+            train(
+                "qlae", tiny_data, out=tmp_path / f"{len(weights)}", steps=200, num_values=1, weights=weights, **OPTIONS
+            )
+
+
 def test_a_run_that_learns_is_left_alone(tmp_path, tiny_data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

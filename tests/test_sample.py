@@ -267,7 +267,8 @@ def test_warnings_are_kept_with_the_results(evaluated):
     with pytest.warns(UserWarning, match="all observations have the same code"):
         _, warned = score_sample(arrays)
     assert warned == [
-        "averaged weights: all observations have the same code, so the model does not distinguish them; train longer"
+        "averaged weights: all observations have the same code, so the model does not distinguish them; train longer "
+        "or, if that was so from early on, with a lower weight_decay or more values per latent"
     ]
     assert all(warning.startswith(("averaged weights: ", "raw weights: ")) for warning in evaluated.results["warnings"])
 

@@ -261,7 +261,9 @@ def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) 
     encoded = arrays.get("codes", arrays.get("latents"))
     if encoded is not None and len(encoded) > 1 and (encoded == encoded[0]).all():
         warnings.warn(
-            "all observations have the same code, so the model does not distinguish them; train longer", stacklevel=3
+            "all observations have the same code, so the model does not distinguish them; train longer or, if that "
+            "was so from early on, with a lower weight_decay or more values per latent",
+            stacklevel=3,
         )
     if len(names) > 1 and not sources.shape[1]:
         others = ", ".join(name for name in names if name != "infomec")

@@ -1,8 +1,8 @@
 """Notice a run whose latents have stopped carrying anything, while it trains.
 
-Strong weight decay, a high learning rate or very small codebooks can push all inputs to the same code. The decoder then
-draws the mean image, and the loss stays flat without any error. Ten times in a run the encoder is applied to the same
-few images; if no latent varies over them twice in a row, a warning says so.
+Strong weight decay, a high learning rate, very small codebooks or a penalty on the entropy of codes can push all inputs
+to the same code. The decoder then draws the mean image, and the loss stays flat without any error. Ten times in a run
+the encoder is applied to the same few images; if no latent varies over them twice in a row, a warning says so.
 """
 
 import contextlib
@@ -29,12 +29,14 @@ class CollapseCheck:
         model: what is trained.
         batches: the images that it is trained on.
         steps: number of updates of the run.
+        penalises_entropy: whether the loss has a term for the entropy of codes.
     """
 
-    def __init__(self, model: Model, batches: Batches, steps: int):
+    def __init__(self, model: Model, batches: Batches, steps: int, *, penalises_entropy: bool = False):
         self._model = model
         self._batches = batches
         self._steps = steps
+        self._penalises_entropy = penalises_entropy
         self._times = 0  # looks in a row at which no latent varied
         self._next = self._mark(0)
 
@@ -48,10 +50,11 @@ class CollapseCheck:
             return
         self._times += 1
         if self._times == 2:
+            causes = ["weight_decay", "learning_rate", *(["the weight of entropy"] if self._penalises_entropy else [])]
             warnings.warn(
                 f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and "
-                "their reconstructions are the same. Lower weight_decay or learning_rate, or give latents more values "
-                "by num_values",
+                f"their reconstructions are the same. Lower {' or '.join(causes)}, or give latents more values by "
+                "num_values",
                 stacklevel=2,
             )
 

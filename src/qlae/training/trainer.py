@@ -17,6 +17,7 @@ import torch
 
 from .._progress import progress_bar
 from ..config import RunConfig
+from ..objectives.code_penalties import ENTROPY
 from ..options import CHECKPOINT_SECONDS
 from ..runs import checkpoint
 from ..runs.directory import Run
@@ -76,7 +77,8 @@ def run_updates(
     start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
     pace = _Pace(estimate)
-    check = CollapseCheck(state.model, state.update.batches, steps)
+    penalises_entropy = ENTROPY in config.objective.weights
+    check = CollapseCheck(state.model, state.update.batches, steps, penalises_entropy=penalises_entropy)
     with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
         note = state.updates.preparing
         report(first, note=note)
