@@ -1,87 +1,126 @@
 """Measure how well agreement between runs finds disentangled ones: its rank correlation with InfoM, and what is chosen.
 
-    python benchmarks/selection.py train runs/selection                  # small runs, about a minute each on one core
+    # 40 small runs, about a minute each on one core
+    python benchmarks/selection.py train runs/selection-3000 --steps 3000 --models qlae beta-tcvae ae vq-vae
+    # 50 small runs, about two minutes each on one core
+    python benchmarks/selection.py train runs/selection-7000 --steps 7000
     qlae study negative-quick                                             # minutes on two cores
-    python benchmarks/selection.py measure runs/selection --study runs/negative-quick --out results/selection
-    python benchmarks/selection.py measure runs/selection --data shapes3d       # while choosing a variant
+    python benchmarks/selection.py measure runs/selection-3000 runs/selection-7000 --study runs/negative-quick
+    python benchmarks/selection.py measure runs/selection-7000 --keep     # if the other runs no longer exist
+    python benchmarks/selection.py measure runs/selection-3000 --data shapes3d --out scratch   # to choose a variant
 
-`train` trains four models with five seeds on Shapes3D and Isaac3D and skips runs that are finished. `measure` compares
-the runs of each set with each other, the committed full-length runs on Shapes3D, which have samples, and the runs of a
-study. It writes ``selection.json`` and ``selection.png``.
+`train` trains models with five seeds each on Shapes3D and Isaac3D, as FOLDER/DATA/MODEL-sSEED, and skips runs that are
+finished. Each run is that of `qlae train MODEL --data DATA --size small --resolution 32 --steps STEPS --seed SEED`.
 
-Variants of the score are compared on the full-length and small runs on Shapes3D, where the one that `qlae select` uses
-was chosen. Isaac3D and the study were kept back for the report: nothing was chosen on them.
+`measure` compares the runs of each group with each other: the committed full-length runs on Shapes3D, which have
+samples; the small runs of each data set and number of updates; and the runs of a study. It writes ``selection.json``
+and ``selection.png``. With ``--keep``, groups that are already in ``selection.json`` and not measured now stay there.
+
+The score that `qlae select` uses was chosen among its variants on the full-length runs and on the small runs on
+Shapes3D with 3,000 updates. All other runs were kept back for the report: nothing was chosen on them.
 """
 
 import argparse
 import itertools
+import json
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
 from qlae._files import write_json
 from qlae.selection.agreement import information
-from qlae.selection.ranking import agreement_matrix, scores_of
+from qlae.selection.ranking import scores_of, select
 from qlae.selection.reading import common_representations, find_runs, read_candidates
 
 REPOSITORY = Path(__file__).parents[1]
-MODELS = ("qlae", "beta-tcvae", "ae", "vq-vae")
+MODELS = ("qlae", "beta-tcvae", "ae", "vq-vae", "bioae")
 DATA = ("shapes3d", "isaac3d")
 SEEDS = (10, 11, 12, 13, 14)
-STEPS = 3_000
+STEPS = 7_000
 FULL_LENGTH = ("results/paper-length", "results/paper-length-no-weight-decay")
 AVERAGES = {"median": np.nanmedian, "mean": np.nanmean, "upper quartile": lambda m, axis: np.nanquantile(m, 0.75, axis)}
 NORMALISATIONS = {"geometric": lambda a, b: np.sqrt(np.outer(a, b)), "min": np.minimum.outer, "max": np.maximum.outer}
 FORMS = ("udr", "udr, by entropy", "unsquared", "coherence", "matching")
 OURS = {"form": "udr", "normalisation": "geometric", "chance": True, "peers": "all", "average": "mean"}
 SUBSETS, NUM_SUBSETS = (3, 4, 6, 8, 12), 1_000
+NUM_PERMUTATIONS = 10_000
+COLUMNS = 3  # of panels in the picture
 
 
-def train_all(folder: Path) -> None:
+def train_all(folder: Path, models: list[str], steps: int) -> None:
     """Train the runs that are not finished, seed by seed."""
     import qlae
 
-    for seed, model, data in itertools.product(SEEDS, MODELS, DATA):
-        out = folder / f"{data}-{model}-{seed}"
+    for seed, model, data in itertools.product(SEEDS, models, DATA):
+        out = folder / data / f"{model}-s{seed}"
         if not (out / "results.json").is_file():
             images = qlae.load_data(data, resolution=32)
-            qlae.train(model, images, out=out, size="small", steps=STEPS, seed=seed, threads=1)
+            qlae.train(model, images, out=out, size="small", steps=steps, seed=seed, threads=1)
 
 
-def measure_group(paths: list[Path], *, gaps: bool) -> dict:
-    """Compare runs with each other: matrices of agreement, and what each variant of the score would choose."""
-    candidates, skipped = read_candidates(find_runs(paths), weights="averaged")
-    for skip in skipped:
+def find_small_runs(folders: list[Path], names: list[str]) -> dict[str, list[Path]]:
+    """Return the finished runs of `train` by the name of their group, which says the data and the number of updates."""
+    groups: dict[str, list[Path]] = {}
+    for folder, data in itertools.product(folders, names):
+        for path in sorted(folder.glob(f"{data}/*-s*/results.json")):
+            steps = json.loads(path.read_text())["steps"]
+            groups.setdefault(f"{data}, small, {steps:,} updates", []).append(path.parent)
+    return groups
+
+
+def measure_group(paths: list[Path], *, gaps: bool, earlier: set[tuple[str, int]]) -> dict:
+    """Compare runs with each other: matrices of agreement, and what each variant of the score would choose.
+
+    Args:
+        paths: run directories, or folders of some.
+        gaps: whether to compute straight-through gaps, which needs checkpoints.
+        earlier: (model, seed) of runs on the same data in earlier groups. They start like the runs of this group, so
+            the variants are measured once more without them.
+    """
+    selection = select(paths, gap=gaps)
+    for skip in selection.skipped:
         print(f"skipped {skip.path}: {skip.reason}")
+    candidates, _ = read_candidates(find_runs(paths), weights="averaged")
+    places = {ranked.path: place for place, ranked in enumerate(selection.runs)}
+    order = [places[candidate.run.path] for candidate in candidates]
+    ranked, matrix = [selection.runs[i] for i in order], selection.matrix[np.ix_(order, order)]
     representations = common_representations(candidates, weights="averaged", data=None, device="cpu", show=True)
-    infom = np.array([candidate.results["averaged"]["infom"] for candidate in candidates])
-    models = np.array([candidate.results["model"] for candidate in candidates])
-    matrix = agreement_matrix(representations)
+    infom = np.array([run.infom for run in ranked])
+    models = np.array([run.model for run in ranked])
+    near = np.array([run.is_near for run in ranked])
+    is_qlae = models == "qlae"
     group = {
         "runs": [
             {
-                "run": "/".join(candidate.run.path.parts[-2:]),
-                "model": candidate.results["model"],
-                "seed": candidate.results["seed"],
-                "infom": infom[i],
-                "psnr": candidate.results["averaged"].get("psnr"),
-                "num_used": representations[i].num_used,
-                "agreement": scores_of(matrix)[i],
+                "run": "/".join(run.path.parts[-2:]),
+                "model": run.model,
+                "seed": run.seed,
+                "infom": run.infom,
+                "psnr": run.psnr,
+                "is_near": run.is_near,
+                "num_used": run.num_used,
+                "agreement": run.agreement,
             }
-            for i, candidate in enumerate(candidates)
+            for run in ranked
         ],
+        "taken": "/".join(selection.best.path.parts[-2:]),
         "matrix": np.round(np.nan_to_num(matrix), 5).tolist(),
-        "variants": measure_variants(representations, infom, models),
+        "variants": measure_variants(representations, infom, models, near),
         "subsets": measure_subsets(matrix, infom),
-        "subsets_of_qlae": measure_subsets(matrix[np.ix_(models == "qlae", models == "qlae")], infom[models == "qlae"]),
+        "subsets_of_qlae": measure_subsets(matrix[np.ix_(is_qlae, is_qlae)], infom[is_qlae]),
     }
-    if gaps:
-        from qlae.selection.encoding import straight_through_gaps
-
-        values = straight_through_gaps(candidates, weights="averaged", data=None, device="cpu", show=True)
+    new = np.array([(run.model, run.seed) not in earlier for run in ranked])
+    if 3 <= new.sum() < len(ranked):
+        own = [representation for representation, is_new in zip(representations, new, strict=True) if is_new]
+        group["new_seeds"] = {
+            "runs": ["/".join(run.path.parts[-2:]) for run, is_new in zip(ranked, new, strict=True) if is_new],
+            "variants": measure_variants(own, infom[new], models[new], near[new]),
+        }
+    values = [run.gap for run in ranked]
+    if any(value is not None for value in values):
         for run, gap in zip(group["runs"], values, strict=True):
             run["gap"] = gap
         group["gap"] = measure_gaps(values, infom, models)
@@ -135,8 +174,11 @@ def agree(form: str, between: np.ndarray, within: np.ndarray, entropies: np.ndar
     return float(np.average(nearest**2 / total, weights=entropies if form == "udr, by entropy" else None))
 
 
-def measure_variants(representations: list, infom: np.ndarray, models: np.ndarray) -> list[dict]:
-    """Return for each variant the rank correlation with InfoM, over all runs and within models, and the choice."""
+def measure_variants(representations: list, infom: np.ndarray, models: np.ndarray, near: np.ndarray) -> list[dict]:
+    """Return for each variant the rank correlation with InfoM, over all runs and within models, and the choice.
+
+    Only runs whose PSNR is ``near`` the best are taken, as by `qlae select`; correlations are over all runs.
+    """
     rows = []
     for (form, normalisation, corrected), full in variant_matrices(representations).items():
         for peers, (name, average) in itertools.product(("all", "same model"), AVERAGES.items()):
@@ -157,13 +199,30 @@ def measure_variants(representations: list, infom: np.ndarray, models: np.ndarra
                     "spearman": correlate(scores, infom),
                     "p": float(spearmanr(scores, infom).pvalue),
                     "within": {model: value for model, value in within.items() if value is not None},
-                    "chosen": float(infom[scores.argmax()]),
-                    "mean": float(infom.mean()),
-                    "best": float(infom.max()),
-                    "qlae": chosen_of(scores, infom, models == "qlae"),
+                    **measure_within(scores, infom, models),
+                    **chosen_of(scores, infom, near),
+                    "qlae": chosen_of(scores, infom, near & (models == "qlae")),
                 }
             )
     return rows
+
+
+def measure_within(scores: np.ndarray, infom: np.ndarray, models: np.ndarray) -> dict:
+    """Return the mean of the rank correlations within models, and its p-value: two-sided, InfoM permuted in models."""
+    random = np.random.default_rng(0)
+    observed, permuted = [], []
+    for model in sorted(set(models.tolist())):
+        own = models == model
+        if own.sum() >= 3:
+            ranks = np.stack([rankdata(scores[own]), rankdata(infom[own])])
+            ranks = (ranks - ranks.mean(axis=1, keepdims=True)) / np.linalg.norm(ranks - ranks.mean(), axis=1)[:, None]
+            observed.append(ranks[0] @ ranks[1])
+            permuted.append(random.permuted(np.tile(ranks[1], (NUM_PERMUTATIONS, 1)), axis=1) @ ranks[0])
+    if not observed:
+        return {"mean_within": None, "p_within": None}
+    mean, means = np.mean(observed), np.mean(permuted, axis=0)
+    extreme = np.sum(np.abs(means) >= abs(mean) - 1e-9)
+    return {"mean_within": float(mean), "p_within": float((extreme + 1) / (NUM_PERMUTATIONS + 1))}
 
 
 def measure_subsets(matrix: np.ndarray, infom: np.ndarray) -> list[dict]:
@@ -199,27 +258,36 @@ def correlate(scores: np.ndarray, infom: np.ndarray) -> float | None:
 
 
 def chosen_of(scores: np.ndarray, infom: np.ndarray, mask: np.ndarray) -> dict | None:
-    """Return what is chosen among some runs, beside their mean and best InfoM."""
-    if mask.sum() < 2:
+    """Return the InfoM of the run chosen among some runs, and their mean and best InfoM; None if there are none."""
+    if not mask.any():
         return None
     own = infom[mask]
     return {"chosen": float(own[scores[mask].argmax()]), "mean": float(own.mean()), "best": float(own.max())}
 
 
 def draw(groups: dict, path: Path) -> None:
-    """Draw agreement against InfoM, one panel per group of runs."""
-    figure = Figure(figsize=(4.2 * len(groups), 3.8), layout="constrained")
-    for axes, (name, group) in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups.items(), strict=True):
+    """Draw agreement against InfoM, one panel per group of runs; a model has the same colour in all panels."""
+    models = dict.fromkeys(run["model"] for group in groups.values() for run in group["runs"])
+    colours = {model: f"C{number}" for number, model in enumerate(models)}
+    columns = min(COLUMNS, len(groups))
+    rows = -(-len(groups) // columns)
+    figure = Figure(figsize=(4.2 * columns, 3.9 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).flat
+    for axes, (name, group) in itertools.zip_longest(panels, groups.items(), fillvalue=(None, None)):
+        if name is None:
+            axes.set_axis_off()
+            continue
         matrix = np.array(group["matrix"])
         np.fill_diagonal(matrix, np.nan)
         scores, runs = scores_of(matrix), group["runs"]
         for model in dict.fromkeys(run["model"] for run in runs):
             own = [i for i, run in enumerate(runs) if run["model"] == model]
-            axes.scatter(scores[own], [runs[i]["infom"] for i in own], label=model, s=24, alpha=0.8)
-        taken = int(scores.argmax())
+            infom = [runs[i]["infom"] for i in own]
+            axes.scatter(scores[own], infom, label=model, s=24, alpha=0.8, color=colours[model])
+        taken = int(np.where([run.get("is_near", True) for run in runs], scores, -np.inf).argmax())
         axes.scatter(scores[taken], runs[taken]["infom"], s=120, facecolors="none", edgecolors="#222", label="taken")
         rho = correlate(scores, np.array([run["infom"] for run in runs]))
-        axes.set_title(f"{name}: {len(runs)} runs, Spearman {rho:.2f}", fontsize=10)
+        axes.set_title(f"{name}\n{len(runs)} runs, Spearman {rho:.2f}", fontsize=10)
         axes.set_xlabel("agreement, without labels")
         axes.set_ylabel("InfoM")
         axes.grid(alpha=0.3)
@@ -227,32 +295,51 @@ def draw(groups: dict, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def measure(folder: Path, names: list[str], study: Path | None, out: Path) -> None:
+def measure(folders: list[Path], names: list[str], study: Path | None, out: Path, *, keep: bool) -> None:
     """Measure all groups, and write the numbers and the picture."""
-    small = {data: [path.parent for path in sorted(folder.glob(f"{data}-*/results.json"))] for data in names}
-    groups = {
-        "shapes3d, full length": measure_group([REPOSITORY / path for path in FULL_LENGTH], gaps=False),
-        **{f"{data}, small": measure_group(paths, gaps=True) for data, paths in small.items() if paths},
-    }
+    groups = read_groups(out / "selection.json") if keep else {}
+    paths = {"shapes3d, full length": [REPOSITORY / path for path in FULL_LENGTH]}
+    paths |= dict(sorted(find_small_runs(folders, names).items(), key=lambda item: names.index(item[0].split(",")[0])))
     if study is not None:
-        groups[study.name] = measure_group([study / "runs"], gaps=True)
+        paths[study.name] = [study / "runs"]
+    for name, own in paths.items():
+        data = name.split(",")[0]
+        others = [group for other, group in groups.items() if other != name and other.split(",")[0] == data]
+        earlier = {(run["model"], run["seed"]) for group in others for run in group["runs"]}
+        groups[name] = measure_group(own, gaps=name != "shapes3d, full length", earlier=earlier)
+        print_group(name, groups[name])
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "selection.json", {"variant": OURS, "steps": STEPS, "groups": groups})
+    write_json(out / "selection.json", {"variant": OURS, "groups": groups})
     draw(groups, out / "selection.png")
-    for name, group in groups.items():
-        print(f"\n{name}: {len(group['runs'])} runs")
-        for row in group["variants"]:
-            if is_shown(row):
-                print("  {} {} {} {} {}".format(*(row[key] for key in OURS)), end=": ")
-                print(
-                    "Spearman {spearman:.2f} chosen {chosen:.3f} mean {mean:.3f} best {best:.3f}".format(**row),
-                    end="; ",
-                )
-                print(", ".join(f"{m} {v:.2f}" for m, v in row["within"].items()), row["qlae"])
-        for kind in ("subsets", "subsets_of_qlae"):
-            for row in group[kind]:
-                print(f"  {kind}", "{size}: chosen {chosen:.3f} mean {mean:.3f} best {best:.3f}".format(**row))
-        print("  gap", group.get("gap"))
+
+
+def read_groups(path: Path) -> dict:
+    """Return the groups measured before; raise a ``ValueError`` if they were measured with another score."""
+    content = json.loads(path.read_text())
+    if content["variant"] != OURS:
+        raise ValueError(f"{path} was measured with another score, {content['variant']}: measure all groups again")
+    return content["groups"]
+
+
+def print_group(name: str, group: dict) -> None:
+    """Print the variants that are near ours, and the choice among few runs."""
+    print(f"\n{name}: {len(group['runs'])} runs, taken {group['taken']}")
+    print_variants(group["variants"])
+    if "new_seeds" in group:
+        print(f"  only the {len(group['new_seeds']['runs'])} runs whose model or seed is in no earlier group:")
+        print_variants(group["new_seeds"]["variants"])
+    for kind in ("subsets", "subsets_of_qlae"):
+        for row in group[kind]:
+            print(f"  {kind}", "{size}: chosen {chosen:.3f} mean {mean:.3f} best {best:.3f}".format(**row))
+    print("  gap", group.get("gap"))
+
+
+def print_variants(variants: list[dict]) -> None:
+    for row in filter(is_shown, variants):
+        print("  {} {} {} {} {}".format(*(row[key] for key in OURS)), end=": ")
+        print("Spearman {spearman:.2f} p {p:.1e} chosen {chosen:.3f} mean {mean:.3f} best {best:.3f}".format(**row))
+        within = ", ".join(f"{model} {value:.2f}" for model, value in row["within"].items())
+        print(f"      within models: {within}; mean {row['mean_within']}, p {row['p_within']}; {row['qlae']}")
 
 
 def is_shown(row: dict) -> bool:
@@ -262,16 +349,22 @@ def is_shown(row: dict) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["train", "measure"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--study", type=Path, help="folder of a study, such as runs/negative-quick")
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    parser.add_argument("--out", type=Path, default=REPOSITORY / "results" / "selection")
+    commands = parser.add_subparsers(dest="command", required=True)
+    train = commands.add_parser("train", help="train small runs")
+    train.add_argument("folder", type=Path)
+    train.add_argument("--models", nargs="+", default=list(MODELS))
+    train.add_argument("--steps", type=int, default=STEPS)
+    measuring = commands.add_parser("measure", help="compare agreement with InfoM")
+    measuring.add_argument("folders", type=Path, nargs="*", help="folders written by train: DATA/MODEL-sSEED")
+    measuring.add_argument("--study", type=Path, help="folder of a study, such as runs/negative-quick")
+    measuring.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
+    measuring.add_argument("--out", type=Path, default=REPOSITORY / "results" / "selection")
+    measuring.add_argument("--keep", action="store_true", help="keep groups of OUT/selection.json not measured now")
     arguments = parser.parse_args()
-    if arguments.what == "train":
-        train_all(arguments.folder)
+    if arguments.command == "train":
+        train_all(arguments.folder, arguments.models, arguments.steps)
     else:
-        measure(arguments.folder, arguments.data, arguments.study, arguments.out)
+        measure(arguments.folders, arguments.data, arguments.study, arguments.out, keep=arguments.keep)
 
 
 if __name__ == "__main__":
