@@ -14,10 +14,11 @@ finished. Each run is that of `qlae train MODEL --data DATA --size small --resol
 
 `measure` compares the runs of each group with each other: the committed full-length runs on Shapes3D, which have
 samples; the small runs of each data set and number of updates; and the runs of a study. It writes ``selection.json``
-and ``selection.png``. With ``--keep``, groups that are already in ``selection.json`` and not measured now stay there.
+and ``selection.png``. With ``--keep``, groups that are already in ``selection.json`` and not measured now stay there,
+without what depends on the score if they were measured with another one.
 
-The score that `qlae select` uses was chosen among its variants on the full-length runs and on the small runs on
-Shapes3D with 3,000 updates. All other runs were kept back for the report: nothing was chosen on them.
+The score that `qlae select` uses is the variant with the highest mean correlation over the full-length runs, the small
+runs with 3,000 updates and the study. The small runs with 7,000 updates were kept back for the report.
 """
 
 import argparse
@@ -44,7 +45,7 @@ FULL_LENGTH = ("results/paper-length", "results/paper-length-no-weight-decay")
 AVERAGES = {"median": np.nanmedian, "mean": np.nanmean, "upper quartile": lambda m, axis: np.nanquantile(m, 0.75, axis)}
 NORMALISATIONS = {"geometric": lambda a, b: np.sqrt(np.outer(a, b)), "min": np.minimum.outer, "max": np.maximum.outer}
 FORMS = ("udr", "udr, by entropy", "unsquared", "coherence", "matching")
-OURS = {"form": "udr", "normalisation": "geometric", "chance": True, "peers": "all", "average": "mean"}
+OURS = {"form": "coherence", "normalisation": "min", "chance": True, "peers": "all", "average": "mean"}
 SUBSETS, NUM_SUBSETS = (3, 4, 6, 8, 12), 1_000
 NUM_PERMUTATIONS = 10_000
 COLUMNS = 3  # of panels in the picture
@@ -266,7 +267,11 @@ def chosen_of(scores: np.ndarray, infom: np.ndarray, mask: np.ndarray) -> dict |
 
 
 def draw(groups: dict, path: Path) -> None:
-    """Draw agreement against InfoM, one panel per group of runs; a model has the same colour in all panels."""
+    """Draw agreement against InfoM, one panel per group of runs; a model has the same colour in all panels.
+
+    Groups that were measured with another score are left out.
+    """
+    groups = {name: group for name, group in groups.items() if "matrix" in group}
     models = dict.fromkeys(run["model"] for group in groups.values() for run in group["runs"])
     colours = {model: f"C{number}" for number, model in enumerate(models)}
     columns = min(COLUMNS, len(groups))
@@ -314,11 +319,16 @@ def measure(folders: list[Path], names: list[str], study: Path | None, out: Path
 
 
 def read_groups(path: Path) -> dict:
-    """Return the groups measured before; raise a ``ValueError`` if they were measured with another score."""
+    """Return the groups measured before, without what depends on the score if they were measured with another one."""
     content = json.loads(path.read_text())
+    groups = content["groups"]
     if content["variant"] != OURS:
-        raise ValueError(f"{path} was measured with another score, {content['variant']}: measure all groups again")
-    return content["groups"]
+        for group in groups.values():
+            for key in ("matrix", "subsets", "subsets_of_qlae", "taken"):
+                group.pop(key, None)
+            for run in group["runs"]:
+                run.pop("agreement", None)
+    return groups
 
 
 def print_group(name: str, group: dict) -> None:

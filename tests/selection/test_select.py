@@ -171,9 +171,9 @@ def test_paths_without_runs_are_refused(tmp_path):
 
 
 def test_the_raw_weights_have_a_sample_of_their_own(tmp_path):
-    for run in write_mixed(tmp_path)[0]:
+    for seed, run in enumerate(write_mixed(tmp_path)[0]):
         arrays = run.arrays(run.sample_path)
-        np.savez(run.sample_path, **arrays, raw_codes=entangled(arrays["sources"], len(str(run.path))))
+        np.savez(run.sample_path, **arrays, raw_codes=entangled(arrays["sources"], seed))
     selection = choose([tmp_path / f"good{s}" for s in range(3)], weights="raw")
     averaged = choose([tmp_path / f"good{s}" for s in range(3)])
     assert selection.runs[0].agreement < averaged.runs[0].agreement

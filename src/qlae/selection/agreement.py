@@ -8,16 +8,23 @@ probably disentangled.
 For the latents i of one run and j of another, on the same images, the similarity is their mutual information without
 what it is by chance, E I (see `metrics.permutation`), as a share of the largest that the entropies allow:
 
-    R_ij = (I_ij − E I_ij) / (√(H_i H_j) − E I_ij),  0 if below 0.
+    R_ij = (I_ij − E I_ij) / (min(H_i, H_j) − E I_ij),  0 if below 0.
 
-A latent agrees with the other run as far as it resembles one latent there, and no other:
+So a latent with few values is similar to one with many if the latter determines the former. A latent agrees with the
+other run as far as it resembles one latent there, or several that resemble each other:
 
-    A_i = r_i² / Σ_j R_ij,  r_i = max_j R_ij.
+    A_i = r_i Σ_jk s_ij s_ik R'_jk,  r_i = max_j R_ij,  s_ij = R_ij / Σ_k R_ik,
 
-The agreement of two runs is the mean of A over the latents of each, and the mean of the two.
+where R' are the similarities between the latents of the other run. If these are unlike each other (R'_jk = 0), the sum
+is Σ_j s_ij², which is 1 for a single similar latent and 1/m for m of them. The agreement of two runs is the mean of A
+over the latents of each, and the mean of the two.
 
-In UDR, R is a rank correlation or a regression weight. Mutual information takes its place here because codes of a
-VQ-VAE have no order, and because a latent may encode a hue in any order.
+Differences from UDR:
+
+- R is a rank correlation or a regression weight there. Mutual information takes its place because codes of a VQ-VAE
+  have no order, and because a latent may encode a hue in any order.
+- A_i is r_i² / Σ_j R_ij there, which punishes a run whose sources are spread over several latents. InfoM does not, and
+  latents of one source resemble each other.
 """
 
 import numpy as np
@@ -38,27 +45,33 @@ def agreement(first: Representation, second: Representation) -> float:
     >>> round(agreement(represent(codes=codes), represent(codes=3 - codes[:, ::-1])), 3)
     1.0
     """
-    return mean_agreement(similarity(first, second))
+    return mean_agreement(similarity(first, second), similarity(first, first), similarity(second, second))
 
 
 def similarity(first: Representation, second: Representation) -> Floats:
     """Return R, (n_1, n_2) from 0 to 1, for the used latents of two representations of the same images."""
     nats, chance = information(first, second)
-    largest = np.sqrt(np.outer(first.entropies[first.used], second.entropies[second.used]))
+    largest = np.minimum.outer(first.entropies[first.used], second.entropies[second.used])
     return np.asarray(np.clip((nats - chance) / np.maximum(largest - chance, 1e-9), 0.0, 1.0))
 
 
-def mean_agreement(between: Floats) -> float:
-    """Return the agreement of two runs from their similarities (n_1, n_2)."""
+def mean_agreement(between: Floats, within_first: Floats, within_second: Floats) -> float:
+    """Return the agreement of two runs from similarities between them (n_1, n_2) and within each (n, n)."""
     if not between.size:
         return 0.0
-    return float((latent_agreement(between).mean() + latent_agreement(between.T).mean()) / 2)
+    sides = latent_agreement(between, within_second), latent_agreement(between.T, within_first)
+    return float((sides[0].mean() + sides[1].mean()) / 2)
 
 
-def latent_agreement(between: Floats) -> Floats:
-    """Return for each latent of a run (n_1,) how clearly it corresponds to one latent of the other run (n_2)."""
-    nearest = between.max(axis=1)
-    return np.asarray(nearest**2 / np.maximum(between.sum(axis=1), 1e-12))
+def latent_agreement(between: Floats, within: Floats) -> Floats:
+    """Return for each latent of a run (n_1,) how clearly it corresponds to one part of the other run.
+
+    Args:
+        between: similarities with the latents of the other run (n_1, n_2).
+        within: similarities of these with each other (n_2, n_2).
+    """
+    shares = between / np.maximum(between.sum(axis=1, keepdims=True), 1e-12)
+    return np.asarray(between.max(axis=1) * ((shares @ within) * shares).sum(axis=1))
 
 
 def information(first: Representation, second: Representation) -> tuple[Floats, Floats]:

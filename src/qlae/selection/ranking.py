@@ -22,7 +22,7 @@ from ..metrics.inputs import Bools, Floats
 from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
-from .agreement import agreement
+from .agreement import mean_agreement, similarity
 from .reading import Candidate, Skipped, common_representations, find_runs, read_candidates
 from .representation import Representation
 
@@ -169,11 +169,13 @@ def agreement_matrix(representations: Sequence[Representation], *, show: bool = 
     """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
     count = len(representations)
     matrix = np.full((count, count), np.nan)
+    within = [similarity(representation, representation) for representation in representations]
     done = 0
     with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
         for i in range(count):
             for j in range(i):
-                matrix[i, j] = matrix[j, i] = agreement(representations[i], representations[j])
+                between = similarity(representations[i], representations[j])
+                matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
                 done += 1
                 report(done)
     return matrix
