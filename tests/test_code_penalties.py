@@ -23,23 +23,42 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_the_value_is_the_sum_of_the_entropies():
+def concave(entropy: float) -> float:
+    return 0.5 * math.log(1 + entropy / 0.5)
+
+
+def test_the_value_is_a_concave_function_of_the_entropies():
     codes = torch.tensor([[0, 0, 1], [1, 0, 1], [2, 0, 1], [3, 0, 0]])
     weights = torch.rand(4, 3, 4, generator=seeded())
-    expected = math.log(4) + 0 + (-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
+    expected = concave(math.log(4)) + 0 + concave(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
     assert code_entropy(weights, codes).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_gradient_is_the_code_length_of_each_value():
+def test_the_gradient_is_the_code_length_of_each_value_times_the_price_of_the_latent():
     codes = torch.tensor([[0], [0], [0], [1]])
     weights = torch.zeros(4, 1, 3, requires_grad=True)
     code_entropy(weights, codes).backward()
     lengths = [-math.log((count + 0.5) / (4 + 1.5)) for count in (3, 1, 0)]
-    torch.testing.assert_close(weights.grad, torch.tensor(lengths).expand(4, 1, 3) / 4)
+    price = 1 / (1 + (-0.75 * math.log(0.75) - 0.25 * math.log(0.25)) / 0.5)
+    torch.testing.assert_close(weights.grad, price * torch.tensor(lengths).expand(4, 1, 3) / 4)
 
 
-def test_it_is_the_gradient_of_the_entropy_of_soft_shares():
-    """With many samples the extra half counts vanish, and −Σ p log p of the soft shares has the same gradient."""
+def test_a_nat_is_dearer_near_rest():
+    """One latent is nearly at rest, another has all values: an image that leaves its value costs the former more."""
+    rare, all_values = torch.zeros(60, dtype=torch.long), torch.arange(60) % 6
+    rare[0] = 1
+    weights = torch.zeros(60, 2, 6, requires_grad=True)
+    code_entropy(weights, torch.stack((rare, all_values), 1)).backward()
+    entropies = [-(1 / 60) * math.log(1 / 60) - (59 / 60) * math.log(59 / 60), math.log(6)]
+    prices = [1 / (1 + entropy / 0.5) for entropy in entropies]
+    assert prices[0] > 0.8
+    assert prices[1] < 0.25
+    lengths = [-math.log(1.5 / 63), -math.log(10.5 / 63)]  # of the value 1
+    torch.testing.assert_close(weights.grad[0, :, 1] * 60, torch.tensor(prices) * torch.tensor(lengths))
+
+
+def test_it_is_the_gradient_of_the_function_of_soft_shares():
+    """With many samples the extra half counts vanish, and the function of the soft shares has the same gradient."""
     latent = QuantizedLatent(2, 4)
     x = (torch.rand(200_000, 2, generator=seeded()).double() ** 2 - 0.5).requires_grad_()
     latent = latent.double()
@@ -48,7 +67,8 @@ def test_it_is_the_gradient_of_the_entropy_of_soft_shares():
     codes = torch.distributions.Categorical(weights.detach()).sample()
     (ours,) = torch.autograd.grad(code_entropy(weights, codes), x, retain_graph=True)
     shares = weights.mean(0)
-    (exact,) = torch.autograd.grad(-(shares * shares.log()).sum(), x)
+    entropies = -(shares * shares.log()).sum(-1)
+    (exact,) = torch.autograd.grad((0.5 * (entropies / 0.5).log1p()).sum(), x)
     assert (ours - exact).norm() < 0.02 * exact.norm()
 
 
@@ -93,6 +113,22 @@ def test_a_square_has_no_gap_and_turning_it_opens_one():
     gaps = [support_gap(rotated(square(), degrees), none).item() for degrees in (0, 10, 20, 45)]
     assert gaps == sorted(gaps)
     assert gaps[-1] > 0.2
+
+
+def test_a_circle_lacks_its_corners_and_not_its_middle():
+    angles = torch.rand(4096, generator=seeded()) * 2 * math.pi
+    circle = torch.stack((angles.cos(), angles.sin()), 1)
+    # Divided by the deviation √½, it has the radius √2; its corner (√2, √2) is 2 − √2 from (1, 1).
+    assert support_gap(circle, torch.zeros(2)).item() == pytest.approx((2 - 2**0.5) ** 2, rel=0.1)
+    turned = support_gap(rotated(square(31), 45), torch.zeros(2)).item()
+    assert support_gap(circle, torch.zeros(2)).item() < turned / 3
+
+
+def test_an_image_farther_out_leaves_no_gap():
+    """Of two images each, the combinations lie between the images that have both signs, which are farther out."""
+    corners = torch.tensor([[-2.0, -2.0], [2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]])
+    x = torch.cat((corners, torch.tensor([[-1.0, 0.5], [0.5, 1.0], [1.0, -0.25]])))
+    assert support_gap(x, torch.zeros(2)).item() == 0
 
 
 def test_the_gap_is_the_mean_over_pairs_and_ignores_scale_and_place():

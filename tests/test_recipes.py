@@ -26,7 +26,7 @@ def test_the_fast_one_changes_three_things():
     assert dataclasses.asdict(fast.training.schedule) == {
         **{"kind": "linear", "decay_steps": 30_000, "floor": 0.0, "warm_up": 0}
     }
-    assert fast.objective.weights == paper.objective.weights | {"entropy": 0.005}
+    assert fast.objective.weights == paper.objective.weights | {"entropy": 0.02}
     assert set(fast.objective.schedules) == {"entropy"}
     back = dataclasses.replace(fast.training, steps=paper.training.steps, schedule=paper.training.schedule)
     assert dataclasses.replace(fast, training=back, objective=paper.objective) == paper

@@ -1,40 +1,46 @@
-"""The entropy of codes: a penalty that leaves a latent only the values that it needs.
+"""The entropy of codes: a penalty that leaves latents at rest that are not needed.
 
-The sum over latents of the entropies of their codes, in nats:
+A concave function of the entropies of the latents, summed over them, in nats:
 
-    Σ_j H(z_j),    H(z_j) = −Σ_k p_jk log p_jk,
+    Σ_j h log(1 + H_j / h),    H_j = −Σ_k p_jk log p_jk,
 
-where p_jk is the share of the batch whose latent j has its k-th value. Minimising it while the observations stay
-reconstructible leads to a code without redundancy, in which latents are independent (Barlow, Kaushal and Mitchison,
-"Finding minimum entropy codes", Neural Computation 1989). Latents that repeat others or carry noise come to rest at one
-value; of the others, each keeps as many values as it needs.
+where p_jk is the share of the batch whose latent j has its k-th value, and h is half a nat. Minimising the sum of the
+entropies while the observations stay reconstructible leads to a code without redundancy, in which latents are
+independent (Barlow, Kaushal and Mitchison, "Finding minimum entropy codes", Neural Computation 1989). The logarithm
+makes it a question of few latents rather than of coarse ones: near rest, a nat costs its full price, and for a latent
+that has two nats a fifth of it. So latents that repeat others, or carry little, come to rest at one value, and those
+that are needed keep their values (as with the log-sum penalty of Candès, Wakin and Boyd, "Enhancing sparsity by
+reweighted ℓ1 minimization", 2008).
 
 Counts have no gradient. The gradient is that of the expected code length of soft assignments: if encoder output x_j is
 assigned to value k with weight a_jk (``LatentSpace.soft_codes``), it costs Σ_k a_jk · (−log p_jk) nats, as with an
-entropy-constrained quantizer (Chou, Lookabaugh and Gray 1989). It moves the encoder only, towards values that are
-frequent; codebooks and decoder get none. Shares are estimated with half a count more for every value, so that a value
-that the batch lacks has a finite cost.
+entropy-constrained quantizer (Chou, Lookabaugh and Gray 1989), times the latent's price 1 / (1 + H_j / h). It moves the
+encoder only, towards values that are frequent; codebooks and decoder get none. Shares are estimated with half a count
+more for every value, so that a value that the batch lacks has a finite cost.
 """
 
 import torch
 from torch import Tensor
 
+HALF_PRICE = 0.5  # the entropy h, in nats, at which a nat costs half as much as near rest
+
 
 def code_entropy(weights: Tensor, codes: Tensor) -> Tensor:
-    """Return the sum of the entropies of latents over a batch, in nats, with the gradient of soft assignments.
+    """Return the sum over latents of h log(1 + entropy / h) over a batch, with the gradient of soft assignments.
 
     Args:
         weights: soft assignments (b, num_latents, num_values); only their gradient is used.
         codes: the values that the latents have (b, num_latents) int64.
 
-    >>> codes = torch.tensor([[0, 0], [1, 0], [0, 0], [1, 0]])
-    >>> code_entropy(torch.zeros(4, 2, 3), codes).item()  # log 2 and 0
-    0.6931471824645996
+    >>> codes = torch.tensor([[0, 0], [1, 0], [0, 0], [1, 0]])  # entropies log 2 and 0
+    >>> round(code_entropy(torch.zeros(4, 2, 3), codes).item(), 4)  # ½ log(1 + 2 log 2)
+    0.4348
     """
     num_values = weights.shape[-1]
     counts = (codes.unsqueeze(-1) == torch.arange(num_values, device=codes.device)).to(weights.dtype).sum(0)
     shares = counts / len(codes)
-    entropy: Tensor = -torch.special.xlogy(shares, shares).sum()
+    entropies: Tensor = -torch.special.xlogy(shares, shares).sum(-1)  # (num_latents,)
     lengths = -((counts + 0.5) / (len(codes) + 0.5 * num_values)).log()
-    expected = (weights * lengths).sum((-2, -1)).mean()
-    return entropy + (expected - expected.detach())
+    expected = (weights * lengths).sum(-1).mean(0) / (1 + entropies / HALF_PRICE)
+    costs = HALF_PRICE * (entropies / HALF_PRICE).log1p()
+    return (costs + (expected - expected.detach())).sum()

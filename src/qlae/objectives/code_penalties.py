@@ -1,9 +1,9 @@
 """Penalties on the use of codes, which autoencoders with codebooks of scalars offer: ``entropy`` and ``support``.
 
 Both are multiplied by the variance of the batch per entry (pixel and channel, or feature), which is not differentiated.
-The factor makes a weight mean the same for all data and resolutions: with a weight of 0.01 of ``entropy``, one nat more
-of code must lower the error of the reconstruction by a hundredth of the variance. Without it, a weight that suits
-images with bright walls of any hue would erase a small object in front of a constant background.
+The factor makes a weight mean the same for all data and resolutions: with a weight of 0.02 of ``entropy``, the first
+nat of a latent must lower the error of the reconstruction by a hundredth of the variance. Without it, a weight that
+suits images with bright walls of any hue would erase a small object in front of a constant background.
 """
 
 from collections.abc import Collection
