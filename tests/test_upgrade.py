@@ -16,6 +16,7 @@ import qlae
 from qlae._moved import MODULES
 from qlae.config import DataConfig, RunConfig
 from qlae.data import data_config
+from qlae.objectives.code_penalties import PENALTIES
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.training.launch import train_run
@@ -34,7 +35,7 @@ def test_committed_configs_are_those_of_today(path):
     config = RunConfig.from_dict(content)
     again = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
     assert again == config
-    training = config.training
+    training, objective = config.training, config.objective
     today = resolve(
         config.model,
         config.data,
@@ -47,6 +48,8 @@ def test_committed_configs_are_those_of_today(path):
         num_latents=config.latent.num_latents,
         num_values=getattr(config.latent, "num_values", None),
         weight_decay=training.optimizer.weight_decay,
+        weights={name: objective.weights[name] for name in PENALTIES if name in objective.weights},
+        weight_schedules={name: objective.schedules[name] for name in PENALTIES if name in objective.schedules},
         precision=training.precision,
         seed=training.seed,
     )

@@ -34,7 +34,7 @@ def code_entropy(weights: Tensor, codes: Tensor) -> Tensor:
 
     >>> codes = torch.tensor([[0, 0], [1, 0], [0, 0], [1, 0]])  # entropies log 2 and 0
     >>> round(code_entropy(torch.zeros(4, 2, 3), codes).item(), 4)  # ½ log(1 + 2 log 2)
-    0.4348
+    0.4349
     """
     num_values = weights.shape[-1]
     counts = (codes.unsqueeze(-1) == torch.arange(num_values, device=codes.device)).to(weights.dtype).sum(0)
