@@ -154,7 +154,7 @@ def test_the_discriminator_of_factor_qvae_follows_the_schedule_of_the_run(tiny_d
         autoencoder, discriminator = state.update.turns
         assert autoencoder.rates.factors[0] < 0.7
         assert (discriminator.rates.factors[0] == autoencoder.rates.factors[0]) == follows
-        assert discriminator.optimizer.config.learning_rate == (2e-3 if follows else 1e-4)
+        assert discriminator.optimizer.config.learning_rate == 2e-3
 
 
 # --- the latent space of FactorQVAE --------------------------------------------------------------------------------
@@ -198,11 +198,19 @@ def test_kl_against_uniform():
 def test_the_temperature_falls_with_the_updates():
     latent, x = relaxed(temperature_decay=1e-3), torch.zeros(1000, 3)
     entropies = []
-    for number in (0.0, 1000.0, 5000.0):
+    for number in (1.0, 1000.0, 5000.0):
         weights = latent.with_features(x, noise(), torch.tensor(number))[1]
         entropies.append(-torch.special.xlogy(weights, weights).sum(-1).mean().item())
     assert entropies[0] > entropies[1] > entropies[2]
     assert entropies[2] < 0.1
+    assert torch.equal(latent.with_features(x, noise(), torch.tensor(1.0))[1], latent.with_features(x, noise())[1])
+
+
+@pytest.mark.parametrize(("size", "steps"), [("full", 50_000), ("small", 7_000)])
+def test_the_temperature_ends_at_the_same_value_at_both_sizes(tiny_data, size, steps):
+    config = resolve("factor-qvae", data_config(tiny_data), 4, size=size)
+    assert config.training.steps == steps
+    assert config.latent.temperature_decay * steps == pytest.approx(1.0)
 
 
 def test_one_codebook_has_one_size(tiny_data):

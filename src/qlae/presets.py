@@ -16,6 +16,7 @@ from typing import Any
 
 from ._checks import require_known
 from ._moved import former_names
+from .config import OptimizerConfig
 from .recipes import RECIPES
 
 FORMS = ("paper", "official")
@@ -47,7 +48,7 @@ class TrainingPreset:
         relative_seconds: time per update relative to an autoencoder's, by type of device; for estimates only.
         clip: elementwise bound on gradients also in the form ``paper``; None for none.
         decay_share: of a run, over which a learning rate decays if nothing else is asked for.
-        objective_options: settings of the objective at this size.
+        objective_options, latent_options: settings of the objective and of the latent space at this size.
     """
 
     learning_rate: float
@@ -61,6 +62,7 @@ class TrainingPreset:
     clip: float | None = None
     decay_share: float = 0.5
     objective_options: Mapping[str, Any] = field(default_factory=dict)
+    latent_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 # The same two tables, and of the first (Table "Fixed latent quantization hyperparameters") the number of values.
@@ -84,9 +86,21 @@ _FULL_FACTOR_QVAE = TrainingPreset(
     1e-3, 0.9, _ADAM_BETA2, 512, 50_000, num_values=64, decay_share=1.0, objective_options={"num_layers": 5}
 )
 _SMALL_DISCRIMINATOR = {"width": 256, "num_layers": 4}
-_SMALL_FACTOR_VAE = replace(_FULL_FACTOR_VAE, learning_rate=2e-3, steps=7_000, objective_options=_SMALL_DISCRIMINATOR)
+# The discriminator learns as fast as the autoencoder, as in the paper.
+_SMALL_FACTOR_VAE = replace(
+    _FULL_FACTOR_VAE,
+    learning_rate=2e-3,
+    steps=7_000,
+    objective_options=_SMALL_DISCRIMINATOR | {"discriminator": OptimizerConfig(2e-3, beta1=0.5, beta2=0.9)},
+)
+# The temperature falls to 1/e over the run, as in 50,000 updates of the full size.
 _SMALL_FACTOR_QVAE = replace(
-    _FULL_FACTOR_QVAE, learning_rate=2e-3, batch_size=128, steps=7_000, objective_options=_SMALL_DISCRIMINATOR
+    _FULL_FACTOR_QVAE,
+    learning_rate=2e-3,
+    batch_size=128,
+    steps=7_000,
+    objective_options=_SMALL_DISCRIMINATOR,
+    latent_options={"temperature_decay": 1 / 7_000},
 )
 
 #: size → name → how a model is optimised. The name is the kind of the objective unless the model names another; kinds

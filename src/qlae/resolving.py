@@ -102,6 +102,7 @@ def _resolve_latent(
         settings["num_values"] = preset.num_values
     if "reduction" in fields and options.form == "official":
         settings["reduction"] = "mean"
+    settings |= {name: value for name, value in preset.latent_options.items() if name in fields}
     settings |= _checked_settings(spec.latent_options, fields, f"setting of the latent space {spec.latent}")
     if options.num_values is not None:
         if "num_values" in fields:

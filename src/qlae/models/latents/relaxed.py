@@ -7,12 +7,14 @@ them with the probabilities
     p(k | x_j) ∝ exp(−(x_j − v_k)²).
 
 In training, z_j = Σ_k w_jk v_k, where the weights w are a sample of the Gumbel-softmax distribution with these
-probabilities and temperature τ = exp(−rate · update). In evaluation, z_j is the nearest value. The loss ``kl`` is
+probabilities and temperature τ = exp(−rate · updates made). In evaluation, z_j is the nearest value. The loss ``kl`` is
 Σ_k p log(K p), the divergence from uniform probabilities, averaged over latents and images.
 
 Deviations: the authors' temperature follows a counter of optimizer steps, of which there are two per update, so their
 rate of 1e-5 is 2e-5 here. It needs the number of the update, which only objectives with a discriminator give
-(``with_features``); elsewhere the temperature stays 1.
+(``with_features``); elsewhere the temperature stays 1. The rate does not depend on the length of a run: over the 50,000
+updates of the full size the temperature falls to 1/e, and the preset of small networks has a rate that does the same.
+The authors train on 80% of the images; here all of them are used.
 """
 
 from dataclasses import dataclass
@@ -106,7 +108,7 @@ class RelaxedLatent(DiscreteLatent):
         return in_order
 
     def _temperature(self, number: Tensor | None) -> Tensor | float:
-        return 1.0 if number is None else torch.exp(-self.temperature_decay * number)
+        return 1.0 if number is None else torch.exp(-self.temperature_decay * (number - 1))
 
     def extra_repr(self) -> str:
         return f"num_latents={self.num_latents}, num_values={len(self.values)}"
