@@ -7,18 +7,22 @@
     qlae study negative-quick                                             # minutes on two cores
     python benchmarks/selection.py measure runs/selection-3000 runs/selection-7000 --study runs/negative-quick
     python benchmarks/selection.py measure runs/selection-7000 --keep     # if the other runs no longer exist
+    qlae study results/leaderboard-small/plan.toml --out runs/leaderboard-small    # hours on two cores
+    python benchmarks/selection.py measure --leaderboard runs/leaderboard-small --keep
     python benchmarks/selection.py measure runs/selection-3000 --data shapes3d --out scratch   # to choose a variant
 
 `train` trains models with five seeds each on Shapes3D and Isaac3D, as FOLDER/DATA/MODEL-sSEED, and skips runs that are
 finished. Each run is that of `qlae train MODEL --data DATA --size small --resolution 32 --steps STEPS --seed SEED`.
 
 `measure` compares the runs of each group with each other: the committed full-length runs on Shapes3D, which have
-samples; the small runs of each data set and number of updates; and the runs of a study. It writes ``selection.json``
-and ``selection.png``. With ``--keep``, groups that are already in ``selection.json`` and not measured now stay there,
-without what depends on the score if they were measured with another one.
+samples; the small runs of each data set and number of updates; the runs of a study; and those of the leaderboard of
+small networks, by data set. It writes ``selection.json`` and ``selection.png``. With ``--keep``, groups that are
+already in ``selection.json`` and not measured now stay there, without what depends on the score if they were measured
+with another one.
 
 The score that `qlae select` uses is the variant with the highest mean correlation over the full-length runs, the small
-runs with 3,000 updates and the study. The small runs with 7,000 updates were kept back for the report.
+runs with 3,000 updates and the study. The small runs with 7,000 updates were kept back for the report, and the
+leaderboard was trained after the choice.
 """
 
 import argparse
@@ -300,13 +304,22 @@ def draw(groups: dict, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def measure(folders: list[Path], names: list[str], study: Path | None, out: Path, *, keep: bool) -> None:
+def find_leaderboard_runs(folder: Path) -> dict[str, list[Path]]:
+    """Return the folders of a leaderboard's runs by the name of their group, one per data set."""
+    return {f"{path.name}, leaderboard": [path] for path in sorted((folder / "runs").iterdir())}
+
+
+def measure(
+    folders: list[Path], names: list[str], study: Path | None, leaderboard: Path | None, out: Path, *, keep: bool
+) -> None:
     """Measure all groups, and write the numbers and the picture."""
     groups = read_groups(out / "selection.json") if keep else {}
     paths = {"shapes3d, full length": [REPOSITORY / path for path in FULL_LENGTH]}
     paths |= dict(sorted(find_small_runs(folders, names).items(), key=lambda item: names.index(item[0].split(",")[0])))
     if study is not None:
         paths[study.name] = [study / "runs"]
+    if leaderboard is not None:
+        paths |= find_leaderboard_runs(leaderboard)
     for name, own in paths.items():
         data = name.split(",")[0]
         others = [group for other, group in groups.items() if other != name and other.split(",")[0] == data]
@@ -367,6 +380,7 @@ def main() -> None:
     measuring = commands.add_parser("measure", help="compare agreement with InfoM")
     measuring.add_argument("folders", type=Path, nargs="*", help="folders written by train: DATA/MODEL-sSEED")
     measuring.add_argument("--study", type=Path, help="folder of a study, such as runs/negative-quick")
+    measuring.add_argument("--leaderboard", type=Path, help="folder of the study results/leaderboard-small/plan.toml")
     measuring.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     measuring.add_argument("--out", type=Path, default=REPOSITORY / "results" / "selection")
     measuring.add_argument("--keep", action="store_true", help="keep groups of OUT/selection.json not measured now")
@@ -374,7 +388,8 @@ def main() -> None:
     if arguments.command == "train":
         train_all(arguments.folder, arguments.models, arguments.steps)
     else:
-        measure(arguments.folders, arguments.data, arguments.study, arguments.out, keep=arguments.keep)
+        groups = arguments.folders, arguments.data, arguments.study, arguments.leaderboard
+        measure(*groups, arguments.out, keep=arguments.keep)
 
 
 if __name__ == "__main__":

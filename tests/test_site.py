@@ -59,7 +59,8 @@ def test_every_page_is_in_the_navigation(extensions):
     index = (DOCS / "index.md").read_text()
     pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
     pages = [page for page in pages if page != "index" and not page.startswith("reference/")]
-    generated = (*extensions["reference"].MODULES, "command-line", "gallery", "leaderboard", "options", "plans")
+    others = ("command-line", "gallery", "leaderboard", "leaderboard-small", "options", "plans")
+    generated = (*extensions["reference"].MODULES, *others)
     pages += [f"reference/generated/{name}" for name in generated]
     lines = [line.rpartition("<")[2].rstrip(">") for line in index.splitlines()]
     assert [page for page in pages if page not in lines] == []
@@ -127,11 +128,13 @@ def test_the_gallery_shows_the_median_run(extensions, tmp_path):
     assert "shapes3d-qlae-interventions.png" in text
 
 
-def test_the_leaderboard_shows_every_seed_and_what_is_missing(extensions, tmp_path):
+@pytest.mark.parametrize(("name", "num_runs"), [("leaderboard", 92), ("leaderboard-small", 96)])
+def test_the_leaderboard_shows_every_seed_and_what_is_missing(extensions, tmp_path, name, num_runs):
     results = DOCS.parent / "results"
-    extensions["leaderboard"].write_leaderboard(tmp_path, results)
-    page = (tmp_path / "leaderboard.md").read_text()
-    runs = sorted((results / "leaderboard" / "runs").rglob("results.json"))
+    board = next(board for board in extensions["leaderboard"].BOARDS if board.name == name)
+    extensions["leaderboard"].write_leaderboard(board, tmp_path, results)
+    page = (tmp_path / f"{name}.md").read_text()
+    runs = sorted((results / name / "runs").rglob("results.json"))
     titles = extensions["run_pictures"].TITLES
     assert runs
     for run in runs:
@@ -141,8 +144,9 @@ def test_the_leaderboard_shows_every_seed_and_what_is_missing(extensions, tmp_pa
             line for line in page.partition(f"## {titles[run.parts[-4]]}")[2].splitlines() if f"| `{model}`" in line
         )
         assert f"{scores['infom']:.3f}" in row.split("|")[3]
-    assert f"**{len(runs)} of\n92 runs are finished.**" in page
-    for picture in re.findall(r"\((leaderboard/.*?)\)", page):
+    assert f"**{len(runs)} of\n{num_runs} runs are finished.**" in page
+    assert ("| published |" in page) == board.shows_published
+    for picture in re.findall(rf"\(({name}/.*?)\)", page):
         assert (tmp_path / picture).stat().st_size > 1000
 
 
@@ -158,7 +162,7 @@ def test_the_leaderboard_takes_the_mean_over_seeds(extensions, tmp_path):
         content = json.loads((lower / name).read_text())
         change(content)
         (lower / name).write_text(json.dumps(content))
-    extensions["leaderboard"].write_leaderboard(tmp_path, tmp_path)
+    extensions["leaderboard"].write_leaderboard(extensions["leaderboard"].BOARDS[0], tmp_path, tmp_path)
     row = next(line for line in (tmp_path / "leaderboard.md").read_text().splitlines() if "| `qlae-4-values`" in line)
     assert [cell.strip() for cell in row.split("|")[2:4]] == ["0.635", "0.869, 0.400"]
 

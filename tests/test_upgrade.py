@@ -62,7 +62,9 @@ def test_there_are_committed_configs_of_every_kind():
     assert {type(config.latent).__name__ for config in kinds} >= {
         *("QuantizedConfig", "VectorQuantizedConfig", "GaussianConfig", "ContinuousConfig", "UniformConfig")
     }
-    assert {type(config.objective).__name__ for config in kinds} == {"AutoencodingConfig", "AdversarialConfig"}
+    assert {type(config.objective).__name__ for config in kinds} == {
+        *("AutoencodingConfig", "AdversarialConfig", "TripodConfig", "TotalCorrelationConfig")
+    }
 
 
 @pytest.mark.parametrize("name", ["qlae", "qlinfowgan-gp"])

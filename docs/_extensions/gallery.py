@@ -19,7 +19,7 @@ from qlae.report.pictures import plot_interventions
 from qlae.runs.shipped import shipped_folder, shipped_models
 from qlae.scoring.meanings import find_informative, listed_active, name_meanings
 
-OTHER_SETTINGS = ("recipe",)  # folders of runs whose hyperparameters are not the paper's
+OTHER_SETTINGS = ("recipe", "leaderboard-small")  # folders of runs whose hyperparameters are not the paper's
 VARIANTS = {  # labels of results/known-sources that are not names of models
     "qlae-10": "qlae, 10 values",
     "beta-tcvae-10": "beta-tcvae, β = 10",

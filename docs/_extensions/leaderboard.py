@@ -1,6 +1,8 @@
-"""Write the leaderboard from the study in ``results/leaderboard``: per data set a chart, a table and pictures."""
+"""Write the leaderboards from their studies in ``results``: per data set a chart, a table and pictures."""
 
 import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -9,6 +11,7 @@ from generated_pages import register, write_page
 from run_pictures import TITLES, beside_heatmap, copy_pictures, draw_heatmap, find_pictures
 
 from qlae.metrics import find_score
+from qlae.published import published_results
 from qlae.study.folder import StudyFolder
 from qlae.study.report.aggregate import Group, Summary, summarise
 from qlae.study.report.charts import Dot, DotRow, draw_dots
@@ -18,10 +21,11 @@ MEANS = {
     **{"infom_corrected": "corrected", "infoc": "InfoC", "infoe": "InfoE", "d": "D", "i": "I", "c": "C"},
     "psnr": "PSNR",
 }
-OPENING = """# Leaderboard
+FULL_SIZE = """# Leaderboard
 
 All models make the same number of updates ({steps:,}) on the four rendered data sets, with the paper's networks and
-published hyperparameters; nothing was tuned here. Models are ordered by their mean InfoM, and every seed is shown.
+published hyperparameters; nothing was tuned here. Models are ordered by their mean InfoM, and every seed is shown. The
+[leaderboard of small networks](leaderboard-small.md) needs no GPU.
 
 ```bash
 qlae study results/leaderboard/plan.toml --out runs/leaderboard
@@ -30,45 +34,102 @@ qlae study results/leaderboard/plan.toml --out runs/leaderboard
 `qlae-fast` is QLAE by [our recipe](../../recipe.md), `qlae` is QLAE by the paper's, stopped after as many updates, and
 `qlae-4-values` has the falling learning rate of our recipe and codebooks of 4 values, without the penalty on entropy.
 Scores are those of the averaged weights on 10,000 samples, protocol `paper`. D, I and C are computed from the kept
-samples (`qlae evaluate RUN --from-sample --metrics dci`). Published values are of the real images, after 200,000
-updates. Seconds are the median duration of training on one NVIDIA H200, which some runs shared with others.
+samples (`qlae evaluate RUN --from-sample --metrics dci`). Published values are those of the model on the real images,
+after 200,000 updates. Seconds are the median duration of training on one NVIDIA H200, which some runs shared with
+others.
+
+"Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
+{all} runs are finished.**
+"""
+SMALL = """# Leaderboard of small networks
+
+All models make the same number of updates ({steps:,}) on the four rendered data sets at 32×32 pixels, with [small
+networks](../../models.md) that one CPU core trains in minutes; nothing was tuned here. Models are ordered by their mean
+InfoM, and every seed is shown. These are not the paper's numbers: for those, see the [leaderboard at full
+size](leaderboard.md).
+
+```bash
+qlae study results/leaderboard-small/plan.toml --out runs/leaderboard-small    # about three hours on two cores
+```
+
+`qlae-fast` is QLAE by [our recipe](../../recipe.md), `qlae` is QLAE with a constant learning rate, as in the paper.
+Both have codebooks of 4 values, the default of small networks. Scores are those of the averaged weights on 10,000
+samples, protocol `paper`. Seconds are the median duration of training on one core, beside other work.
 
 "Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
 {all} runs are finished.**
 """
 
 
-def write_leaderboard(folder: Path, results: Path) -> None:
-    """Write ``leaderboard.md`` and its pictures into a folder."""
-    pictures = folder / "leaderboard"
+@dataclass(frozen=True)
+class Board:
+    """A leaderboard.
+
+    Attributes:
+        name: of the page, and of the study in ``results``.
+        opening: how the page begins, with places for ``steps``, ``done`` and ``all``.
+        shows_published: whether the published values are those of the same networks.
+    """
+
+    name: str
+    opening: str
+    shows_published: bool = True
+
+
+BOARDS = (Board("leaderboard", FULL_SIZE), Board("leaderboard-small", SMALL, shows_published=False))
+
+
+def write_leaderboards(folder: Path, results: Path) -> None:
+    """Write the page of each leaderboard into a folder."""
+    for board in BOARDS:
+        write_leaderboard(board, folder, results)
+
+
+def write_leaderboard(board: Board, folder: Path, results: Path) -> None:
+    """Write the page of a leaderboard and its pictures into a folder."""
+    pictures = folder / board.name
     pictures.mkdir(parents=True, exist_ok=True)
-    summary = summarise(StudyFolder.open(results / "leaderboard"))
+    summary = summarise(StudyFolder.open(results / board.name))
     states = [entry.state for entry in summary.index.runs.values()]
     steps = summary.plan.content["steps"]
-    lines = [OPENING.format(steps=steps, done=states.count("done"), all=len(states))]
+    lines = [board.opening.format(steps=steps, done=states.count("done"), all=len(states))]
     for data in summary.data:
         groups = sorted((g for (name, _), g in summary.groups.items() if name == data), key=_mean_infom, reverse=True)
-        lines += [f"## {TITLES[data]}", "", _chart(summary, groups), "", *table(summary, data, groups), ""]
+        published = {group.model: _published(board, group) for group in groups}
+        lines += [f"## {TITLES[data]}", "", _chart(groups, published), "", *table(summary, groups, published), ""]
         lines += ["### What the latents encode", "", "Of each model, the run of median InfoM.", ""]
         for group in groups:
             lines += _pictures(group, pictures)
-    write_page(folder / "leaderboard.md", "\n".join(lines))
+    write_page(folder / f"{board.name}.md", "\n".join(lines))
 
 
-def table(summary: Summary, data: str, groups: list[Group]) -> list[str]:
-    """Return the lines of a data set's table, from the best model to the worst, and of the models without runs."""
-    heads = ["model", "InfoM", "of each seed", "published", *MEANS.values(), "seconds"]
+def _published(board: Board, group: Group) -> float | None:
+    """Return the published InfoM of a model, also beside variants of it; None if there is none."""
+    key = group.data, group.results[0]["model"], "infom"
+    return published_results()[key].mean if board.shows_published and key in published_results() else None
+
+
+def table(summary: Summary, groups: list[Group], published: Mapping[str, float | None]) -> list[str]:
+    """Return the lines of a data set's table, from the best model to the worst, and of the models without runs.
+
+    Args:
+        summary: of the study.
+        groups: the runs of each model.
+        published: InfoM by model; there is no such column if there are no values.
+    """
+    has_published = any(published.values())
+    heads = ["model", "InfoM", "of each seed", *["published"] * has_published, *MEANS.values(), "seconds"]
     lines = [_line(*heads), "|---|---:|---|" + "---:|" * (len(heads) - 3)]
     for group in groups:
         values = list(group.values("infom").values())
-        published = summary.published(data, group.model, "infom")
+        mean = published[group.model]
         seconds = [result["seconds"] for result in group.results]
         lines.append(
             _line(
                 f"`{group.model}`",
                 f"{fmean(values):.3f}",
                 ", ".join(f"{value:.3f}" for value in values),
-                f"{published.mean:.2f}" if published else "–",
+                *([f"{mean:.2f}" if mean else "–"] if has_published else []),
                 *(_mean(group, key) for key in MEANS),
                 f"{median(seconds):.0f}",
             )
@@ -91,14 +152,14 @@ def _mean(group: Group, key: str) -> str:
     return find_score(key).format(fmean(values)) if values else "–"
 
 
-def _chart(summary: Summary, groups: list[Group]) -> str:
+def _chart(groups: list[Group], published: Mapping[str, float | None]) -> str:
     """Return a dot per seed and model over InfoM, with a line at the published mean."""
     rows = []
     for group in groups:
         dots = (Dot(value, group.describe_value(n, "infom")) for n, value in enumerate(group.values("infom").values()))
-        published = summary.published(group.data, group.model, "infom")
-        rows.append(DotRow(group.model, tuple(dots), published.mean if published else None))
-    chart = draw_dots("InfoM, a dot per seed; line: published", rows, (0.0, 1.0))
+        rows.append(DotRow(group.model, tuple(dots), published[group.model]))
+    title = "InfoM, a dot per seed" + ("; line: published" if any(published.values()) else "")
+    chart = draw_dots(title, rows, (0.0, 1.0))
     return f"```{{raw}} html\n{chart}\n```"
 
 
@@ -120,4 +181,4 @@ def _pictures(group: Group, pictures: Path) -> list[str]:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
-    return register(app, lambda folder, root: write_leaderboard(folder, root / "results"))
+    return register(app, lambda folder, root: write_leaderboards(folder, root / "results"))

@@ -133,12 +133,16 @@ def test_a_model_may_have_a_number_of_seeds_of_its_own():
         Plan.from_content({"data": ["shapes3d"], "models": {"b": {"model": "qlae", "grid": [], "rerun_seeds": 0}}})
 
 
-def test_the_leaderboard_has_every_model_with_the_same_number_of_updates():
-    plan = read_plan(Path(__file__).parents[2] / "results/leaderboard/plan.toml")
+@pytest.mark.parametrize(
+    ("name", "num_jobs", "steps"),
+    [("leaderboard", 4 * (5 + 9 * 2), 60_000), ("leaderboard-small", 4 * (2 * 5 + 7 * 2), 7_000)],
+)
+def test_the_leaderboard_has_every_model_with_the_same_number_of_updates(name, num_jobs, steps):
+    plan = read_plan(Path(__file__).parents[2] / "results" / name / "plan.toml")
     pairs = {(data.label, model.label): None for data in plan.data for model in plan.models}
     jobs = rerun_jobs(plan, pairs)
-    assert len(jobs) == 4 * (5 + 9 * 2)
-    assert {num_updates(job) for job in jobs} == {60_000}
+    assert len(jobs) == num_jobs
+    assert {num_updates(job) for job in jobs} == {steps}
 
 
 def size_plan(**entry):
