@@ -157,10 +157,11 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
         options: as for `score_weights`.
 
     Returns:
-        The scores by set of weights, and the messages of the warnings.
+        The scores by set of weights, and the messages of the warnings, which begin with the set that they are about.
     """
     scores: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
+    warned: dict[str, list[tuple[str, warnings.WarningMessage]]] = {}  # by text
     for weights, prefix in PREFIXES.items():
         own = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
         with warnings.catch_warnings(record=True) as records:
@@ -168,9 +169,13 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
             scores[weights] = score_weights(
                 arrays["sources"], own, bootstrap=bootstrap if weights == "averaged" else 0, **options
             )
-        for warning in records:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        messages += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in records)
+        unique = {str(warning.message): warning for warning in records}
+        for text, warning in unique.items():
+            warned.setdefault(text, []).append((weights, warning))
+        messages += [f"{weights} weights: {text}" for text in unique]
+    for text, ((weights, warning), *others) in warned.items():  # what is true of all weights is said once
+        about = text if others else f"{weights} weights: {text}"
+        warnings.warn_explicit(about, warning.category, warning.filename, warning.lineno)
     return scores, messages
 
 
@@ -260,9 +265,11 @@ def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) 
     """Warn about a model that encodes all images alike, and about metrics that data without sources cannot have."""
     encoded = arrays.get("codes", arrays.get("latents"))
     if encoded is not None and len(encoded) > 1 and (encoded == encoded[0]).all():
+        more_values = ", or give latents more values by num_values (at least two)" if "codes" in arrays else ""
         warnings.warn(
-            "all observations have the same code, so the model does not distinguish them; train longer or, if that "
-            "was so from early on, with a lower weight_decay or more values per latent",
+            "all observations have the same code, so the model does not distinguish them; lower weight_decay, "
+            f"learning_rate or the weight of entropy, if the loss has one{more_values}. A run of very few updates may "
+            "only need more of them",
             stacklevel=3,
         )
     if len(names) > 1 and not sources.shape[1]:
