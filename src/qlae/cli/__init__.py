@@ -75,6 +75,7 @@ def _run(arguments: list[str]) -> int:
             registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
         )
+        _require_run_directories(command)
         _own_process(command)
         Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
         command()
@@ -109,6 +110,15 @@ def _is_divergence(error: RuntimeError) -> bool:
     from ..training import TrainingDiverged
 
     return isinstance(error, TrainingDiverged)
+
+
+def _require_run_directories(command: object) -> None:
+    """Raise ``ValueError`` if a command that scores or draws runs gets the name of a shipped model."""
+    if isinstance(command, Evaluate | Report):
+        from ..runs.shipped import require_not_shipped
+
+        for path in command.runs if isinstance(command, Report) else [command.run]:
+            require_not_shipped(path)
 
 
 def _own_process(command: object) -> None:

@@ -25,6 +25,7 @@ from ..metrics import METRICS, known_scores, metric_names, nmi, score
 from ..metrics.inputs import check_sources, leave_out_constant, scored_form
 from ..metrics.scoring import allowed_names, check_options
 from ..runs.directory import Run
+from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS
 from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
@@ -92,7 +93,9 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is rewritten.
     """
-    run = run if isinstance(run, Run) else Run.open(run)
+    if not isinstance(run, Run):
+        require_not_shipped(run)
+        run = Run.open(run)
     results = run.results
     protocol = protocol or str(results["protocol"])
     prune = was_pruned(results) if prune is None else prune
