@@ -4,8 +4,9 @@ import io
 import os
 import signal
 import sys
+import typing
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -66,12 +67,11 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     command = None
     try:
-        if not arguments[0].startswith("-"):
-            require_command(arguments[0])
+        form, prog, options = _find_command(arguments)
         command = tyro.cli(
-            Command,
-            prog="qlae",
-            args=arguments,
+            form,
+            prog=prog,
+            args=options,
             registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
         )
@@ -102,6 +102,19 @@ def _run(arguments: list[str]) -> int:
             return _fail(error, 1)
         raise
     return 0
+
+
+def _find_command(arguments: list[str]) -> tuple[Any, str, list[str]]:
+    """Return what to parse, the name that help and errors show for it, and its options.
+
+    Only the named command is parsed, so that an error points to its help and not to that of all commands.
+    """
+    name, *options = arguments
+    if name.startswith("-"):  # such as --tyro-print-completion
+        return Command, "qlae", arguments
+    require_command(name)
+    forms = {annotation.__metadata__[0].name: annotation.__origin__ for annotation in typing.get_args(Command)}
+    return forms[name], f"qlae {name}", options
 
 
 def _is_divergence(error: RuntimeError) -> bool:
