@@ -137,6 +137,18 @@ def test_shipped_models_are_complete_and_small(name):
     assert -10 * np.log10((error**2).mean()) > 18
 
 
+@pytest.mark.parametrize("name", shipped_models())
+def test_model_cards_say_how_a_model_was_chosen(name):
+    assert f"\n{shipped_models()[name]['about']}.\n" in (find_folder(name) / "README.md").read_text()
+
+
+def test_exploring_a_shipped_model_says_what_it_is(folder_of_models, capsys, monkeypatch):
+    monkeypatch.setattr("qlae.explorer.explore", lambda *_, **__: None)
+    with pytest.raises(SystemExit):
+        main(["explore", "tiny-qlae", "--no-browser"])
+    assert capsys.readouterr().out == "tiny-qlae: for tests\n"
+
+
 def test_nothing_unlisted_is_shipped():
     there = {path.name for path in shipped_folder().iterdir() if path.is_dir()}
     assert there == set(shipped_models())
