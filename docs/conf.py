@@ -40,6 +40,7 @@ extensions = [
     "leaderboard",
     "reference",
     "repository_links",
+    "shipped_table",
 ]
 exclude_patterns = ["metrics/*.json"]
 html_extra_path = [str(ROOT / "build" / "site-extra")]  # written by explorer_pages

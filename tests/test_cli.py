@@ -326,6 +326,16 @@ def test_bad_input_is_one_clear_line(capsys, tmp_path, monkeypatch, arguments, m
     assert message in bad(capsys, *arguments)
 
 
+@pytest.mark.parametrize("options", [["--weights", "entropy"], ["--steps", "many"], ["--wieghts", "kl=1"]])
+def test_errors_point_to_the_help_of_the_command(capsys, options):
+    with pytest.raises(SystemExit):
+        main(["train", "qlae", *options])
+    message = capsys.readouterr().err
+    assert "qlae train --help" in message
+    assert "qlae --help" not in message
+    assert "qlae select" not in message  # which has an option of a similar name
+
+
 def test_bad_names_leave_no_directory_behind(capsys, tmp_path):
     bad(capsys, "train", "qlea", "--out", str(tmp_path / "run"))
     bad(capsys, "train", "qlae", "--steps", "-5", "--out", str(tmp_path / "run"))

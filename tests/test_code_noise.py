@@ -55,8 +55,9 @@ def test_the_option_ends_in_the_config():
     assert resolve("qlae", SHAPES, 6).latent.noise == 0
     assert resolve("qlae", SHAPES, 6, code_noise=0.3).latent.noise == 0.3
     assert resolve("qlae-global-codebook", SHAPES, 6, code_noise=0.1).latent.noise == 0.1
-    for model in ("ae", "vq-vae", "qlinfowgan-gp"):
-        with pytest.raises(ValueError, match=f"{model} is not an autoencoder with codebooks of scalars"):
+    reasons = {"ae": "has the latent space 'continuous'", "fsq-ae": "has the latent space 'finite-scalar'"}
+    for model, reason in (reasons | {"qlinfowgan-gp": "is a GAN"}).items():
+        with pytest.raises(ValueError, match=f"with the latent space 'quantized', as qlae has, and {model} {reason}"):
             resolve(model, SHAPES, 6, code_noise=0.3)
     for wrong in (-0.1, float("nan"), float("inf"), "much", True):
         with pytest.raises(ValueError, match="code_noise must be a finite number of at least 0"):

@@ -24,19 +24,23 @@ def small_state(data, model="qlae", **options):
 
 @pytest.mark.parametrize("model", ["qlae", "qlinfowgan-gp"])
 def test_a_code_with_one_value_is_a_collapse(tmp_path, tiny_data, model):
-    with pytest.warns(UserWarning, match="after update 200 of 300 no latent varies"):
+    with pytest.warns(UserWarning, match="after update 200 of 300 no latent varies.* at least two values") as caught:
         train(model, tiny_data, out=tmp_path / "run", steps=300, num_values=1, **OPTIONS)
+    assert "weight_decay" not in str(caught[0].message)
 
 
-def test_the_penalty_on_entropy_is_named_where_there_is_one(tmp_path, tiny_data):
-    for weights, causes in (
-        ({}, "learning_rate, or"),
-        ({"entropy": 1e-3}, "learning_rate or the weight of entropy, or"),
-    ):
-        with pytest.warns(UserWarning, match=f"Lower weight_decay or {causes} give latents more values"):
-            train(
-                "qlae", tiny_data, out=tmp_path / f"{len(weights)}", steps=200, num_values=1, weights=weights, **OPTIONS
-            )
+@pytest.mark.parametrize(
+    ("model", "weights", "remedy"),
+    [
+        ("qlae", {}, "Lower weight_decay or learning_rate, or give latents more values by num_values$"),
+        ("qlae", {"entropy": 1e-3}, "Lower weight_decay or learning_rate or the weight of entropy, or give latents"),
+        ("ae", {}, "Lower weight_decay or learning_rate$"),
+    ],
+)
+def test_the_remedy_is_one_that_the_model_has(tmp_path, tiny_data, monkeypatch, model, weights, remedy):
+    monkeypatch.setattr(collapse, "num_varying", lambda *_: 0)
+    with pytest.warns(UserWarning, match=remedy):
+        train(model, tiny_data, out=tmp_path / "run", steps=200, weights=weights, **OPTIONS)
 
 
 def test_a_run_that_learns_is_left_alone(tmp_path, tiny_data):

@@ -1,6 +1,8 @@
 """Recipes: they change defaults and nothing else, and what they change ends up in the config."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,25 @@ def test_what_a_model_is_stays():
     assert small.training.steps == resolve("qlae", SHAPES, 6, size="small").training.steps
     assert small.training.schedule.kind == "linear"
     assert small.latent == resolve("qlae", SHAPES, 6, size="small").latent
+
+
+def test_the_page_says_which_models_get_what():
+    page = (Path(__file__).parents[1] / "docs" / "recipe.md").read_text()
+    table = page.partition("| model | learning rate with `fast` |")[2].partition("\n\n")[0]
+    listed = []
+    for _, models, rate, penalty, _ in (line.split("|") for line in table.splitlines()[2:]):
+        for model in re.findall("`(.*?)`", models):
+            config = resolve(model, SHAPES, 6, recipe="fast")
+            kind = "linear" if "falls linearly in the second half" in rate else "cosine"
+            share = 2 if kind == "linear" else 1
+            assert config.training.steps == 60_000
+            assert (config.training.schedule.kind, config.training.schedule.decay_steps) == (kind, 60_000 / share)
+            assert ("entropy" in config.objective.weights) == (penalty.strip() == "yes"), model
+            listed.append(model)
+            if penalty.strip() != "yes":
+                with pytest.raises(ValueError, match="unknown loss term"):
+                    resolve(model, SHAPES, 6, weights={"entropy": 0.01})
+    assert sorted(listed) == sorted(name for name in MODELS if "gan" not in name)
 
 
 def test_steps_that_are_no_number_are_refused():

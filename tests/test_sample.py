@@ -264,13 +264,23 @@ def test_warnings_are_kept_with_the_results(evaluated):
     with pytest.warns(UserWarning, match="all observations have the same code"):
         score_weights(np.zeros((50, 0)), same)
     arrays = {"sources": np.zeros((50, 0)), **same, "raw_codes": np.arange(150).reshape(50, 3)}
-    with pytest.warns(UserWarning, match="all observations have the same code"):
+    with pytest.warns(UserWarning, match="^averaged weights: all observations have the same code"):
         _, warned = score_sample(arrays)
     assert warned == [
-        "averaged weights: all observations have the same code, so the model does not distinguish them; train longer "
-        "or, if that was so from early on, with a lower weight_decay or more values per latent"
+        "averaged weights: all observations have the same code, so the model does not distinguish them; lower "
+        "weight_decay, learning_rate or the weight of entropy, if the loss has one, or give latents more values by "
+        "num_values (at least two). A run of very few updates may only need more of them"
     ]
     assert all(warning.startswith(("averaged weights: ", "raw weights: ")) for warning in evaluated.results["warnings"])
+
+
+def test_what_is_true_of_both_weights_is_said_once_and_kept_for_each():
+    same = np.ones((50, 2), dtype=np.float32)
+    with pytest.warns(UserWarning, match="^all observations have the same code") as caught:
+        _, messages = score_sample({"sources": np.zeros((50, 0)), "latents": same, "raw_latents": same})
+    assert len(caught) == 1
+    assert "num_values" not in str(caught[0].message)  # continuous latents have none
+    assert [message.partition(": ")[0] for message in messages] == ["averaged weights", "raw weights"]
 
 
 @pytest.mark.filterwarnings("ignore")

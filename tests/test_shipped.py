@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import qlae
+from qlae.cli import main
 from qlae.explorer import open_run
 from qlae.pipeline import train
 from qlae.runs import shipped
 from qlae.runs.encoding import encode_to_csv
 from qlae.runs.export import export_run
 from qlae.runs.shipped import find_folder, is_shipped, names_file, shipped_folder, shipped_models
+from qlae.scoring.sample import rescore_run
 
 MAX_BYTES = 3 * 2**20
 
@@ -76,11 +78,32 @@ def test_a_damaged_file_is_refused(folder_of_models, file):
         qlae.load("tiny-qlae")
 
 
-def test_a_misspelt_name_is_told(folder_of_models):
-    with pytest.raises(ValueError, match=r'no folder tiny-qale, and did you mean "tiny-qlae"'):
-        qlae.load("tiny-qale")
-    with pytest.raises(ValueError, match="is not a run directory: it does not exist"):
-        qlae.load("something-else")
+@pytest.mark.parametrize("name", ["tiny-qale", "Tiny-QLAE"])
+def test_a_misspelt_name_is_answered_with_the_nearest(folder_of_models, name):
+    message = f'no run directory {name}, and no shipped model of this name: did you mean "tiny-qlae"[?] Known'
+    with pytest.raises(ValueError, match=message):
+        qlae.load(name)
+
+
+def test_an_unknown_name_is_answered_with_all(folder_of_models):
+    with pytest.raises(ValueError, match=r"no run directory dsprites-ae, and no .* name: known: tiny-qlae$"):
+        qlae.load("dsprites-ae")
+    with pytest.raises(ValueError, match="the path is empty; give a run directory or a shipped model: tiny-qlae"):
+        qlae.load("")
+    with pytest.raises(ValueError, match="runs/x is not a run directory: it does not exist"):
+        qlae.load("runs/x")
+
+
+def test_what_needs_a_run_directory_says_what_a_shipped_model_is_for(folder_of_models, capsys):
+    message = "tiny-qlae is an exported model that comes with qlae, and this needs a run directory"
+    for score in (qlae.evaluate, rescore_run):
+        with pytest.raises(ValueError, match=f"{message}.*qlae encode tiny-qlae.* take the model"):
+            score("tiny-qlae")
+    for command in ("evaluate", "report"):
+        with pytest.raises(SystemExit) as stop:
+            main([command, "tiny-qlae"])
+        assert stop.value.code == 2
+        assert message in capsys.readouterr().err
 
 
 def test_an_export_without_a_sample_says_how_to_get_one(run, tmp_path):
@@ -112,6 +135,18 @@ def test_shipped_models_are_complete_and_small(name):
     reconstructed = exploration.model.decode(exploration.codes[:16])
     error = (exploration.pictures(list(range(16))).astype(float) - reconstructed) / 255
     assert -10 * np.log10((error**2).mean()) > 18
+
+
+@pytest.mark.parametrize("name", shipped_models())
+def test_model_cards_say_how_a_model_was_chosen(name):
+    assert f"\n{shipped_models()[name]['about']}.\n" in (find_folder(name) / "README.md").read_text()
+
+
+def test_exploring_a_shipped_model_says_what_it_is(folder_of_models, capsys, monkeypatch):
+    monkeypatch.setattr("qlae.explorer.explore", lambda *_, **__: None)
+    with pytest.raises(SystemExit):
+        main(["explore", "tiny-qlae", "--no-browser"])
+    assert capsys.readouterr().out == "tiny-qlae: for tests\n"
 
 
 def test_nothing_unlisted_is_shipped():

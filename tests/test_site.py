@@ -28,7 +28,15 @@ def extensions():
     try:
         yield {
             name: importlib.import_module(name)
-            for name in ("explorer_pages", "gallery", "leaderboard", "reference", "repository_links", "run_pictures")
+            for name in (
+                "explorer_pages",
+                "gallery",
+                "leaderboard",
+                "reference",
+                "repository_links",
+                "run_pictures",
+                "shipped_table",
+            )
         }
     finally:
         sys.path.remove(str(DOCS / "_extensions"))
@@ -59,7 +67,7 @@ def test_every_page_is_in_the_navigation(extensions):
     index = (DOCS / "index.md").read_text()
     pages = [str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")]
     pages = [page for page in pages if page != "index" and not page.startswith("reference/")]
-    others = ("command-line", "gallery", "leaderboard", "leaderboard-small", "options", "plans")
+    others = ("command-line", "gallery", "leaderboard", "leaderboard-small", "options", "plans", "shipped")
     generated = (*extensions["reference"].MODULES, *others)
     pages += [f"reference/generated/{name}" for name in generated]
     lines = [line.rpartition("<")[2].rstrip(">") for line in index.splitlines()]
@@ -181,6 +189,21 @@ def test_the_explorer_pages_are_written_once(extensions, tmp_path, monkeypatch):
     assert page.read_text().count('classList.add("embedded")') == 1
     monkeypatch.setattr(pages, "save_page", None)  # a second page would be an error
     pages.write_pages(tmp_path, package)
+
+
+def test_the_table_of_shipped_models_is_whole(extensions, tmp_path):
+    from qlae.runs.shipped import shipped_folder, shipped_models
+
+    extensions["shipped_table"].write_table(tmp_path)
+    page = (tmp_path / "shipped.md").read_text()
+    for name, entry in shipped_models().items():
+        scores, making = re.findall(rf"^\| `{name}` \|.*$", page, re.M)
+        averaged = json.loads((shipped_folder() / name / "results.json").read_text())["averaged"]
+        assert f" | {averaged['infom']:.3f} | {averaged['infoe']:.3f} | {averaged['infoc']:.3f} | " in scores
+        assert f"`qlae explore {name}`" in scores
+        assert making.endswith(f" KiB | {entry['about']} |")
+    assert "| 0.987 | 0.903 | 0.516 | 25.3 | 0.95 | `qlae explore shapes3d-qlae` |" in page  # 0.95: published
+    assert "| small | 32×32 | 12 of 4 values | 7,000 | 181,708 |" in page
 
 
 @pytest.mark.parametrize("page", ["index", "try"])

@@ -2,8 +2,9 @@
 
     python tools/ship.py runs/shapes3d-qlae-small-s0 shapes3d-qlae --about "QLAE on rendered Shapes3D, 32×32"
 
-The weights are stored in half precision with 1,000 rows of the evaluation sample, and ``models.json`` gets the SHA-256
-of every file. Names given to latents in the explorer go with the model.
+The weights are stored in half precision with 1,000 rows of the evaluation sample. The model card gets the line of
+``--about``, and ``models.json`` that line and the SHA-256 of every file. Names given to
+latents in the explorer go with the model.
 """
 
 import argparse
@@ -20,15 +21,23 @@ NUM_SAMPLES = 1000
 MAX_BYTES = 3 * 2**20
 
 
+def describe(folder: Path, about: str) -> None:
+    """Write what a model is and how it was chosen into its model card."""
+    card = folder / "README.md"
+    before, heading, after = card.read_text().partition("## Scores\n")
+    card.write_text(f"{before}{about}.\n\n{heading}{after}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path, help="the run directory, trained and scored")
     parser.add_argument("name", help="such as shapes3d-qlae")
-    parser.add_argument("--about", required=True, help="one line: the model, the data set, the resolution")
+    parser.add_argument("--about", required=True, help="one line: the model, the data, how it was chosen")
     arguments = parser.parse_args()
     folder = FOLDER / arguments.name
     shutil.rmtree(folder, ignore_errors=True)
     export_run(arguments.run, folder, half=True, num_samples=NUM_SAMPLES)
+    describe(folder, arguments.about)
     size = sum(path.stat().st_size for path in folder.iterdir())
     if size > MAX_BYTES:
         shutil.rmtree(folder)

@@ -25,8 +25,8 @@ class TrainingOptions:
 
     Attributes:
         recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders,
-            with 60,000 updates, a learning rate that falls to 0 in the second half, and a penalty on the entropy of
-            codes.
+            with 60,000 updates, a learning rate that falls to 0 in the second half, and, for qlae and fsq-ae, a
+            penalty on the entropy of codes. factor-qvae keeps its own learning rate.
         size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
         form: Follow the paper's text, or the authors' code where it differs.
         networks: Name of an encoder and decoder, paper, tripod, or a pair that a module of yours registers (--import),
@@ -45,8 +45,8 @@ class TrainingOptions:
         weight_decay_schedule: Factor on the weight decay: constant, step (0 in the first half of the run, as in the
             paper's negative results), or a curve of update:factor pairs, such as 0:0,50000:1.
         weights: Weights of single loss terms instead of the preset's, such as kl=4. Every model also accepts l1, the
-            weight of an L1 penalty on the parameters of the networks; autoencoders with codebooks of scalars accept
-            entropy and support, penalties on the use of codes.
+            weight of an L1 penalty on the parameters of the networks; qlae, its ablations and fsq-ae accept entropy and
+            support, penalties on the use of codes.
         weight_schedules: Factors on the weights of single loss terms: curves of update:factor pairs with linear
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
@@ -56,8 +56,9 @@ class TrainingOptions:
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
             with --size small.
         fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.
-        code_noise: Standard deviation of Gaussian noise on quantized latents in training, as a share of the distance
-            between two values of a codebook; 0 in the paper. It makes latents more modular and less compact.
+        code_noise: Standard deviation of Gaussian noise on the latents of qlae and its ablations in training, as a
+            share of the distance between two values of a codebook; 0 in the paper. It makes latents more modular and
+            less compact.
         codebook_player: The player of a GAN that updates the codebooks: the generator, as in the paper, or the encoder,
             as in its negative results.
         precision: Precision of the networks' weights and activations: auto means bfloat16 on a GPU that supports it,

@@ -115,8 +115,12 @@ def _resolve_latent(
         else:
             warnings.warn(f"{spec.name} has no codebooks that learn, so fixed_values changes nothing", stacklevel=3)
     if options.code_noise is not None:
-        if "noise" not in fields or not OBJECTIVES[spec.objective].part.reconstructs:
-            raise ValueError(f"{spec.name} is not an autoencoder with codebooks of scalars, so it has no code_noise")
+        is_gan = not OBJECTIVES[spec.objective].part.reconstructs
+        if "noise" not in fields or is_gan:
+            what = "is a GAN" if is_gan else f"has the latent space {spec.latent!r}"
+            raise ValueError(
+                f"code_noise is for autoencoders with the latent space 'quantized', as qlae has, and {spec.name} {what}"
+            )
         settings["noise"] = require_not_negative("code_noise", options.code_noise)
     if "num_values" in settings:
         values_per_latent(settings["num_latents"], settings["num_values"])

@@ -1,5 +1,8 @@
 """Studies over images without sources: values are selected, and runs compared, by agreement."""
 
+import re
+import shutil
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -55,6 +58,9 @@ def test_tables_have_agreement_and_psnr_and_name_the_run_to_take(study):
     }
     model, seed = max(scores, key=scores.get)
     assert f"The run to take is {model} with seed {seed}" in text
+    path = text.partition(f"(agreement {scores[model, seed]:.3f}): ")[2].partition(" in the folder of the study.")[0]
+    assert (folder.path / path / "config.json").is_file()
+    assert "those of the other 3 runs on" in text
     assert "The run to take is" in page
     assert (folder.report_path / "main-agreement.csv").is_file()
     assert "agreement" in (folder.report_path / "tuning.csv").read_text().splitlines()[0]
@@ -71,6 +77,29 @@ def test_a_missing_sample_is_no_agreement_instead_of_an_error(study):
         report_study(folder, show=False)
     finally:
         sample.write_bytes(content)
+
+
+def test_a_single_run_has_no_agreement(study, tmp_path):
+    plan, folder, _, _ = study
+    alone = tiny_plan(data=plan.content["data"], models={"ae": {"grid": []}}, num_latents=4, rerun_seeds=1)
+    shutil.copytree(folder.run("mine/ae/s1").path, tmp_path / "runs/mine/ae/s1")
+    StudyFolder(tmp_path).write_plan(alone)
+    report_study(StudyFolder(tmp_path), show=False)
+    text = (tmp_path / "report/tables.md").read_text()
+    assert re.search(r"^\| ae \| averaged \| – \| \d", text, re.M)
+    assert "mine has no sources, so there is no InfoMEC. Agreement compares at least two runs" in text
+    assert "The run to take" not in text
+    assert "0.00" not in text
+    assert (tmp_path / "report/interventions-mine.png").is_file()
+
+
+def test_two_runs_are_compared_with_the_other_run(study, tmp_path):
+    plan, folder, _, _ = study
+    for seed in (1, 2):
+        shutil.copytree(folder.run(f"mine/ae/s{seed}").path, tmp_path / f"runs/mine/ae/s{seed}")
+    StudyFolder(tmp_path).write_plan(tiny_plan(data=plan.content["data"], models={"ae": {"grid": []}}, num_latents=4))
+    report_study(StudyFolder(tmp_path), show=False)
+    assert "correspond to those of the other run on" in (tmp_path / "report/tables.md").read_text()
 
 
 def test_selection_by_agreement_keeps_to_the_psnr():

@@ -4,8 +4,9 @@ import io
 import os
 import signal
 import sys
+import typing
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -66,15 +67,15 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str]) -> int:
     command = None
     try:
-        if not arguments[0].startswith("-"):
-            require_command(arguments[0])
+        form, prog, options = _find_command(arguments)
         command = tyro.cli(
-            Command,
-            prog="qlae",
-            args=arguments,
+            form,
+            prog=prog,
+            args=options,
             registry=REGISTRY,
             config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
         )
+        _require_run_directories(command)
         _own_process(command)
         Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
         command()
@@ -103,12 +104,34 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
+def _find_command(arguments: list[str]) -> tuple[Any, str, list[str]]:
+    """Return what to parse, the name that help and errors show for it, and its options.
+
+    Only the named command is parsed, so that an error points to its help and not to that of all commands.
+    """
+    name, *options = arguments
+    if name.startswith("-"):  # such as --tyro-print-completion
+        return Command, "qlae", arguments
+    require_command(name)
+    forms = {annotation.__metadata__[0].name: annotation.__origin__ for annotation in typing.get_args(Command)}
+    return forms[name], f"qlae {name}", options
+
+
 def _is_divergence(error: RuntimeError) -> bool:
     if "qlae.training" not in sys.modules:  # only metrics were computed, perhaps without torch
         return False
     from ..training import TrainingDiverged
 
     return isinstance(error, TrainingDiverged)
+
+
+def _require_run_directories(command: object) -> None:
+    """Raise ``ValueError`` if a command that scores or draws runs gets the name of a shipped model."""
+    if isinstance(command, Evaluate | Report):
+        from ..runs.shipped import require_not_shipped
+
+        for path in command.runs if isinstance(command, Report) else [command.run]:
+            require_not_shipped(path)
 
 
 def _own_process(command: object) -> None:

@@ -46,10 +46,13 @@ class Explore:
     def __call__(self) -> None:
         from ..explorer import explore, open_run, save_page
         from ..explorer.saved import MAX_SAMPLES
+        from ..runs.shipped import is_shipped, shipped_models
 
         import_modules(self.imports)
         if self.export is None:
             browser = not self.no_browser
+            if is_shipped(self.run):
+                print(f"{self.run}: {shipped_models()[str(self.run)]['about']}")
             explore(self.run, self.beside, port=self.port, browser=browser, device=self.device, show=not self.quiet)
             return
         if self.beside is not None:

@@ -1,4 +1,4 @@
-"""Penalties on the use of codes, which autoencoders with codebooks of scalars offer: ``entropy`` and ``support``.
+"""Penalties on the use of codes: ``entropy`` and ``support``, for autoencoders that round each latent to a value.
 
 Both are multiplied by the variance of the batch per entry (pixel and channel, or feature), which is not differentiated.
 The factor makes a weight mean the same for all data and resolutions: with a weight of 0.02 of ``entropy``, the first
@@ -46,9 +46,9 @@ def penalty_terms(
 
 
 def require_scalar_codes(latent: LatentSpace, names: Collection[str]) -> None:
-    """Raise an error if there are penalties on codes, and the latent space is not one of scalars from codebooks."""
+    """Raise an error if there are penalties on codes, and the latent space does not round each latent."""
     if names and not latent.has_scalar_codes:
         raise ValueError(
-            f"the loss term {sorted(names)[0]!r} needs latents that are scalars from codebooks, which "
-            f"{type(latent).__name__} does not have; remove its weight"
+            f"the loss term {sorted(names)[0]!r} needs latents that are rounded to one of a few values each, as those "
+            f"of qlae and fsq-ae are, which {type(latent).__name__} does not do; remove its weight"
         )

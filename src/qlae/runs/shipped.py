@@ -42,15 +42,36 @@ def find_folder(path: str | os.PathLike[str]) -> Path:
     """Return the folder of a run or a model: a path as it is, and for the name of a shipped model where it is.
 
     Raises:
-        ValueError: if nothing is there and the path resembles the name of a shipped model, or if a shipped file is
-            damaged.
+        ValueError: if the path is empty, if it is a name that neither a folder nor a shipped model has, or if a shipped
+            file is damaged.
     """
     name = os.fspath(path)
+    if not name:
+        raise ValueError(f"the path is empty; give a run directory or a shipped model: {', '.join(shipped_models())}")
     if is_shipped(path):
         return _checked(name)
-    if not os.path.lexists(path) and difflib.get_close_matches(name, shipped_models(), cutoff=0.7):
-        raise ValueError(f"there is no folder {name}, and {nearest_name(name, shipped_models())}")
+    if not os.path.lexists(path) and os.path.basename(name) == name:
+        raise ValueError(f"there is no run directory {name}, and no shipped model of this name: {_nearest(name)}")
     return Path(path)
+
+
+def _nearest(name: str) -> str:
+    """Return the end of a message about an unknown name: the nearest shipped model, if one is near, and all of them."""
+    names = list(shipped_models())
+    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.75)
+    return nearest_name(name, names) if close else f"known: {', '.join(names)}"
+
+
+def require_not_shipped(path: str | os.PathLike[str]) -> None:
+    """Raise ``ValueError`` if a path is the name of a shipped model, for work that needs a run directory.
+
+    Exported models have no checkpoint and no pictures to score or draw again.
+    """
+    if is_shipped(path):
+        raise ValueError(
+            f"{path} is an exported model that comes with qlae, and this needs a run directory, which `qlae train` "
+            f"makes. `qlae explore {path}`, `qlae encode {path}` and qlae.load({os.fspath(path)!r}) take the model"
+        )
 
 
 def names_file(path: str | os.PathLike[str]) -> Path:

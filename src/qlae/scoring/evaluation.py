@@ -27,6 +27,7 @@ from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.loading import model_from
 from ..runs.pretrained import is_pretrained
+from ..runs.shipped import require_not_shipped
 from .fitting import fit_latents, fit_run, fitting_images
 from .interventions import intervention_steps, make_pictures
 from .sample import (
@@ -83,7 +84,9 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    run = run if isinstance(run, Run) else Run.open(run)
+    if not isinstance(run, Run):
+        require_not_shipped(run)
+        run = Run.open(run)
     request = _request(run.results_so_far, num_samples, protocol, prune, metrics, bootstrap)
     check_scoring(request.protocol, request.metrics, bootstrap, jobs)
     how: dict[str, Any] = {"protocol": request.protocol, "prune": request.prune, "jobs": jobs}

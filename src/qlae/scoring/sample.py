@@ -25,6 +25,7 @@ from ..metrics import METRICS, known_scores, metric_names, nmi, score
 from ..metrics.inputs import check_sources, leave_out_constant, scored_form
 from ..metrics.scoring import allowed_names, check_options
 from ..runs.directory import Run
+from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS
 from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
@@ -92,7 +93,9 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is rewritten.
     """
-    run = run if isinstance(run, Run) else Run.open(run)
+    if not isinstance(run, Run):
+        require_not_shipped(run)
+        run = Run.open(run)
     results = run.results
     protocol = protocol or str(results["protocol"])
     prune = was_pruned(results) if prune is None else prune
@@ -157,10 +160,11 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
         options: as for `score_weights`.
 
     Returns:
-        The scores by set of weights, and the messages of the warnings.
+        The scores by set of weights, and the messages of the warnings, which begin with the set that they are about.
     """
     scores: dict[str, dict[str, Any]] = {}
     messages: list[str] = []
+    warned: dict[str, list[tuple[str, warnings.WarningMessage]]] = {}  # by text
     for weights, prefix in PREFIXES.items():
         own = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
         with warnings.catch_warnings(record=True) as records:
@@ -168,9 +172,13 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
             scores[weights] = score_weights(
                 arrays["sources"], own, bootstrap=bootstrap if weights == "averaged" else 0, **options
             )
-        for warning in records:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        messages += dict.fromkeys(f"{weights} weights: {warning.message}" for warning in records)
+        unique = {str(warning.message): warning for warning in records}
+        for text, warning in unique.items():
+            warned.setdefault(text, []).append((weights, warning))
+        messages += [f"{weights} weights: {text}" for text in unique]
+    for text, ((weights, warning), *others) in warned.items():  # what is true of all weights is said once
+        about = text if others else f"{weights} weights: {text}"
+        warnings.warn_explicit(about, warning.category, warning.filename, warning.lineno)
     return scores, messages
 
 
@@ -260,9 +268,11 @@ def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) 
     """Warn about a model that encodes all images alike, and about metrics that data without sources cannot have."""
     encoded = arrays.get("codes", arrays.get("latents"))
     if encoded is not None and len(encoded) > 1 and (encoded == encoded[0]).all():
+        more_values = ", or give latents more values by num_values (at least two)" if "codes" in arrays else ""
         warnings.warn(
-            "all observations have the same code, so the model does not distinguish them; train longer or, if that "
-            "was so from early on, with a lower weight_decay or more values per latent",
+            "all observations have the same code, so the model does not distinguish them; lower weight_decay, "
+            f"learning_rate or the weight of entropy, if the loss has one{more_values}. A run of very few updates may "
+            "only need more of them",
             stacklevel=3,
         )
     if len(names) > 1 and not sources.shape[1]:

@@ -20,7 +20,7 @@ def has_sources(results: Mapping[str, Any]) -> bool:
 def run_agreements(runs: Sequence[Run], weights: str) -> dict[Path, float]:
     """Return the mean agreement of each run with the others, by path.
 
-    Runs whose sample is missing or damaged are absent. A run without others to agree with has 0.
+    Runs whose sample is missing or damaged are absent, and so is a run without others to agree with.
     """
     stamps = tuple((str(run.path), _stamp(run)) for run in runs)
     return dict(_agreements(stamps, weights))
@@ -39,7 +39,7 @@ def _stamp(run: Run) -> tuple[int, int]:
 def _agreements(stamps: tuple[tuple[str, tuple[int, int]], ...], weights: str) -> tuple[tuple[Path, float], ...]:
     candidates, _ = read_candidates([Run(path) for path, _ in stamps], weights=weights)
     if len(candidates) < 2:
-        return tuple((candidate.run.path, 0.0) for candidate in candidates)
+        return ()
     representations = common_representations(candidates, weights=weights, data=None, device="cpu", show=False)
     scores = scores_of(agreement_matrix(representations))
     return tuple((candidate.run.path, float(score)) for candidate, score in zip(candidates, scores, strict=True))

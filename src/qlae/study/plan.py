@@ -7,7 +7,6 @@ value with new seeds. A plan is plain data: reading one executes nothing and doe
 
 import json
 import math
-import re
 import tomllib
 import types
 import typing
@@ -20,12 +19,12 @@ from typing import Any
 from .._checks import require_known
 from .._opening import read_regular
 from ..data.picture_size import DEFAULT_RESOLUTION, PictureSize, picture_size
-from ..data.sources import SOURCES
 from ..metrics.protocols import PROTOCOLS
 from ..metrics.scoring import METRICS
 from ..options import TrainingOptions
 from ..presets import MODELS, SIZES
 from ..registry import OBJECTIVES
+from .data_paths import LABEL, with_absolute_paths
 from .selection import NEAR_DB
 
 
@@ -75,7 +74,6 @@ PLAN_OPTIONS = {
 SCORED_WEIGHTS = ("averaged", "raw")
 #: Which runs of the selected value count, and how their interval is computed (`report.cells`).
 AGGREGATES = ("reruns", "all-seeds", "authors")
-LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 #: Names of other files and columns of the report, which data sets may not have as labels.
 RESERVED_LABELS = (
     *("aggregated", "tables", "correlations", "vignettes", "index", "files", "seeds", "tuning", "other-metrics"),
@@ -154,7 +152,7 @@ class Plan:
         """Return the plan that the content of a file describes; raise ``ValueError`` naming the first wrong entry."""
         if not isinstance(content, dict):
             raise ValueError(f"a plan must be a table, got {type(content).__name__}")
-        content = _with_absolute_paths(content)
+        content = with_absolute_paths(content)
         _check(content, PLAN_OPTIONS | MODEL_OPTIONS, "the plan")
         common_options = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
         tune = content.get("tune", True)
@@ -259,26 +257,6 @@ def _entries(content: Mapping[str, Any], key: str) -> Iterator[tuple[str, dict[s
 
 
 _EXAMPLES = {"data": "shapes3d", "models": "qlae"}
-
-
-def _with_absolute_paths(content: dict[str, Any]) -> dict[str, Any]:
-    """Return the content with absolute paths to images, so that a study can be resumed from any directory."""
-    tables = content.get("data")
-    if not isinstance(tables, dict):
-        return content
-    absolute = {}
-    for label, table in tables.items():
-        absolute[label] = table
-        if not isinstance(table, dict):
-            continue
-        absolute[label] = table = dict(table)
-        name = table.get("name")
-        if "path" not in table and isinstance(name, str) and name not in SOURCES and name and Path(name).exists():
-            table["path"] = name  # as in `load_data`
-        for key in ("path", "source_file"):
-            if isinstance(table.get(key), str) and table[key]:
-                table[key] = str(Path(table[key]).absolute())
-    return content | {"data": absolute}
 
 
 def _metrics(names: list[Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ the encoder is applied to the same few images; if no latent varies over them twi
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -30,13 +30,22 @@ class CollapseCheck:
         batches: the images that it is trained on.
         steps: number of updates of the run.
         penalises_entropy: whether the loss has a term for the entropy of codes.
+        num_values: values of each latent; empty for latents without codebooks.
     """
 
-    def __init__(self, model: Model, batches: Batches, steps: int, *, penalises_entropy: bool = False):
+    def __init__(
+        self,
+        model: Model,
+        batches: Batches,
+        steps: int,
+        *,
+        penalises_entropy: bool = False,
+        num_values: Sequence[int] = (),
+    ):
         self._model = model
         self._batches = batches
         self._steps = steps
-        self._penalises_entropy = penalises_entropy
+        self._remedy = _remedy(penalises_entropy, num_values)
         self._times = 0  # looks in a row at which no latent varied
         self._next = self._mark(0)
 
@@ -50,17 +59,28 @@ class CollapseCheck:
             return
         self._times += 1
         if self._times == 2:
-            causes = ["weight_decay", "learning_rate", *(["the weight of entropy"] if self._penalises_entropy else [])]
             warnings.warn(
                 f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and "
-                f"their reconstructions are the same. Lower {' or '.join(causes)}, or give latents more values by "
-                "num_values",
+                f"their reconstructions are the same. {self._remedy}",
                 stacklevel=2,
             )
 
     def _mark(self, step: int) -> float:
         """Return the first update after a given one at which to look."""
         return (step * LOOKS // self._steps + 1) * self._steps / LOOKS
+
+
+def _remedy(penalises_entropy: bool, num_values: Sequence[int]) -> str:
+    """Return what to change so that latents vary.
+
+    >>> _remedy(False, [1, 1])
+    'A latent needs at least two values to vary: raise num_values, which is 1'
+    """
+    if num_values and max(num_values) == 1:
+        return "A latent needs at least two values to vary: raise num_values, which is 1"
+    causes = ["weight_decay", "learning_rate", *(["the weight of entropy"] if penalises_entropy else [])]
+    more_values = ", or give latents more values by num_values" if num_values else ""
+    return f"Lower {' or '.join(causes)}{more_values}"
 
 
 def num_varying(model: Model, batches: Batches) -> int:

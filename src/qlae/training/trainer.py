@@ -78,7 +78,10 @@ def run_updates(
     seconds_before, first = state.seconds, state.step
     pace = _Pace(estimate)
     penalises_entropy = ENTROPY in config.objective.weights
-    check = CollapseCheck(state.model, state.update.batches, steps, penalises_entropy=penalises_entropy)
+    num_values = getattr(state.model.latent, "num_values", ())
+    check = CollapseCheck(
+        state.model, state.update.batches, steps, penalises_entropy=penalises_entropy, num_values=num_values
+    )
     with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
         note = state.updates.preparing
         report(first, note=note)

@@ -12,6 +12,7 @@ from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Group, Summary
 from .cells import MIN_SEEDS
 from .informative import describe_counts
+from .run_links import name_in_study
 
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",
@@ -61,20 +62,25 @@ def _agreement_notes(summary: Summary) -> list[str]:
     lines = []
     for data in summary.data:
         groups = [group for key, group in summary.groups.items() if key[0] == data and not group.has_sources]
+        if not groups:
+            continue
+        start = f"{data} has no sources, so there is no InfoMEC."
         runs = [
-            (scores[KEY], group, seed)
+            (scores[KEY], group, index)
             for group in groups
-            for scores, seed in zip(group.scores(), group.seeds, strict=True)
+            for index, scores in enumerate(group.scores())
             if KEY in scores
         ]
-        if len(runs) < 2:
+        if not runs:
+            lines.append(f"{start} Agreement compares at least two runs; raise rerun_seeds to train more.")
             continue
-        agreement, group, seed = max(runs, key=lambda run: run[0])
+        agreement, group, index = max(runs, key=lambda run: run[0])
+        others = "the other run" if len(runs) == 2 else f"the other {len(runs) - 1} runs"
         few = f" With {len(runs)} runs, agreement says little." if len(runs) < MIN_RUNS else ""
         lines.append(
-            f"{data} has no sources, so there is no InfoMEC. Its runs are compared by agreement: how far the codes of "
-            f"a run correspond to those of the other {len(runs) - 1} runs on the same images (mean). The run to take "
-            f"is {group.model} with seed {seed} (agreement {agreement:.3f}).{few}"
+            f"{start} Its runs are compared by agreement: how far the codes of a run correspond to those of {others} "
+            f"on the same images (mean). The run to take is {group.model} with seed {group.seeds[index]} (agreement "
+            f"{agreement:.3f}): {name_in_study(group.runs[index])} in the folder of the study.{few}"
         )
     return lines
 

@@ -97,7 +97,8 @@ def groups_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False)
     models = [model for model in PRIOR if with_vq_vae or model != "vq-vae"]
     prior = [summary.groups[data, model] for model in models if (data, model) in summary.groups]
     scored = [(group, group.cell(group.quality)) for group in prior]
-    best = max(((group, cell.mean) for group, cell in scored if cell), key=lambda pair: pair[1], default=None)
+    scored = [(group, cell) for group, cell in scored if cell or not group.has_sources]  # one run has no agreement
+    best = max(scored, key=lambda pair: pair[1].mean if pair[1] else 0.0, default=None)
     return ours + ([best[0]] if best else [])
 
 

@@ -12,9 +12,14 @@ from .tables import order_models
 RUNS = "../runs"  # from the page's folder
 
 
+def name_in_study(run: Run) -> str:
+    """Return the path of a run's directory in the folder of its study: ``runs/DATA/MODEL/NAME``."""
+    return "/".join(("runs", *run.path.parts[-3:]))
+
+
 def run_link(run: Run) -> str:
-    """Return the address of a run's directory: it lies in ``runs/DATA/MODEL/NAME``."""
-    return f"{RUNS}/{quote('/'.join(run.path.parts[-3:]))}/"
+    """Return the address of a run's directory from the page."""
+    return f"../{quote(name_in_study(run))}/"
 
 
 def runs_table(summary: Summary) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...metrics import METRICS, InformativeCount, find_score
 from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
+from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Summary
 from .bold import mark_bold
@@ -217,4 +218,7 @@ def _make_column(
 def _has(summary: Summary, data: str, model: str, score: str) -> bool:
     if score == "informative":
         return bool(summary.latent_counts(data, model))
+    group = summary.groups.get((data, model))
+    if score == KEY and group is not None and not group.has_sources:
+        return True  # a run without others has no agreement, and its cell says so
     return summary.cell(data, model, score) is not None
