@@ -171,3 +171,34 @@ def test_the_number_of_latents_is_named_once(tmp_path, rng):
         warnings.simplefilter("always")
         qlae.train_seeds("qlae", qlae.load_data(rng.normal(size=(40, 4))), out=tmp_path / "seeds", seeds=2, **options)
     assert sum("so the model gets 4 latents" in str(warning.message) for warning in caught) == 1
+
+
+def as_tensor(images):
+    return torch.from_numpy(images).permute(0, 3, 1, 2)
+
+
+def test_runs_of_different_arrays_are_refused(tmp_path, rng):
+    images = rng.integers(256, size=(40, 16, 16, 3), dtype=np.uint8)
+    options = OPTIONS | {"num_latents": 3, "steps": 3}
+    qlae.train_seeds("qlae", images, out=tmp_path / "seeds", seeds=2, **options)
+    other = qlae.train("qlae", 255 - images, out=tmp_path / "other", **options)
+    with pytest.raises(ValueError, match=r"are of different data: the images differ, although they have the same"):
+        qlae.select([tmp_path / "seeds", other], show=False)
+    same = qlae.train("qlae", as_tensor(images), out=tmp_path / "tensor", seed=2, **options)
+    assert len(qlae.select([tmp_path / "seeds", same], gap=False, show=False).runs) == 3
+
+
+def test_a_run_is_not_resumed_with_another_array(tmp_path, rng):
+    images = rng.integers(256, size=(40, 16, 16, 3), dtype=np.uint8)
+    options = OPTIONS | {"num_latents": 3, "steps": 3, "evaluate": False}
+    run = qlae.train("qlae", images, out=tmp_path / "run", **options)
+    with pytest.raises(ValueError, match=r"holds another run: data\.checksum is"):
+        qlae.train("qlae", 255 - images, out=run.path, **options | {"steps": 5})
+    with pytest.raises(ValueError, match="the run was started with other images than those in data=…: pass the same"):
+        qlae.resume(run.path, data=255 - images, steps=5, evaluate=False, show=False)
+    qlae.resume(run.path, data=as_tensor(images), steps=5, device="cpu", evaluate=False, show=False)
+    content = run.config.to_dict()  # as earlier versions wrote it
+    run.config_path.write_text(json.dumps(content | {"data": content["data"] | {"checksum": None}}))
+    qlae.train("qlae", images, out=run.path, **options | {"steps": 7})
+    assert run.config.data.checksum is not None
+    assert qlae.load(run.path).encode(images).shape == (40, 3)

@@ -137,12 +137,13 @@ def _read_candidate(run: Run, weights: str) -> Candidate:
 
 def data_difference(one: DataConfig, other: DataConfig) -> str | None:
     """Return in words how two data sets differ; None if they are the same."""
+    many = one.observed.traits.many
     facts = {
         "name": (one.name, other.name),
         "resolution": (one.resolution, other.resolution),
         "size": (one.observed.size, other.observed.size),
         "origin": (one.origin, other.origin),
-        "number of images": (one.num_images, other.num_images),
+        f"number of {many}": (one.num_images, other.num_images),
         "sources": (one.source_names, other.source_names),
         "recipe": (_plain_recipe(one), _plain_recipe(other)),
     }
@@ -150,7 +151,7 @@ def data_difference(one: DataConfig, other: DataConfig) -> str | None:
         if a != b:
             return f"the {name} is {a} and {b}" if name != "sources" else f"the sources are {a} and {b}"
     if one.checksum and other.checksum and one.checksum != other.checksum:
-        return "the images differ, although they have the same number and name"
+        return f"the {many} differ, although they have the same number and name"
     return None
 
 

@@ -4,6 +4,7 @@ The runs are directories ``s0``, ``s1``, … in one folder. The same call contin
 runs are kept, and an unfinished one is resumed from its checkpoint.
 """
 
+import copy
 import os
 import sys
 import warnings
@@ -17,7 +18,7 @@ from .._files import write_json
 from .._numpy_errors import usual_errors
 from .._progress import progress_bar
 from ..config import RunConfig
-from ..data import RenderedImages, SourceDataset
+from ..data import RenderedImages, SourceDataset, data_config
 from ..models.building import Networks
 from ..pipeline import configure, require_data, train
 from ..presets import ModelSpec
@@ -59,7 +60,8 @@ def train_seeds(
     require_seeds(seeds)
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
-    folder, data = Path(out), require_data(data)
+    folder, data = Path(out), copy.copy(require_data(data))
+    data.checksum = data_config(data).checksum  # computed once for all seeds
     first = int(options.get("seed", 0))
     jobs = [(seed, Run(folder / f"s{seed}")) for seed in range(first, first + seeds)]
     configs = {}
