@@ -90,6 +90,7 @@ def measure_group(paths: list[Path], *, gaps: bool, earlier: set[tuple[str, int]
         print(f"skipped {skip.path}: {skip.reason}")
     candidates, _ = read_candidates(find_runs(paths), weights="averaged")
     places = {ranked.path: place for place, ranked in enumerate(selection.runs)}
+    candidates = [candidate for candidate in candidates if candidate.run.path in places]  # without copies
     order = [places[candidate.run.path] for candidate in candidates]
     ranked, matrix = [selection.runs[i] for i in order], selection.matrix[np.ix_(order, order)]
     representations = common_representations(candidates, weights="averaged", data=None, device="cpu", show=True)

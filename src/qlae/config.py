@@ -36,7 +36,8 @@ class DataConfig:
         num_images: size of the data set.
         source_names: names of the sources, in order.
         recipe: the arguments of ``load_data`` that recreate the data; None if only the caller has the data.
-        checksum: of images from files.
+        checksum: of data from files or from arrays in memory; None if the recipe determines the data. Runs of arrays
+            may lack it if an earlier version trained them.
         observations: what each of them is, unless they are the paper's: square RGB images of bytes, for which it is
             None. If it is given, ``resolution`` is 0 and not written.
     """

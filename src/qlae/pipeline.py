@@ -21,6 +21,7 @@ from .config import DataConfig, RunConfig
 from .data import SourceDataset, data_config, load_data, load_from_config
 from .data.arrays import is_in_memory
 from .data.loading import is_image_files
+from .data.loading_again import require_same_array
 from .data.picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
 from .data.sources import BUNDLED_SETS
 from .models.building import Networks, own_roles
@@ -183,6 +184,7 @@ def resume(
             )
         config = longer
     data = load_from_config(config.data) if data is None else require_data(data)
+    require_same_array(data, config.data)
     _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
     return run
 

@@ -1,6 +1,7 @@
 """Training several seeds and choosing among them; the straight-through gap; encoding images that samples lack."""
 
 import json
+import shutil
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from qlae.cli import main
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import to_float
 from qlae.selection.encoding import straight_through_gap
+from qlae.selection.table import print_selection
 from qlae.training import TrainingDiverged
 
 OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
@@ -90,17 +92,65 @@ def test_contradictions_are_refused_before_anything_is_trained(seeds, tiny_data,
             qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=wrong, **OPTIONS)
     with pytest.raises(ValueError, match="does not go with evaluate=False"):
         qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, evaluate=False, **OPTIONS)
+    with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got 'x'"):
+        qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, seed="x", **OPTIONS)
+    with pytest.raises(ValueError, match=r"s3 is itself a run directory, and the runs of several seeds need a folder"):
+        qlae.train_seeds("qlae", tiny_data, out=folder / "s3", seeds=2, **OPTIONS)
     assert not (tmp_path / "x").exists()
+    assert not (folder / "s3" / "s0").exists()
+
+
+def test_an_unfinished_run_says_how_to_resume_it(seeds, tmp_path, rng):
+    folder, _ = seeds
+    for seed in (3, 4, 5):
+        shutil.copytree(folder / f"s{seed}", tmp_path / f"s{seed}")
+    run = qlae.Run(tmp_path / "s5")
+    run.results_path.unlink()
+    with pytest.raises(ValueError, match=r"s5 has no results yet; run `qlae evaluate "):
+        assert run.results
+    content = run.config.to_dict()
+    run.config_path.write_text(json.dumps(content | {"training": content["training"] | {"steps": 50}}))
+    (skip,) = qlae.select(tmp_path, show=False).skipped
+    assert skip.reason == f"it is unfinished after 20 of 50 updates; resume it with `qlae train --resume {run.path}`"
+    run.config_path.write_text(json.dumps(content | {"data": content["data"] | {"recipe": None}}))
+    assert run.how_to_resume == (
+        f"resume it with `qlae.resume('{run.path}', data=…)` in Python, since its data were in memory"
+    )
+
+
+def test_a_folder_of_seeds_names_the_run_to_take(seeds, tmp_path, capsys):
+    folder, _ = seeds
+    moved = tmp_path / "moved"
+    shutil.copytree(folder, moved)
+    taken = moved / json.loads((moved / "selection.json").read_text())["take"].rpartition("/")[2]
+    with pytest.raises(ValueError, match=rf"holds runs of several seeds; name one of them, such as {taken}, the one"):
+        qlae.Run.open(moved)
+    with pytest.raises(SystemExit):
+        main(["explore", str(moved), "--export", str(tmp_path / "page"), "--quiet"])
+    assert f"{moved} holds runs of several seeds; opening {taken}, the one to take by" in capsys.readouterr().out
+    assert (tmp_path / "page" / "index.html").is_file()
+    (moved / "selection.json").write_text("{")
+    with pytest.raises(ValueError, match="moved is not a run directory: it has no config"):
+        qlae.Run.open(moved)
 
 
 def test_the_command_trains_and_names_a_run(tmp_path, capsys):
     options = ["--sources", "floor hue", "shape", "--resolution", "16", "--size", "small", "--steps", "10"]
-    with pytest.raises(SystemExit) as end:
-        main(["train", "qlae", "--seeds", "2", *options, "--threads", "1", "--quiet", "--out", str(tmp_path / "runs")])
-    assert end.value.code == 0
-    out = capsys.readouterr().out
-    assert f"Take {tmp_path / 'runs' / 's'}" in out
-    assert "2 runs trained, scored and compared" in out
+    options += ["--threads", "1", "--quiet", "--out", str(tmp_path / "runs")]
+    for seeds, message in (
+        ("2", "2 runs trained, scored and compared in"),
+        ("2", "2 finished runs compared in"),
+        ("3", "3 runs compared, 1 of them trained now, in"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(["train", "qlae", "--seeds", seeds, *options])
+        assert end.value.code == 0
+        out = capsys.readouterr().out
+        assert f"Take {tmp_path / 'runs' / 's'}" in out
+        assert f"{tmp_path / 'runs'}: {message}" in out
+    with pytest.raises(SystemExit):
+        main(["train", "qlae", "--seeds", "2", *options[:-1], str(tmp_path / "runs" / "s0")])
+    assert "is itself a run directory" in capsys.readouterr().err
     for extra, message in (
         (["--no-evaluate"], "leave out --no-evaluate"),
         (["--resume", str(tmp_path / "runs" / "s0")], "leave out MODEL, --seeds"),
@@ -165,9 +215,53 @@ def test_runs_without_checkpoints_have_no_gap(seeds, tmp_path):
         assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}
 
 
+def test_runs_on_vectors_are_called_so(tmp_path, rng, capsys):
+    selection = qlae.train_seeds("qlae", rng.normal(size=(40, 4)), out=tmp_path, seeds=2, num_latents=3, **OPTIONS)
+    assert selection.kind == "vectors"
+    assert all(run.r2 is not None and run.psnr is None for run in selection.runs)
+    assert "higher R² decides" in selection.warnings[0]
+    assert "compared on only 40 vectors" in selection.warnings[1]
+    print_selection(selection)
+    out = capsys.readouterr().out
+    assert "2 runs, 40 vectors" in out
+    assert "R²" in out
+    assert not {"PSNR", "images"} & set(out.split())
+
+
 def test_the_number_of_latents_is_named_once(tmp_path, rng):
     options = {"size": "small", "steps": 3, "batch_size": 8, "show": False}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         qlae.train_seeds("qlae", qlae.load_data(rng.normal(size=(40, 4))), out=tmp_path / "seeds", seeds=2, **options)
     assert sum("so the model gets 4 latents" in str(warning.message) for warning in caught) == 1
+
+
+def as_tensor(images):
+    return torch.from_numpy(images).permute(0, 3, 1, 2)
+
+
+def test_runs_of_different_arrays_are_refused(tmp_path, rng):
+    images = rng.integers(256, size=(40, 16, 16, 3), dtype=np.uint8)
+    options = OPTIONS | {"num_latents": 3, "steps": 3}
+    qlae.train_seeds("qlae", images, out=tmp_path / "seeds", seeds=2, **options)
+    other = qlae.train("qlae", 255 - images, out=tmp_path / "other", **options)
+    with pytest.raises(ValueError, match=r"are of different data: the images differ, although they have the same"):
+        qlae.select([tmp_path / "seeds", other], show=False)
+    same = qlae.train("qlae", as_tensor(images), out=tmp_path / "tensor", seed=2, **options)
+    assert len(qlae.select([tmp_path / "seeds", same], gap=False, show=False).runs) == 3
+
+
+def test_a_run_is_not_resumed_with_another_array(tmp_path, rng):
+    images = rng.integers(256, size=(40, 16, 16, 3), dtype=np.uint8)
+    options = OPTIONS | {"num_latents": 3, "steps": 3, "evaluate": False}
+    run = qlae.train("qlae", images, out=tmp_path / "run", **options)
+    with pytest.raises(ValueError, match=r"holds another run: data\.checksum is"):
+        qlae.train("qlae", 255 - images, out=run.path, **options | {"steps": 5})
+    with pytest.raises(ValueError, match="the run was started with other images than those in data=…: pass the same"):
+        qlae.resume(run.path, data=255 - images, steps=5, evaluate=False, show=False)
+    qlae.resume(run.path, data=as_tensor(images), steps=5, device="cpu", evaluate=False, show=False)
+    content = run.config.to_dict()  # as earlier versions wrote it
+    run.config_path.write_text(json.dumps(content | {"data": content["data"] | {"checksum": None}}))
+    qlae.train("qlae", images, out=run.path, **options | {"steps": 7})
+    assert run.config.data.checksum is not None
+    assert qlae.load(run.path).encode(images).shape == (40, 3)

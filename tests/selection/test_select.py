@@ -9,6 +9,7 @@ from selection_runs import disentangled, entangled, write_mixed, write_run
 
 import qlae
 from qlae.data import load_data
+from qlae.selection.picture import selection_figure
 from qlae.selection.ranking import shares_first
 from qlae.selection.table import describe_choice, selection_csv
 
@@ -28,7 +29,7 @@ def test_disentangled_runs_come_first_whatever_their_infom(tmp_path):
     assert np.isnan(np.diag(selection.matrix)).all()
     assert sum(run.first for run in selection.runs) == pytest.approx(1.0)
     assert sum(run.first for run in selection.runs[3:]) < 0.1
-    assert not selection.warnings
+    assert [warning for warning in selection.warnings if "compared on only 320 images" not in warning] == []
     assert not selection.skipped
 
 
@@ -59,9 +60,24 @@ def test_runs_that_reconstruct_badly_are_not_taken(tmp_path):
     assert not run.is_near
     assert run.first == 0.0
     assert selection.best.path != blurred.path
+    assert "too badly" not in describe_choice(selection)  # it is not above the run to take
     assert choose(tmp_path, near_db=20.0).runs[0].is_near
     with pytest.raises(ValueError, match="near_db must not be negative, got -1"):
         choose(tmp_path, near_db=-1)
+
+
+def test_the_choice_says_why_runs_above_it_are_not_taken(tmp_path):
+    for seed, psnr in enumerate((20.0, 21.0, 20.5)):
+        write_run(tmp_path / f"blurred{seed}", disentangled, seed, psnr=psnr)
+    for seed in range(2):
+        write_run(tmp_path / f"sharp{seed}", entangled, 10 + seed, psnr=30.0)
+    text = describe_choice(choose(tmp_path))
+    assert text.startswith(f"Take {tmp_path / 'sharp'}")
+    assert text.endswith("3 runs above it reconstruct too badly to be taken: more than 6 dB below the best.")
+    (tmp_path / "blurred0" / "results.json").unlink()
+    (tmp_path / "blurred1" / "results.json").unlink()
+    text = describe_choice(choose(tmp_path, near_db=3.5))
+    assert text.endswith("1 run above it reconstructs too badly to be taken: more than 3.5 dB below the best.")
 
 
 def test_too_few_runs_are_warned_about_or_refused(tmp_path):
@@ -76,10 +92,28 @@ def test_too_few_runs_are_warned_about_or_refused(tmp_path):
     assert "only 3 runs" in choose([one, two, three]).warnings[0]
 
 
-def test_a_copy_of_a_run_is_warned_about(tmp_path):
+def test_copies_of_a_run_are_left_out(tmp_path):
     write_mixed(tmp_path)
-    write_run(tmp_path / "copy", disentangled, 0)
-    assert any("are the same run twice" in warning for warning in choose(tmp_path).warnings)
+    before = choose(tmp_path)
+    for name in ("zcopy1", "zcopy2"):
+        write_run(tmp_path / name, disentangled, 0)
+    selection = choose(tmp_path)
+    assert [run.path for run in selection.runs] == [run.path for run in before.runs]
+    reasons = {skip.path.name: skip.reason for skip in selection.skipped}
+    reason = f"it is a copy of {tmp_path / 'good0'} (same model, seed and latents)"
+    assert reasons == {"zcopy1": reason, "zcopy2": reason}
+    with pytest.raises(ValueError, match=r"got 1\. Skipped:\n.*zcopy1: it is a copy of"):
+        choose([tmp_path / "good0", tmp_path / "zcopy1"])
+
+
+def test_collapsed_runs_are_no_copies(tmp_path):
+    write_mixed(tmp_path)
+    for name in ("collapsed1", "collapsed2"):
+        write_run(tmp_path / name, lambda sources, seed: 0 * sources, 20)
+    selection = choose(tmp_path)
+    assert not selection.skipped
+    assert {run.path.name for run in selection.runs[-2:]} == {"collapsed1", "collapsed2"}
+    assert sum("no latent is used" in warning for warning in selection.warnings) == 2
 
 
 def test_a_collapsed_run_is_last_and_named(tmp_path):
@@ -89,6 +123,35 @@ def test_a_collapsed_run_is_last_and_named(tmp_path):
     assert selection.runs[-1].path.name == "collapsed"
     assert (selection.runs[-1].agreement, selection.runs[-1].num_used) == (0.0, 0)
     assert any("no latent is used" in warning for warning in selection.warnings)
+
+
+def independent(sources, seed):
+    """Return codes that have nothing to do with the sources."""
+    return np.random.default_rng(seed).integers(10, size=(len(sources), 6))
+
+
+def test_agreement_near_chance_is_warned_about(tmp_path):
+    for seed in range(4):
+        write_run(tmp_path / f"noise{seed}", independent, seed, rows=np.arange(60))
+    selection = choose(tmp_path)
+    assert 0.01 < selection.chance < 0.08
+    assert selection.best.agreement == pytest.approx(selection.chance, abs=0.02)
+    few, low = selection.warnings
+    assert few.startswith("the runs are compared on only 60 images, where agreement is imprecise; better are 1,000")
+    assert "would be 0.0" in low
+    assert low.endswith("these runs have hardly anything in common, so the choice says little")
+    assert selection.to_dict()["chance"] == pytest.approx(selection.chance, abs=1e-6)
+    assert selection_figure(selection).axes[0].images[0].get_clim() == (0.0, 0.5)  # so little agreement stays pale
+
+
+def test_agreement_above_chance_is_not_warned_about(tmp_path):
+    data = load_data("shapes3d", resolution=16, sources=["floor hue", "wall hue", "scale", "shape"])
+    write_mixed(tmp_path, data=data)
+    selection = choose(tmp_path)
+    assert selection.num_images == 3200
+    assert selection_figure(selection).axes[0].images[0].get_clim() == (0.0, pytest.approx(np.nanmax(selection.matrix)))
+    assert selection.chance < 0.01
+    assert not selection.warnings
 
 
 def test_runs_of_different_data_are_refused(tmp_path):
@@ -148,9 +211,10 @@ def test_unfinished_and_damaged_runs_are_named_and_skipped(tmp_path):
     selection = choose(tmp_path)
     reasons = {skip.path.name: skip.reason for skip in selection.skipped}
     assert len(selection.runs) == 6
-    assert "after 50 of 100 updates" in reasons[unfinished.path.name]
-    assert "no results yet" in reasons[unscored.path.name]
-    assert "cannot be read" in reasons[cut.path.name]
+    resume = f"resume it with `qlae train --resume {tmp_path}"
+    assert reasons[unfinished.path.name] == f"it is unfinished after 50 of 100 updates; {resume}/unfinished`"
+    assert reasons[unscored.path.name] == f"it has neither results nor a checkpoint; {resume}/unscored`"
+    assert reasons[cut.path.name].startswith("sample.npz cannot be read")
     assert "'codes' must" in reasons[odd.path.name]
     assert "cannot be read" in reasons[garbled.path.name]
     with pytest.raises(ValueError, match=r"got 0\. Skipped:\n.*unfinished.*\n.*unscored"):
@@ -166,6 +230,9 @@ def test_paths_without_runs_are_refused(tmp_path):
         choose(tmp_path / "empty")
     with pytest.raises(ValueError, match="file is a file"):
         choose(tmp_path / "file")
+    for wrong in (5, [tmp_path, 5], None):
+        with pytest.raises(ValueError, match=r"runs must be run directories, or folders that hold some, got (5|None)"):
+            choose(wrong)
     with pytest.raises(ValueError, match="unknown set of weights 'row': did you mean \"raw\""):
         choose(tmp_path, weights="row")
 

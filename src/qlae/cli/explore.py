@@ -21,8 +21,8 @@ class Explore:
       qlae explore runs/quick --export page/
 
     Attributes:
-        run: The run directory, an exported folder with a sample (qlae export --samples), or the name of a model that
-            comes with qlae.
+        run: The run directory, a folder of several seeds (which opens the run to take), an exported folder with a
+            sample (qlae export --samples), or the name of a model that comes with qlae.
         beside: Another run of the same data, to be shown beside the first.
         port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
         no_browser: Only print the address of the page; do not open the browser.
@@ -49,15 +49,26 @@ class Explore:
         from ..runs.shipped import is_shipped, shipped_models
 
         import_modules(self.imports)
+        run = self._find_run()
         if self.export is None:
             browser = not self.no_browser
             if is_shipped(self.run):
                 print(f"{self.run}: {shipped_models()[str(self.run)]['about']}")
-            explore(self.run, self.beside, port=self.port, browser=browser, device=self.device, show=not self.quiet)
+            explore(run, self.beside, port=self.port, browser=browser, device=self.device, show=not self.quiet)
             return
         if self.beside is not None:
             raise ValueError("--export writes the page of one run; leave the second out")
         if not 1 <= self.export_samples <= MAX_SAMPLES:
             raise ValueError(f"--export-samples must lie between 1 and {MAX_SAMPLES}, got {self.export_samples}")
-        exploration = open_run(self.run, device=self.device, show=not self.quiet)
+        exploration = open_run(run, device=self.device, show=not self.quiet)
         print(save_page(exploration, self.export, num_samples=self.export_samples, show=not self.quiet))
+
+    def _find_run(self) -> Path:
+        """Return the run to open; in a folder of several seeds, the one to take."""
+        from ..runs.directory import SELECTION_FILE, find_taken_run
+
+        taken = find_taken_run(self.run)
+        if taken is None:
+            return self.run
+        print(f"{self.run} holds runs of several seeds; opening {taken}, the one to take by {SELECTION_FILE}")
+        return taken

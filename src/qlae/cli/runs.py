@@ -26,6 +26,7 @@ from .arguments import (
     with_imports,
 )
 from .hints import hide_unset
+from .seeds import next_step, train_and_compare
 
 if TYPE_CHECKING:
     from ..runs.directory import Run
@@ -127,22 +128,24 @@ class Train:
         model = self._require_model()
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
-        from ..report import print_results
-        from ..selection.seeds import require_seeds, train_seeds
-        from ..selection.table import print_selection
+        from ..selection.seeds import require_seeds, require_seeds_folder
 
         assert self.seeds is not None
         require_seeds(self.seeds)
+        if self.out is not None:
+            require_seeds_folder(self.out)
         self._check_options("seeds", f"s{self.training.seed}")
         data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / self._folder_name(data.name, "seeds")
-        options = _shallow(self.training) | _shallow(self.execution)
-        selection = train_seeds(model, data, out=out, seeds=self.seeds, show=not self.quiet, **options)
-        runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
-        print_results(runs, warn=False)
-        print_selection(selection)
-        print(f"{out}: {len(runs)} runs trained, scored and compared in {time.monotonic() - start:.0f} s")
-        print(f"Picture: agreement.png in {out}. " + _next_steps(selection.best.run, self.imports, evaluated=True))
+        train_and_compare(
+            model,
+            data,
+            out=self.out or Path("runs") / self._folder_name(data.name, "seeds"),
+            seeds=self.seeds,
+            options=_shallow(self.training) | _shallow(self.execution),
+            imports=self.imports,
+            start=start,
+            show=not self.quiet,
+        )
 
     def _require_model(self) -> str:
         """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
@@ -207,10 +210,7 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
     """Return the last line of a training: where the pictures are, and what to do next."""
     if not evaluated:
         return f"Next: {with_imports(f'qlae evaluate {run.path}', imports)}"
-    names = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
-    pictures = [f"{name}.png" for name in names if (run.path / f"{name}.png").is_file()]
-    place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
-    return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
+    return next_step(run, imports)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Flag, Imports, OptionalPath, with_imports
+from .arguments import Flag, Imports, OptionalPath
+from .seeds import next_step
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,12 @@ class Select:
         runs: Run directories, or folders that hold run directories. They may differ in seed, hyperparameters and
             model, but not in data.
         weights: Which weights to compare.
-        near_db: Runs whose PSNR is further below the best than this, in dB, are not taken; GANs are exempt.
+        near_db: Runs whose PSNR is further below the best than this, in dB, are not taken; GANs are exempt. For vectors
+            and series, the share of the variance that is not explained, 1 − R², takes the place of the PSNR.
         no_gap: Leave out the straight-through gap of discrete latents, which needs checkpoints and images.
         device: Where models run, if images have to be encoded: auto, cpu, cuda, cuda:1, …
         json: Print only JSON to standard output.
-        csv: Write the table to this .csv file.
+        csv: Write the table to this file, as CSV.
         plot: Draw the agreement of each pair of runs to this .png, .svg or .pdf file.
         imports: A module or file of yours to import first, which registers the runs' parts.
         quiet: Do not show progress bars.
@@ -58,6 +60,8 @@ class Select:
             require_picture_path(self.plot)
         if self.csv is not None and not self.csv.parent.is_dir():
             raise ValueError(f"--csv takes a file in a folder that exists, got {self.csv}")
+        if not self.near_db >= 0:
+            raise ValueError(f"--near-db must not be negative, got {self.near_db:g}")
         selection = select(
             self.runs,
             weights=self.weights,
@@ -74,7 +78,8 @@ class Select:
             print(json.dumps(selection.to_dict(), indent=2, allow_nan=False))
             return
         print_selection(selection)
-        for path in (self.csv, self.plot):
-            if path is not None:
-                print(path)
-        print(f"Next: {with_imports(f'qlae explore {selection.best.path}', self.imports)}")
+        if self.csv is not None:
+            print(f"Table as CSV: {self.csv}")
+        if self.plot is not None:
+            print(f"Picture: {self.plot}")
+        print(next_step(selection.best.run, self.imports))

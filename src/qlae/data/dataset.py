@@ -60,7 +60,8 @@ class SourceDataset:
             as for arrays from elsewhere.
         file_names: the name of each image, if each was a file in a folder or an archive; else ``None``.
         left_out: names of files that could not be read or have other formats, and why.
-        checksum: SHA-256 of all images, if they were read from files; else ``None``.
+        checksum: SHA-256 of all images, if they were read from files; else ``None``. `data_config` computes that of
+            arrays.
     """
 
     def __init__(

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..config import DataConfig
-from .array_files import holds_images, is_array_file
+from .array_files import checksum, holds_images, is_array_file
 from .dataset import Progress, SourceDataset
 from .loading import load_data
 from .registration import require_registered
@@ -79,7 +81,11 @@ def load_from_config(config: DataConfig) -> SourceDataset:
 
 
 def data_config(data: SourceDataset) -> DataConfig:
-    """Return the config of a data set, from which `load_from_config` loads it again."""
+    """Return the config of a data set, from which `load_from_config` loads it again.
+
+    Arrays in memory cannot be loaded again; their checksum shows whether a run gets the same ones another time.
+    """
+    is_callers_array = data.recipe is None and isinstance(data.images, np.ndarray)
     return DataConfig(
         name=data.name,
         resolution=data.resolution,
@@ -88,5 +94,19 @@ def data_config(data: SourceDataset) -> DataConfig:
         num_images=len(data),
         source_names=data.source_names,
         recipe=data.recipe,
-        checksum=data.checksum,
+        checksum=checksum(data) if data.checksum is None and is_callers_array else data.checksum,
     )
+
+
+def require_same_array(data: SourceDataset, trained_on: DataConfig) -> None:
+    """Raise a ``ValueError`` if a run was started with another array than these data.
+
+    Data with a recipe are not compared: a run of files may go on with the same images from an array.
+    """
+    if trained_on.recipe is None and trained_on.checksum is not None:
+        checksum_now = data_config(data).checksum
+        if checksum_now not in (None, trained_on.checksum):
+            raise ValueError(
+                f"the run was started with other {trained_on.observed.traits.many} than those in data=…: pass the same "
+                "ones, or start another run"
+            )

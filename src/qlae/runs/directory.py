@@ -24,6 +24,8 @@ from ..registry import MissingPart
 from .arrays import check_arrays
 from .results import is_count, is_number, read_results
 
+SELECTION_FILE = "selection.json"  # in a folder of runs of several seeds
+
 
 def read_config(path: Path, *, remedy: str) -> RunConfig:
     """Return the config in a ``config.json``.
@@ -39,6 +41,21 @@ def read_config(path: Path, *, remedy: str) -> RunConfig:
         raise MissingPart(f"{path}: {error}") from None
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {remedy}") from None
+
+
+def find_taken_run(folder: str | os.PathLike[str]) -> Path | None:
+    """Return the run that ``selection.json`` takes in a folder of several seeds; None if this is not such a folder.
+
+    The folder may have moved since, so only the last part of the path in the file counts.
+    """
+    folder = Path(folder)
+    if (folder / "config.json").is_file() or not (folder / SELECTION_FILE).is_file():
+        return None
+    try:
+        taken = folder / Path(str(read_json(folder / SELECTION_FILE)["take"])).name
+    except (ValueError, OSError, KeyError):
+        return None
+    return taken if (taken / "config.json").is_file() else None
 
 
 class Run:
@@ -61,6 +78,11 @@ class Run:
         if run.path.is_file():
             raise ValueError(f"{run.path} is a file, not a run directory; give the folder, such as {run.path.parent}")
         if not run.config_path.is_file():
+            if taken := find_taken_run(run.path):
+                raise ValueError(
+                    f"{run.path} is not a run directory, but holds runs of several seeds; name one of them, such as "
+                    f"{taken}, the one to take by {SELECTION_FILE}"
+                )
             what = "has no config.json" if run.path.is_dir() else "does not exist"
             raise ValueError(f"{run.path} is not a run directory: it {what}; `qlae train` makes one")
         return run
@@ -102,16 +124,49 @@ class Run:
     def results(self) -> dict[str, Any]:
         """The scores, as ``qlae evaluate`` wrote them."""
         if not self.results_path.is_file():
-            raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
+            raise ValueError(f"{self.path} {self._why_no_results()}")
         return read_results(self.results_path, remedy=self._remedy)
 
     @property
     def results_so_far(self) -> dict[str, Any] | None:
         """The scores; None if there are none yet, or if they are damaged and an evaluation has to write them again."""
         try:
-            return self.results
+            return self.results if self.results_path.is_file() else None
         except ValueError:
             return None
+
+    def _why_no_results(self) -> str:
+        """Return in words what a run without results lacks, and the next thing to do."""
+        made, evaluate = self.updates_made, f"has no results yet; run `qlae evaluate {self.path}`"
+        try:
+            steps = self.config.training.steps
+        except (ValueError, OSError, ImportError):  # no config, a damaged one, or one whose parts are not here
+            return evaluate
+        if made is None:
+            return f"has neither results nor a checkpoint; {self.how_to_resume}"
+        return evaluate if made >= steps else self.describe_unfinished(made)
+
+    def describe_unfinished(self, made: int) -> str:
+        """Return in words that a run has made fewer updates than planned, and how to resume it."""
+        return f"is unfinished after {made:,} of {self.config.training.steps:,} updates; {self.how_to_resume}"
+
+    @property
+    def how_to_resume(self) -> str:
+        """What to do about an unfinished run: a command, or a call if its data were passed as arrays."""
+        if self.config.data.recipe is None:
+            return f"resume it with `qlae.resume({str(self.path)!r}, data=…)` in Python, since its data were in memory"
+        return f"resume it with `qlae train --resume {self.path}`"
+
+    @property
+    def updates_made(self) -> int | None:
+        """The number of updates in the newest checkpoint, by its JSON alone; None if there is no checkpoint."""
+        steps = []
+        for name in ("checkpoint.json", "previous.json"):
+            try:
+                steps.append(read_json(self.path / name)["state"]["step"])
+            except (ValueError, OSError, KeyError, TypeError):  # missing or damaged
+                continue
+        return max((step for step in steps if is_count(step)), default=None)
 
     @property
     def is_begun(self) -> bool:

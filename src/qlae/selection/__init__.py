@@ -4,7 +4,8 @@ Importing this package does not import torch; only the straight-through gap need
 """
 
 from .agreement import agreement, similarity
-from .ranking import RankedRun, Selection, select
+from .ranking import select
 from .representation import Representation, represent
+from .result import RankedRun, Selection
 
 __all__ = ["RankedRun", "Representation", "Selection", "agreement", "represent", "select", "similarity"]

@@ -9,11 +9,12 @@ from matplotlib.figure import Figure
 
 from .._files import write_whole
 from ..metrics.heatmap import escape_math
-from .ranking import Selection
+from .result import Selection
 from .table import short_names
 
 SUFFIXES = (".png", ".svg", ".pdf")
 FEW = 16  # runs up to which each cell of the matrix shows its number
+DARKEST = 0.5  # agreement at which the colours end, or later, so that runs with little in common stay pale
 
 
 def plot_selection(selection: Selection, path: Path) -> Path:
@@ -54,14 +55,15 @@ def selection_figure(selection: Selection) -> Figure:
 
 def _draw_matrix(figure: Figure, axes, selection: Selection, labels: list[str]) -> None:  # type: ignore[no-untyped-def]
     matrix, count = selection.matrix, len(labels)
-    image = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0.0, vmax=max(float(np.nanmax(matrix)), 1e-6))
+    largest = max(float(np.nanmax(matrix)), DARKEST)
+    image = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0.0, vmax=largest)
     axes.set_xticks(range(count), range(1, count + 1), fontsize=7)
     axes.set_yticks(range(count), labels, fontsize=7)
     place = selection.runs.index(selection.best)
     axes.get_yticklabels()[place].set_fontweight("bold")
     axes.tick_params(length=0)
     if count <= FEW:
-        middle = np.nanmax(matrix) * 0.6
+        middle = largest * 0.6
         for (i, j), value in np.ndenumerate(matrix):
             if i != j:
                 colour = "white" if value > middle else "#333333"

@@ -8,8 +8,6 @@ beside the choice and never enter it.
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,94 +21,13 @@ from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
 from .agreement import mean_agreement, similarity
-from .reading import Candidate, Skipped, common_representations, find_runs, read_candidates
+from .caveats import MIN_RUNS, chance_agreement, find_caveats
+from .reading import Candidate, Skipped, common_representations, find_runs, leave_out_copies, read_candidates
 from .representation import Representation
+from .result import RankedRun, Selection
 
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
-MIN_RUNS = 4  # with fewer, a warning says that agreement means little
 NUM_DRAWS = 2_000
-
-
-@dataclass(frozen=True)
-class RankedRun:
-    """A run and what speaks for it.
-
-    Attributes:
-        run: the run directory.
-        model, seed: as in its results.
-        agreement: mean agreement with the other runs, from 0 to 1.
-        spread: the middle half of these agreements, as (lower quartile, upper quartile).
-        first: share of the bootstrap draws in which the run comes first.
-        gap: straight-through gap in nats per image; None if it is unknown or the latents are continuous.
-        num_used, num_latents: latents that vary enough to count, and all latents.
-        psnr: mean PSNR in dB; None if the run does not have it.
-        is_near: whether its PSNR is near the best, so that it may be taken.
-        infom: InfoM, if the data have sources. Not used for the choice.
-    """
-
-    run: Run
-    model: str
-    seed: int
-    agreement: float
-    spread: tuple[float, float]
-    first: float
-    gap: float | None
-    num_used: int
-    num_latents: int
-    psnr: float | None
-    is_near: bool
-    infom: float | None
-
-    @property
-    def path(self) -> Path:
-        return self.run.path
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON can hold them."""
-        fields = {name: value for name, value in vars(self).items() if name != "run"}
-        return {"run": str(self.path), **fields, "spread": list(self.spread)}
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Runs in the order of their agreement.
-
-    Attributes:
-        runs: the runs, best first.
-        matrix: (n, n) agreement of each pair, in the same order; NaN on the diagonal.
-        skipped: runs that could not be compared, and why.
-        num_images: number of images that they were compared on.
-        data: name of the data set.
-        weights: the set of weights, ``"averaged"`` or ``"raw"``.
-        warnings: what limits the trust in the choice.
-    """
-
-    runs: tuple[RankedRun, ...]
-    matrix: Floats
-    skipped: tuple[Skipped, ...]
-    num_images: int
-    data: str
-    weights: str
-    warnings: tuple[str, ...] = field(default=())
-
-    @property
-    def best(self) -> RankedRun:
-        """The run to take: the first whose PSNR is near the best."""
-        return next(run for run in self.runs if run.is_near)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON can hold it."""
-        matrix = [[None if np.isnan(value) else round(float(value), 6) for value in row] for row in self.matrix]
-        return {
-            "take": str(self.best.path),
-            "data": self.data,
-            "weights": self.weights,
-            "num_images": self.num_images,
-            "runs": [run.to_dict() for run in self.runs],
-            "agreement": matrix,
-            "skipped": [{"run": str(skip.path), "reason": skip.reason} for skip in self.skipped],
-            "warnings": list(self.warnings),
-        }
 
 
 @usual_errors()
@@ -141,13 +58,15 @@ def select(
     require_known(weights, PREFIXES, "set of weights")
     if not near_db >= 0:
         raise ValueError(f"near_db must not be negative, got {near_db}")
-    paths = [runs] if isinstance(runs, Run | str | os.PathLike) else list(runs)
-    found = find_runs([run.path if isinstance(run, Run) else run for run in paths])
-    candidates, skipped = read_candidates(found, weights=weights)
+    candidates, skipped = read_candidates(find_runs(_paths_of(runs)), weights=weights)
+    candidates, copies = leave_out_copies(candidates)
+    skipped += copies
     _require_two(candidates, skipped)
     representations = common_representations(candidates, weights=weights, data=data, device=device, show=show)
     matrix = agreement_matrix(representations, show=show)
-    warnings = _warnings(candidates, representations)
+    chance, traits = chance_agreement(representations), candidates[0].config.data.observed.traits
+    best = float(scores_of(matrix).max())
+    warnings = find_caveats(candidates, representations, best=best, chance=chance, traits=traits)
     gaps: Sequence[float | None] = [None] * len(candidates)
     if gap:
         gaps, message = _find_gaps(candidates, weights=weights, data=data, device=device, show=show)
@@ -157,12 +76,24 @@ def select(
     return Selection(
         runs=tuple(ranked[i] for i in order),
         matrix=matrix[np.ix_(order, order)],
+        chance=chance,
         skipped=tuple(skipped),
         num_images=representations[0].num_samples,
+        kind=traits.name,
         data=candidates[0].config.data.name,
         weights=weights,
+        near_db=float(near_db),
         warnings=tuple(warnings),
     )
+
+
+def _paths_of(runs: Any) -> list[str | os.PathLike[str]]:
+    """Return the paths of what the caller named; raise a ``ValueError`` if it is neither runs nor paths."""
+    named = [runs] if isinstance(runs, Run | str | os.PathLike) or not isinstance(runs, Iterable) else list(runs)
+    for run in named:
+        if not isinstance(run, Run | str | os.PathLike):
+            raise ValueError(f"runs must be run directories, or folders that hold some, got {run!r}")
+    return [run.path if isinstance(run, Run) else run for run in named]
 
 
 def agreement_matrix(representations: Sequence[Representation], *, show: bool = False) -> Floats:
@@ -239,7 +170,8 @@ def _rank(
             gap=gaps[i],
             num_used=representations[i].num_used,
             num_latents=representations[i].num_latents,
-            psnr=_psnr(candidate, weights),
+            psnr=candidate.results.get(weights, {}).get("psnr"),
+            r2=candidate.results.get(weights, {}).get("r2"),
             is_near=bool(near[i]),
             infom=candidate.results.get(weights, {}).get("infom"),
         )
@@ -248,12 +180,12 @@ def _rank(
 
 
 def _order(ranked: Sequence[RankedRun]) -> list[int]:
-    """Return the places of the runs, best first; equal agreements, as of two runs, are ordered by gap and PSNR."""
+    """Return the places of the runs, best first; equal agreements, as of two runs, are ordered by gap and fidelity."""
 
     def key(i: int) -> tuple[float, float, float]:
         run = ranked[i]
         gap = run.gap if run.gap is not None and all(other.gap is not None for other in ranked) else 0.0
-        return -round(run.agreement, 9), gap, -(run.psnr or 0.0)
+        return -round(run.agreement, 9), gap, -(run.decibels or 0.0)
 
     return sorted(range(len(ranked)), key=key)
 
@@ -287,41 +219,6 @@ def _require_two(candidates: Sequence[Candidate], skipped: Sequence[Skipped]) ->
             f"agreement needs at least two finished runs, better {MIN_RUNS} or more, got {len(candidates)}"
             f"{reasons and f'. Skipped:{reasons}'}"
         )
-
-
-def _warnings(candidates: Sequence[Candidate], representations: Sequence[Representation]) -> list[str]:
-    """Return what limits the trust in a choice among these runs."""
-    count = len(candidates)
-    messages = []
-    if count == 2:
-        messages.append(
-            "two runs agree with each other equally, so agreement cannot choose between them; the smaller gap or the "
-            "higher PSNR decides. Train more seeds"
-        )
-    elif count < MIN_RUNS:
-        messages.append(f"only {count} runs: the agreement of so few says little. Train more seeds")
-    messages += [
-        f"{candidate.run.path}: no latent is used, so it agrees with nothing"
-        for candidate, representation in zip(candidates, representations, strict=True)
-        if not representation.num_used
-    ]
-    copies = _copies(candidates)
-    if copies:
-        messages.append(f"{copies} are the same run twice (same model, seed and codes), which agrees with itself")
-    return messages
-
-
-def _copies(candidates: Sequence[Candidate]) -> str:
-    """Return the paths of two runs that are copies of each other; an empty string if there are none."""
-    seen: dict[tuple[Any, ...], Path] = {}
-    for candidate in candidates:
-        encoded = candidate.arrays.get("codes", candidate.arrays.get("latents"))
-        assert encoded is not None
-        key = candidate.results["model"], candidate.results["seed"], encoded.shape, hash(encoded.tobytes())
-        if key in seen:
-            return f"{seen[key]} and {candidate.run.path}"
-        seen[key] = candidate.run.path
-    return ""
 
 
 def _find_gaps(

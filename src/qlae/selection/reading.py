@@ -4,6 +4,7 @@ Runs are compared through their ``sample.npz``. If these are of the same images,
 images in common, these are used; otherwise the models encode the images of the first run.
 """
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ def read_candidates(runs: Sequence[Run], *, weights: str) -> tuple[list[Candidat
         try:
             candidates.append(_read_candidate(run, weights))
         except (ValueError, TypeError, OSError) as error:  # arrays of a damaged sample may have any type and shape
-            skipped.append(Skipped(run.path, str(error)))
+            skipped.append(Skipped(run.path, _without_path(str(error), run.path)))
     for other in candidates[1:]:
         first = candidates[0]
         difference = data_difference(other.config.data, first.config.data) or _sample_difference(other, first)
@@ -108,14 +109,22 @@ def read_candidates(runs: Sequence[Run], *, weights: str) -> tuple[list[Candidat
     return candidates, skipped
 
 
+def _without_path(message: str, path: Path) -> str:
+    """Return a message about a run without the path that it begins with.
+
+    >>> _without_path("runs/a is unfinished", Path("runs/a")), _without_path("runs/a/x.npz is damaged", Path("runs/a"))
+    ('it is unfinished', 'x.npz is damaged')
+    """
+    if message.startswith(f"{path} "):
+        return f"it {message.removeprefix(f'{path} ')}"
+    return message.removeprefix(f"{path}{os.sep}").removeprefix(f"{path}: ")
+
+
 def _read_candidate(run: Run, weights: str) -> Candidate:
     """Return a run with its sample; raise ``ValueError`` if it is unfinished or damaged."""
     config, results = run.config, run.results
     if results["steps"] < config.training.steps:
-        raise ValueError(
-            f"{run.path} is unfinished: it was evaluated after {results['steps']:,} of {config.training.steps:,} "
-            f"updates; resume it with `qlae train --resume {run.path}`"
-        )
+        raise ValueError(f"{run.path} {run.describe_unfinished(results['steps'])}")
     arrays = run.arrays(run.sample_path)
     own = {name: arrays[PREFIXES[weights] + name] for name in PARTS if PREFIXES[weights] + name in arrays}
     remedy = f"run `qlae evaluate {run.path}` to write it again"
@@ -135,14 +144,35 @@ def _read_candidate(run: Run, weights: str) -> Candidate:
     return candidate
 
 
+def leave_out_copies(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Skipped]]:
+    """Return the runs without copies of earlier ones, which would agree with them fully, and the copies.
+
+    Collapsed runs are no copies of each other: their latents are equal because none is used.
+    """
+    originals: dict[tuple[Any, ...], Path] = {}
+    kept, skipped = [], []
+    for candidate in candidates:
+        encoded = candidate.arrays.get("codes", candidate.arrays.get("latents"))
+        assert encoded is not None
+        content = hashlib.sha256(candidate.indices.tobytes() + encoded.tobytes()).digest()
+        key = candidate.results["model"], candidate.results["seed"], encoded.shape, content
+        original = originals.setdefault(key, candidate.run.path)
+        if original != candidate.run.path and candidate.represent().num_used:
+            skipped.append(Skipped(candidate.run.path, f"it is a copy of {original} (same model, seed and latents)"))
+        else:
+            kept.append(candidate)
+    return kept, skipped
+
+
 def data_difference(one: DataConfig, other: DataConfig) -> str | None:
     """Return in words how two data sets differ; None if they are the same."""
+    many = one.observed.traits.many
     facts = {
         "name": (one.name, other.name),
         "resolution": (one.resolution, other.resolution),
         "size": (one.observed.size, other.observed.size),
         "origin": (one.origin, other.origin),
-        "number of images": (one.num_images, other.num_images),
+        f"number of {many}": (one.num_images, other.num_images),
         "sources": (one.source_names, other.source_names),
         "recipe": (_plain_recipe(one), _plain_recipe(other)),
     }
@@ -150,7 +180,7 @@ def data_difference(one: DataConfig, other: DataConfig) -> str | None:
         if a != b:
             return f"the {name} is {a} and {b}" if name != "sources" else f"the sources are {a} and {b}"
     if one.checksum and other.checksum and one.checksum != other.checksum:
-        return "the images differ, although they have the same number and name"
+        return f"the {many} differ, although they have the same number and name"
     return None
 
 

@@ -4,6 +4,7 @@ The runs are directories ``s0``, ``s1``, … in one folder. The same call contin
 runs are kept, and an unfinished one is resumed from its checkpoint.
 """
 
+import copy
 import os
 import sys
 import warnings
@@ -17,19 +18,20 @@ from .._files import write_json
 from .._numpy_errors import usual_errors
 from .._progress import progress_bar
 from ..config import RunConfig
-from ..data import RenderedImages, SourceDataset
+from ..data import RenderedImages, SourceDataset, data_config
 from ..models.building import Networks
 from ..pipeline import configure, require_data, train
 from ..presets import ModelSpec
-from ..runs.directory import Run
+from ..runs.directory import SELECTION_FILE, Run
 from ..training import TrainingDiverged
 from ..training.callbacks import Callback
 from ..training.launch import SLOW_SCENES
 from .picture import plot_selection
-from .ranking import Selection, select
+from .ranking import select
+from .result import Selection
 
 MOST_SEEDS = 1_000
-SELECTION_FILE, PICTURE_FILE = "selection.json", "agreement.png"
+PICTURE_FILE = "agreement.png"
 
 
 @usual_errors()
@@ -59,8 +61,10 @@ def train_seeds(
     require_seeds(seeds)
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
-    folder, data = Path(out), require_data(data)
-    first = int(options.get("seed", 0))
+    first = whole_number("seed", options.get("seed", 0), at_least=0)
+    folder = require_seeds_folder(out)
+    data = copy.copy(require_data(data))
+    data.checksum = data_config(data).checksum  # computed once for all seeds
     jobs = [(seed, Run(folder / f"s{seed}")) for seed in range(first, first + seeds)]
     configs = {}
     for seed, run in jobs:  # before anything is trained
@@ -93,6 +97,17 @@ def train_seeds(
 def require_seeds(seeds: int) -> None:
     """Raise an error unless this many seeds can be compared."""
     whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
+
+
+def require_seeds_folder(out: str | os.PathLike[str]) -> Path:
+    """Return the folder for the runs of several seeds; raise an error if it is itself a run."""
+    folder = Path(out)
+    if Run(folder).config_path.is_file():
+        raise ValueError(
+            f"{folder} is itself a run directory, and the runs of several seeds need a folder of their own: choose "
+            "another one (out=…, --out)"
+        )
+    return folder
 
 
 def _is_finished(run: Run, config: RunConfig) -> bool:

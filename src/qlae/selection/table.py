@@ -11,19 +11,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .ranking import Selection
+from .result import RankedRun, Selection
 
 CSV_COLUMNS = (
     *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "gap", "num_used"),
-    *("num_latents", "psnr", "is_near", "infom", "taken"),
+    *("num_latents", "psnr", "r2", "is_near", "infom", "taken"),
 )
 
 
 def selection_table(selection: Selection) -> Table:
     """Return a table with one row per run, best first."""
-    runs = selection.runs
-    title = f"{selection.data}, {len(runs)} runs, {selection.num_images:,} images, {selection.weights} weights"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    runs, many = selection.runs, selection.traits.many
+    table = Table(
+        title=f"{selection.data}, {len(runs)} runs, {selection.num_images:,} {many}, {selection.weights} weights",
+        caption=f"Agreement of unrelated runs: {_chance_text(selection.chance)}",
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        show_edge=False,
+    )
     columns = {
         "run": short_names([run.path for run in runs]),
         "model": [run.model for run in runs],
@@ -33,10 +39,11 @@ def selection_table(selection: Selection) -> Table:
         "first": [f"{run.first:.0%}" for run in runs],
         "gap": [_number(run.gap, 2) for run in runs],
         "used": [f"{run.num_used} of {run.num_latents}" for run in runs],
-        "PSNR": [_number(run.psnr, 1) + ("" if run.is_near else " (low)") for run in runs],
+        "PSNR": [_number(run.psnr, 1) + _low_mark(run) for run in runs],
+        "R²": [_number(run.r2, 3) + _low_mark(run) for run in runs],
         "InfoM": [_number(run.infom, 3) for run in runs],
     }
-    missing = [name for name, values in columns.items() if set(values) == {"–"}]
+    missing = [name for name, values in columns.items() if all(value.startswith("–") for value in values)]
     for name in missing:
         del columns[name]
     for name in columns:
@@ -63,19 +70,28 @@ def print_selection(selection: Selection) -> None:
 
 
 def describe_choice(selection: Selection) -> str:
-    """Return in words which run to take, and how sure the choice is."""
+    """Return in words which run to take, how sure the choice is, and why runs above it are not taken."""
     best, others = selection.best, [run for run in selection.runs if run is not selection.best and run.is_near]
     text = f"Take {best.path}: agreement {best.agreement:.3f}"
     if others:
         text += f", next {others[0].agreement:.3f}"
-    if len(selection.runs) < 3:
-        return f"{text}."
-    text += f"; first in {best.first:.0%} of bootstrap draws of the other runs."
+    if len(selection.runs) >= 3:
+        text += f"; first in {best.first:.0%} of bootstrap draws of the other runs"
+    text += "."
     rivals = [run for run in others if run.first >= 0.5 * best.first]
-    if best.first < 0.5 and rivals:
+    if len(selection.runs) >= 3 and best.first < 0.5 and rivals:
         names = ", ".join(str(run.path) for run in rivals[:3])
         text += f" The choice is open: {names} would serve as well."
-    return text
+    return text + _describe_refused(selection)
+
+
+def _describe_refused(selection: Selection) -> str:
+    """Return in words why runs above the one to take are not taken; empty if there are none."""
+    count = selection.runs.index(selection.best)
+    if not count:
+        return ""
+    runs = "1 run above it reconstructs" if count == 1 else f"{count} runs above it reconstruct"
+    return f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
 
 
 def selection_csv(selection: Selection) -> str:
@@ -99,6 +115,15 @@ def short_names(paths: Sequence[Path]) -> list[str]:
     absolute = [path.absolute() for path in paths]
     common = Path(os.path.commonpath([path.parent for path in absolute]))
     return [str(path.relative_to(common)) for path in absolute]
+
+
+def _chance_text(chance: float) -> str:
+    return f"{chance:.3f}" if chance >= 0.001 else "below 0.001"
+
+
+def _low_mark(run: RankedRun) -> str:
+    """Return a mark for a run that reconstructs too badly; one without used latents is refused for another reason."""
+    return "" if run.is_near or not run.num_used else " (low)"
 
 
 def _number(value: float | None, digits: int) -> str:
