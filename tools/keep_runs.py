@@ -41,15 +41,15 @@ def keep(study: Path, out: Path, *, samples: bool) -> None:
             folder = out / run.path.relative_to(study)
             folder.mkdir(parents=True, exist_ok=True)
             for name in (*FILES, *([SAMPLE] if samples else [])):
-                if not (folder / name).exists():
+                if (run.path / name).is_file() and not (folder / name).exists():
                     shutil.copyfile(run.path / name, folder / name)
             if run.path == median.path:
-                draw_interventions(run, folder / PICTURE)
+                draw_interventions(run, f"{group.model} on {group.data}", folder / PICTURE)
             else:
                 (folder / PICTURE).unlink(missing_ok=True)  # of a run that was the median before
 
 
-def draw_interventions(run: Run, path: Path) -> None:
+def draw_interventions(run: Run, title: str, path: Path) -> None:
     """Draw a few steps through each latent's range from one image."""
     blocks = run.arrays(run.pictures_path, ("interventions",))["interventions"]
     num_steps, num_latents = blocks.shape[1:3]
@@ -60,7 +60,7 @@ def draw_interventions(run: Run, path: Path) -> None:
         blocks[:1, rows],
         listed_active(scores, num_latents),
         name_meanings(results, num_latents),
-        f"{results['model']} on {results['data']['name']}",
+        title,
         informative=find_informative(scores, num_latents),
     )
     buffer = io.BytesIO()

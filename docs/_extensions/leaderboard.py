@@ -49,12 +49,13 @@ InfoM, and every seed is shown. These are not the paper's numbers: for those, se
 size](leaderboard.md).
 
 ```bash
-qlae study results/leaderboard-small/plan.toml --out runs/leaderboard-small    # about three hours on two cores
+qlae study results/leaderboard-small/plan.toml --out runs/leaderboard-small
 ```
 
-`qlae-fast` is QLAE by [our recipe](../../recipe.md), `qlae` is QLAE with a constant learning rate, as in the paper.
-Both have codebooks of 4 values, the default of small networks. Scores are those of the averaged weights on 10,000
-samples, protocol `paper`. Seconds are the median duration of training on one core, beside other work.
+The study takes two to three hours on two CPU cores, and resumes where it stopped. `qlae-fast` is QLAE by [our
+recipe](../../recipe.md), `qlae` is QLAE with a constant learning rate, as in the paper. Both have codebooks of 4
+values, the default of small networks. Scores are those of the averaged weights on 10,000 samples, protocol `paper`.
+Seconds are the median duration of training on one core, beside other work.
 
 "Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
 {all} runs are finished.**
