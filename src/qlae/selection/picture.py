@@ -80,6 +80,7 @@ def _draw_infom(axes, selection: Selection) -> None:  # type: ignore[no-untyped-
     if best.infom is not None:
         axes.scatter([best.agreement], [best.infom], s=110, facecolors="none", edgecolors="#222222", label="taken")
     axes.set_xlabel("agreement (label-free)")
+    axes.locator_params(axis="x", nbins=6)
     axes.set_ylabel("InfoM (not used for the choice)")
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
