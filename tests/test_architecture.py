@@ -88,6 +88,7 @@ ORDER = [
         "training",
         "report",
         "pipeline",
+        "components",
         "estimator",
         "selection",
         "study",

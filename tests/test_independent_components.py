@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import qlae
+from qlae.cli import main
 from qlae.models.latents import IndependentComponents
 from qlae.models.latents import independent as module
 from qlae.models.latents.independent import fit_components
@@ -162,3 +163,65 @@ def test_scores_during_training_are_those_of_the_components(tiny_data, tmp_path)
         warnings.simplefilter("ignore")
         run = qlae.train("ae-ica", tiny_data, out=tmp_path, steps=100, score_every=100, **OPTIONS)
     assert run.log()[-1]["infom"] == pytest.approx(run.results["averaged"]["infom"])
+
+
+# --- components of a run that is trained already -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, tiny_data) -> Run:
+    return qlae.train("ae", tiny_data, out=tmp_path_factory.mktemp("plain") / "run", steps=150, **OPTIONS)
+
+
+def test_components_of_a_trained_run_are_those_of_a_training(run, plain, tiny_data, tmp_path):
+    before = {path.name: path.read_bytes() for path in plain.path.iterdir()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = qlae.find_components(plain.path, out=tmp_path / "ica", data=tiny_data, show=False, threads=1)
+        again = qlae.find_components(plain, out=tmp_path / "ica", data=tiny_data, show=False, threads=1)
+    assert found.config == run.config
+    assert (found.path / FILE).read_bytes() == (run.path / FILE).read_bytes()
+    for name in ("latents", "raw_latents", "sources"):
+        assert np.array_equal(found.arrays(found.sample_path)[name], run.arrays(run.sample_path)[name])
+    assert found.results["averaged"] == run.results["averaged"] == again.results["averaged"]
+    assert [row["loss"] for row in found.log()] == [row["loss"] for row in run.log()]
+    assert {path.name: path.read_bytes() for path in plain.path.iterdir()} == before
+
+
+def test_components_need_a_finished_plain_autoencoder_and_another_folder(run, plain, tiny_data, tmp_path):
+    with pytest.raises(ValueError, match="is a run of ae-ica; components are found for `ae`"):
+        qlae.find_components(run.path, out=tmp_path / "a")
+    with pytest.raises(ValueError, match="is the run itself; choose another folder"):
+        qlae.find_components(plain.path, out=plain.path)
+    with pytest.raises(ValueError, match="holds another run"):
+        qlae.find_components(plain.path, out=_other_run(tiny_data, tmp_path / "b"))
+    part = tmp_path / "part"
+    shutil.copytree(plain.path, part)
+    for path in (*part.glob("checkpoint*"), *part.glob("previous*")):
+        path.unlink()
+    with pytest.raises(ValueError, match=r"unfinished, or its checkpoint was removed.*`qlae train --resume"):
+        qlae.find_components(part, out=tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
+def _other_run(data, path):
+    return qlae.train("ae", data, out=path, steps=10, seed=5, evaluate=False, **OPTIONS).path
+
+
+def test_the_command_line_takes_a_trained_run(tmp_path, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = qlae.load_data("shapes3d", resolution=8, sources=["floor hue", "shape"])
+        trained = qlae.train("ae", data, out=tmp_path / "ae", steps=20, **OPTIONS).path
+        for arguments, message in (
+            (["train", "ae", "--trained", str(trained)], "use `qlae train ae-ica --trained"),
+            (["train", "ae-ica", "--trained", str(trained), "--steps", "5"], "and leave out --steps"),
+        ):
+            with pytest.raises(SystemExit) as stop:
+                main(arguments)
+            assert stop.value.code == 2
+            assert message in capsys.readouterr().err.replace("\n", " ")
+        with pytest.raises(SystemExit) as stop:
+            main(["train", "ae-ica", "--trained", str(trained), "--threads", "1", "--quiet"])
+    assert stop.value.code == 0
+    assert Run(tmp_path / "ae-ica").results["model"] == "ae-ica"

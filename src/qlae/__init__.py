@@ -17,6 +17,7 @@ from ._extras import explain_missing
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .components import find_components
     from .data import SourceDataset, load_data, register_dataset
     from .estimator import QLAE
     from .metrics import register_metric
@@ -44,6 +45,7 @@ __all__ = [
     "SourceDataset",
     "__version__",
     "evaluate",
+    "find_components",
     "load",
     "load_data",
     "register_dataset",
@@ -67,6 +69,7 @@ _HOMES = {
     "Run": (".runs.directory", "Run"),
     "SourceDataset": (".data", "SourceDataset"),
     "evaluate": (".scoring.evaluation", "evaluate_run"),
+    "find_components": (".components", "find_components"),
     "load": (".runs.loading", "load"),
     "load_data": (".data", "load_data"),
     "register_dataset": (".data", "register_dataset"),

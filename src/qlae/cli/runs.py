@@ -82,6 +82,8 @@ class Train:
             as `qlae select` does.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
+        trained: With the model ae-ica: take the networks of this finished run of ae instead of training them, and find
+            the independent components of its latents. Only --out and the execution options apply.
         imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
             or data sets.
         quiet: Do not show progress bars.
@@ -95,16 +97,22 @@ class Train:
     out: OptionalPath = None
     seeds: OptionalInt = None
     resume: OptionalPath = None
+    trained: OptionalPath = None
     imports: Imports = ()
     quiet: Flag = False
 
     def __call__(self) -> None:
         start = time.monotonic()
         import_modules(self.imports)
-        if self.seeds is not None and self.resume is None:
+        if self.trained is not None:
+            run = self._find_components()
+        elif self.resume is not None:
+            run = self._resume()
+        elif self.seeds is not None:
             self._start_seeds(start)
             return
-        run = self._start() if self.resume is None else self._resume()
+        else:
+            run = self._start()
         what = "trained"
         if self.execution.evaluate:
             from ..report import print_results
@@ -187,12 +195,7 @@ class Train:
         from ..pipeline import resume
 
         assert self.resume is not None
-        default = Train()
-        surplus = [name for name in ("data", "out", "seeds") if getattr(self, name) != getattr(default, name)]
-        for group in ("images", "training"):
-            options, defaults = _shallow(getattr(self, group)), _shallow(getattr(default, group))
-            surplus += [name for name in options if options[name] != defaults[name] and name != "steps"]
-        names = ["MODEL"] * (self.model is not None) + [f"--{name.replace('_', '-')}" for name in surplus]
+        names = ["MODEL"] * (self.model is not None) + self._surplus("data", "out", "seeds", allowed=("steps",))
         if names:
             raise ValueError(
                 f"--resume resumes a run with its own configuration, so leave out {', '.join(names)}; only --steps "
@@ -200,6 +203,29 @@ class Train:
             )
         execution = _shallow(self.execution)
         return resume(self.resume, steps=self.training.steps, show=not self.quiet, **execution)
+
+    def _find_components(self) -> "Run":
+        from ..components import MODEL, find_components
+
+        assert self.trained is not None
+        names = self._surplus("data", "seeds", "resume")
+        if self.model != MODEL or names:
+            surplus = f", and leave out {', '.join(names)}" if names else ""
+            raise ValueError(
+                f"--trained takes the networks of a run as they are; use `qlae train {MODEL} --trained "
+                f"{self.trained} --out FOLDER`{surplus}. Only execution options such as --device apply"
+            )
+        out = self.out or self.trained.with_name(f"{self.trained.name}-ica")
+        return find_components(self.trained, out=out, show=not self.quiet, **_shallow(self.execution))
+
+    def _surplus(self, *fields: str, allowed: tuple[str, ...] = ()) -> list[str]:
+        """Return the flags that were set among these fields, the options of images and those of the training."""
+        default = Train()
+        surplus = [name for name in fields if getattr(self, name) != getattr(default, name)]
+        for group in ("images", "training"):
+            options, defaults = _shallow(getattr(self, group)), _shallow(getattr(default, group))
+            surplus += [name for name in options if options[name] != defaults[name] and name not in allowed]
+        return [f"--{name.replace('_', '-')}" for name in surplus]
 
 
 def _shallow(options: Any) -> dict[str, Any]:
