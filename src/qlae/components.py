@@ -1,11 +1,13 @@
 """Independent components of an autoencoder that is trained already: a run of ``ae`` becomes one of ``ae-ica``.
 
 The model ``ae-ica`` is ``ae`` until the training is over (``models/latents/independent.py``), so there is no need to
-train it again: the new run gets the checkpoint and the log of the old one, and the components are fitted to it.
+train it again: the new run gets the checkpoint and the log of the old one, and the components are fitted to it. Studies
+that have both models train them once.
 """
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -69,6 +71,29 @@ def components_config(source: Run) -> RunConfig:
             "and whose only loss is that of the reconstruction"
         )
     return replace(config, model=MODEL, latent=IndependentConfig(num_latents=config.latent.num_latents))
+
+
+def reuse_training(target: Run, config: RunConfig, others: Iterable[Run]) -> bool:
+    """Start a run of ``ae-ica`` from a finished one that was trained in the same way, if it is among others.
+
+    Args:
+        target: the run directory; nothing is done if a run is in it.
+        config: of the run.
+        others: runs that may have been trained in this way.
+
+    Returns:
+        Whether there was one, so that nothing is left to train.
+    """
+    if target.is_begun:
+        return False
+    for other in others:
+        try:
+            if components_config(other) == config:
+                _copy_training(other, target, config)
+                return True
+        except (ValueError, OSError):  # another model, unfinished or damaged
+            continue
+    return False
 
 
 def _copy_training(source: Run, target: Run, config: RunConfig) -> None:

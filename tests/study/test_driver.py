@@ -13,6 +13,8 @@ from rich.console import Console
 from study_fixtures import InlineEngine, tiny_plan
 
 import qlae
+from qlae import pipeline
+from qlae.runs.directory import Run
 from qlae.study import StudyFolder, is_study, run_study, worker
 from qlae.study.dry_run import describe_study
 from qlae.study.selection import select
@@ -356,3 +358,27 @@ def test_a_damaged_sample_is_repeated_and_a_damaged_config_stops_no_other_run(tm
     assert states(index) == {"shapes3d/ae/s1": "done", "shapes3d/ae/s2": "failed"}
     assert "mig" in first.results["averaged"]
     assert "config.json cannot be read" in index.runs["shapes3d/ae/s2"].error
+
+
+def test_a_study_trains_an_autoencoder_once_for_its_components(tmp_path, monkeypatch):
+    plan = tiny_plan(models={"ae": {"grid": []}, "ae-ica": {"grid": []}}, rerun_seeds=1)
+    trained = []
+    train_run = pipeline.train_run
+
+    def note(run, config, *arguments, **options):
+        trained.append((config.model, run.updates_made))
+        return train_run(run, config, *arguments, **options)
+
+    monkeypatch.setattr(pipeline, "train_run", note)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        index = run_study(plan, tmp_path / "both", InlineEngine())
+        alone = tiny_plan(models={"ae-ica": {"grid": []}}, rerun_seeds=1)
+        run_study(alone, tmp_path / "alone", InlineEngine())
+    assert set(states(index).values()) == {"done"}
+    steps = Run(next((tmp_path / "both" / "runs").glob("*/ae/*"))).config.training.steps
+    assert trained == [("ae", None), ("ae-ica", steps), ("ae-ica", None)]
+    both, once = (
+        Run(next((tmp_path / name / "runs").glob("*/ae-ica/*"))).results["averaged"] for name in ("both", "alone")
+    )
+    assert both == once

@@ -78,8 +78,9 @@ def _failure(error: Exception, seconds: float) -> dict[str, Any]:
 
 
 def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
+    from ..components import MODEL, reuse_training
     from ..data import data_config
-    from ..pipeline import train
+    from ..pipeline import configure, train
     from ..scoring.evaluation import evaluate_run
     from ..scoring.sample import require_scorable
 
@@ -89,7 +90,11 @@ def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: 
     else:  # the PSNR is all that images alone give; the study compares such runs by their agreement
         scoring = scoring | {"metrics": ("infomec",)}
     _require_same_images(job, data_config(data), run)
-    train(job.model_name, data, out=run.path, evaluate=False, show=False, device=device, threads=threads, **job.options)
+    options = job.options | {"device": device, "threads": threads, "evaluate": False}
+    if job.model_name == MODEL:
+        siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
+        reuse_training(run, configure(job.model_name, data, run, **options)[0], siblings)
+    train(job.model_name, data, out=run.path, show=False, **options)
     evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)
 
 
