@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -64,6 +65,27 @@ def test_runs_that_reconstruct_badly_are_not_taken(tmp_path):
     assert choose(tmp_path, near_db=20.0).runs[0].is_near
     with pytest.raises(ValueError, match="near_db must not be negative, got -1"):
         choose(tmp_path, near_db=-1)
+
+
+def test_runs_that_use_few_latents_are_not_taken(tmp_path):
+    def nearly_collapsed(sources, seed):
+        codes = disentangled(sources, seed)
+        codes[:, 1:] = 0
+        return codes
+
+    data = load_data("shapes3d", resolution=16, sources=["floor hue", "wall hue", "scale", "shape"])
+    _good, bad = write_mixed(tmp_path, num_good=0, num_bad=5, data=data)
+    poor = [write_run(tmp_path / f"poor{seed}", nearly_collapsed, 20 + seed, data=data).path for seed in range(3)]
+    selection = choose(tmp_path)
+    assert {run.path for run in selection.runs if run.uses_few} == set(poor)
+    assert selection.runs[0].path in poor  # one latent resembles one part of every other run
+    assert selection.best.path in {run.path for run in bad}
+    count = selection.runs.index(selection.best)
+    assert f"{count} runs above it use too few latents to be taken" in describe_choice(selection)
+    assert all(run.first == 0.0 for run in selection.runs if run.uses_few)
+    for path in [run.path for run in selection.runs if not run.uses_few]:
+        shutil.rmtree(path)
+    assert choose(tmp_path).best.path in poor  # among themselves they are not few
 
 
 def test_the_choice_says_why_runs_above_it_are_not_taken(tmp_path):

@@ -27,6 +27,7 @@ from .representation import Representation
 from .result import RankedRun, Selection
 
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
+FEW_SHARE = 0.25  # of the latents that the median run uses; a run with no more is not taken
 NUM_DRAWS = 2_000
 
 
@@ -156,7 +157,8 @@ def _rank(
     weights: str,
 ) -> list[RankedRun]:
     """Return the runs with their scores, in the given order."""
-    scores, near = scores_of(matrix), _near(candidates, representations, near_db, weights)
+    scores, few = scores_of(matrix), _few(representations)
+    near = _near(candidates, few, near_db, weights)
     first = shares_first(matrix, near)
     quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
     return [
@@ -173,6 +175,7 @@ def _rank(
             psnr=candidate.results.get(weights, {}).get("psnr"),
             r2=candidate.results.get(weights, {}).get("r2"),
             is_near=bool(near[i]),
+            uses_few=bool(few[i]),
             infom=candidate.results.get(weights, {}).get("infom"),
         )
         for i, candidate in enumerate(candidates)
@@ -190,15 +193,21 @@ def _order(ranked: Sequence[RankedRun]) -> list[int]:
     return sorted(range(len(ranked)), key=key)
 
 
-def _near(
-    candidates: Sequence[Candidate], representations: Sequence[Representation], near_db: float, weights: str
-) -> Bools:
-    """Return which runs may be taken: their PSNR is near the best, and at least one of their latents is used."""
+def _near(candidates: Sequence[Candidate], few: Bools, near_db: float, weights: str) -> Bools:
+    """Return which runs may be taken: their PSNR is near the best, and they do not use few latents."""
     psnr = [_psnr(candidate, weights) if _reconstructs(candidate) else None for candidate in candidates]
     best = max((value for value in psnr if value is not None), default=0.0)
     near = np.array([value is None or value >= best - near_db for value in psnr])
-    alive = np.array([representation.num_used > 0 for representation in representations])
-    return near & alive if (near & alive).any() else near
+    return near & ~few if (near & ~few).any() else near
+
+
+def _few(representations: Sequence[Representation]) -> Bools:
+    """Return which runs use no latent, or far fewer than the median run: they have given up most sources.
+
+    Agreement does not see that. Whatever a single latent encodes, it resembles one part of every other run.
+    """
+    used = np.array([representation.num_used for representation in representations])
+    return np.asarray(used <= FEW_SHARE * float(np.median(used)))
 
 
 def _reconstructs(candidate: Candidate) -> bool:

@@ -28,7 +28,9 @@ class RankedRun:
         num_used, num_latents: latents that vary enough to count, and all latents.
         psnr: mean PSNR of images in dB; None for other data, or if the run does not have it.
         r2: R² of vectors and series; None for images, or if the run does not have it.
-        is_near: whether it may be taken: its reconstructions are nearly as good as the best, and a latent is used.
+        is_near: whether it may be taken: its reconstructions are nearly as good as the best, and it does not use few
+            latents.
+        uses_few: whether it uses at most a quarter as many latents as the median run.
         infom: InfoM, if the data have sources. Not used for the choice.
     """
 
@@ -44,6 +46,7 @@ class RankedRun:
     psnr: float | None
     r2: float | None
     is_near: bool
+    uses_few: bool
     infom: float | None
 
     @property

@@ -15,7 +15,7 @@ from .result import RankedRun, Selection
 
 CSV_COLUMNS = (
     *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "gap", "num_used"),
-    *("num_latents", "psnr", "r2", "is_near", "infom", "taken"),
+    *("num_latents", "psnr", "r2", "is_near", "uses_few", "infom", "taken"),
 )
 
 
@@ -38,7 +38,7 @@ def selection_table(selection: Selection) -> Table:
         "middle half": [f"{run.spread[0]:.3f} to {run.spread[1]:.3f}" for run in runs],
         "first": [f"{run.first:.0%}" for run in runs],
         "gap": [_number(run.gap, 2) for run in runs],
-        "used": [f"{run.num_used} of {run.num_latents}" for run in runs],
+        "used": [f"{run.num_used} of {run.num_latents}{_few_mark(run)}" for run in runs],
         "PSNR": [_number(run.psnr, 1) + _low_mark(run) for run in runs],
         "R²": [_number(run.r2, 3) + _low_mark(run) for run in runs],
         "InfoM": [_number(run.infom, 3) for run in runs],
@@ -87,11 +87,17 @@ def describe_choice(selection: Selection) -> str:
 
 def _describe_refused(selection: Selection) -> str:
     """Return in words why runs above the one to take are not taken; empty if there are none."""
-    count = selection.runs.index(selection.best)
-    if not count:
-        return ""
-    runs = "1 run above it reconstructs" if count == 1 else f"{count} runs above it reconstruct"
-    return f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
+    above = selection.runs[: selection.runs.index(selection.best)]
+    few = [run for run in above if run.uses_few]
+    text = ""
+    if len(few) < len(above):
+        count = len(above) - len(few)
+        runs = "1 run above it reconstructs" if count == 1 else f"{count} runs above it reconstruct"
+        text += f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
+    if few:
+        runs = "1 run above it uses" if len(few) == 1 else f"{len(few)} runs above it use"
+        text += f" {runs} too few latents to be taken: at most a quarter as many as the median run."
+    return text
 
 
 def selection_csv(selection: Selection) -> str:
@@ -122,8 +128,12 @@ def _chance_text(chance: float) -> str:
 
 
 def _low_mark(run: RankedRun) -> str:
-    """Return a mark for a run that reconstructs too badly; one without used latents is refused for another reason."""
-    return "" if run.is_near or not run.num_used else " (low)"
+    """Return a mark for a run that reconstructs too badly; one that uses few latents is refused for that reason."""
+    return "" if run.is_near or run.uses_few else " (low)"
+
+
+def _few_mark(run: RankedRun) -> str:
+    return " (few)" if run.uses_few and not run.is_near else ""
 
 
 def _number(value: float | None, digits: int) -> str:
