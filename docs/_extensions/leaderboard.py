@@ -10,7 +10,6 @@ from typing import Any
 from generated_pages import register, write_page
 from run_pictures import TITLES, beside_heatmap, copy_pictures, draw_heatmap, find_pictures
 
-from qlae.metrics import find_score
 from qlae.published import published_results
 from qlae.study.folder import StudyFolder
 from qlae.study.report.aggregate import Group, Summary, summarise
@@ -35,8 +34,8 @@ qlae study results/leaderboard/plan.toml --out runs/leaderboard
 `qlae-4-values` has the falling learning rate of our recipe and codebooks of 4 values, without the penalty on entropy.
 Scores are those of the averaged weights on 10,000 samples, protocol `paper`. D, I and C are computed from the kept
 samples (`qlae evaluate RUN --from-sample --metrics dci`). Published values are those of the model on the real images,
-after 200,000 updates. Seconds are the median duration of training on one NVIDIA H200, which some runs shared with
-others.
+after 200,000 updates. The last column is the median duration of training in seconds, on one NVIDIA H200, which some
+runs shared with others.
 
 "Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
 {all} runs are finished.**
@@ -55,7 +54,7 @@ qlae study results/leaderboard-small/plan.toml --out runs/leaderboard-small
 The study takes two to three hours on two CPU cores, and resumes where it stopped. `qlae-fast` is QLAE by [our
 recipe](../../recipe.md), `qlae` is QLAE with a constant learning rate, as in the paper. Both have codebooks of 4
 values, the default of small networks. Scores are those of the averaged weights on 10,000 samples, protocol `paper`.
-Seconds are the median duration of training on one core, beside other work.
+The last column is the median duration of training in seconds, on one core, beside other work.
 
 "Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
 {all} runs are finished.**
@@ -119,7 +118,7 @@ def table(summary: Summary, groups: list[Group], published: Mapping[str, float |
         published: InfoM by model; there is no such column if there are no values.
     """
     has_published = any(published.values())
-    heads = ["model", "InfoM", "of each seed", *["published"] * has_published, *MEANS.values(), "seconds"]
+    heads = ["model", "InfoM", "of each seed", *["published"] * has_published, *MEANS.values(), "s"]
     lines = [_line(*heads), "|---|---:|---|" + "---:|" * (len(heads) - 3)]
     for group in groups:
         values = list(group.values("infom").values())
@@ -129,7 +128,7 @@ def table(summary: Summary, groups: list[Group], published: Mapping[str, float |
             _line(
                 f"`{group.model}`",
                 f"{fmean(values):.3f}",
-                ", ".join(f"{value:.3f}" for value in values),
+                _in_rows([f"{value:.3f}" for value in values]),
                 *([f"{mean:.2f}" if mean else "–"] if has_published else []),
                 *(_mean(group, key) for key in MEANS),
                 f"{median(seconds):.0f}",
@@ -144,13 +143,18 @@ def _line(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def _in_rows(texts: list[str], length: int = 2) -> str:
+    """Return texts with a comma between them, in rows of a few, so that the table fits into the page."""
+    return ",<br>".join(", ".join(texts[start : start + length]) for start in range(0, len(texts), length))
+
+
 def _mean_infom(group: Group) -> float:
     return fmean(group.values("infom").values())
 
 
 def _mean(group: Group, key: str) -> str:
     values = group.values(key).values()
-    return find_score(key).format(fmean(values)) if values else "–"
+    return f"{fmean(values):.{1 if key == 'psnr' else 2}f}" if values else "–"
 
 
 def _chart(groups: list[Group], published: Mapping[str, float | None]) -> str:
