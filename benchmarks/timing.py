@@ -14,7 +14,7 @@ from qlae._process import training_process
 from qlae.config import RunConfig
 from qlae.data import SourceDataset
 from qlae.training.graphs import GraphUpdates
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 
 class Updates:

@@ -43,7 +43,7 @@ from qlae.data import SourceDataset, data_config, load_data
 from qlae.presets import MODELS
 from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 ROOT = Path(__file__).parents[1]
 FIRST = "c9751f7"  # the first version of the demo

@@ -9,7 +9,7 @@ from qlae.models.building import build_model
 from qlae.objectives.adversarial import Game
 from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 CPU = torch.device("cpu")
 MODELS = ("infowgan-gp", "qlinfowgan-gp")

@@ -7,7 +7,7 @@ from qlae.config import DataConfig, RunConfig
 from qlae.data import data_config
 from qlae.models.latents import QuantizedLatent
 from qlae.resolving import resolve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 SHAPES = DataConfig("shapes3d")
 

@@ -9,13 +9,11 @@ import torch
 from qlae.config import DataConfig, RunConfig
 from qlae.data import data_config
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent
-from qlae.objectives import code_support, players_of, reconstruction_terms
-from qlae.objectives.code_entropy import code_entropy
-from qlae.objectives.code_penalties import PENALTIES, penalty_terms
-from qlae.objectives.code_support import support_gap
+from qlae.objectives import code_penalties, players_of, reconstruction_terms
+from qlae.objectives.code_penalties import PENALTIES, code_entropy, penalty_terms, support_gap
 from qlae.recipes import RECIPES
 from qlae.resolving import resolve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 SHAPES = DataConfig("shapes3d")
 
@@ -165,9 +163,9 @@ def test_a_latent_at_rest_costs_nothing():
 def test_many_latents_take_fewer_combinations(monkeypatch):
     x = torch.randn(32, 6, generator=seeded())
     whole = support_gap(x, torch.zeros(6))
-    monkeypatch.setattr(code_support, "MAX_ENTRIES", 32 * 6**2 * 4)
+    monkeypatch.setattr(code_penalties, "MAX_ENTRIES", 32 * 6**2 * 4)
     part = support_gap(x, torch.zeros(6))
-    monkeypatch.setattr(code_support, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(code_penalties, "MAX_ENTRIES", 1)
     assert 0 < support_gap(x, torch.zeros(6)) < part < whole
 
 

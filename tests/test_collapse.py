@@ -12,7 +12,7 @@ from qlae.pipeline import train
 from qlae.resolving import resolve
 from qlae.training import collapse
 from qlae.training.collapse import CollapseCheck, num_varying
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False, "evaluate": False}
 

@@ -17,8 +17,7 @@ from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.training.graphs import GraphUpdates
-from qlae.training.launch import build_state
-from qlae.training.state import TrainingState
+from qlae.training.state import TrainingState, build_state
 from qlae.training.step import Step
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -27,8 +27,7 @@ from qlae.ops.kernels import image_conv, leaky_norm, narrow_conv, pixel_conv  # 
 from qlae.ops.kernels.launching import launch, rehearsal  # noqa: E402
 from qlae.ops.norms import EPSILON, _LeakyNorm, plain_leaky_norm  # noqa: E402
 from qlae.ops.overlap import Overlap  # noqa: E402
-from qlae.training.flat import FlatParameters  # noqa: E402
-from qlae.training.optim import AdamW  # noqa: E402
+from qlae.training.optimizer import AdamW, FlatParameters  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # The interpreter takes the bits of bfloat16 for whole numbers in products of matrices.

@@ -16,13 +16,14 @@ from qlae.config import DataConfig
 from qlae.data import data_config
 from qlae.models.building import build_model
 from qlae.objectives.adversarial import Game
-from qlae.objectives.regularization import l1_norm
+from qlae.objectives.objective import l1_norm
 from qlae.presets import MODELS
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.study import read_plan
 from qlae.study.jobs import rerun_jobs
-from qlae.training.launch import build_state, train_run
+from qlae.training.state import build_state
+from qlae.training.trainer import train_run
 
 CPU = torch.device("cpu")
 DATA = DataConfig("shapes3d", 16)

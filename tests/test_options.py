@@ -6,10 +6,10 @@ import torch
 from qlae.config import DataConfig
 from qlae.data import data_config
 from qlae.models.building import build_model
-from qlae.objectives.weighting import Weighting
+from qlae.objectives.objective import Weighting
 from qlae.resolving import resolve
 from qlae.schedules import warm_up_curve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 CPU = torch.device("cpu")
 

@@ -10,7 +10,7 @@ from qlae.ops import dispatch
 from qlae.ops.overlap import uses_once
 from qlae.presets import MODELS
 from qlae.resolving import resolve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 CPU = torch.device("cpu")
 PERIOD = 5  # at which every player moves

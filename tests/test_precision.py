@@ -8,8 +8,8 @@ from qlae.config import DataConfig
 from qlae.data import data_config
 from qlae.presets import MODELS
 from qlae.resolving import resolve
-from qlae.training.flat import FlatParameters
-from qlae.training.launch import build_state
+from qlae.training.optimizer import FlatParameters
+from qlae.training.state import build_state
 
 CPU = torch.device("cpu")
 AUTOENCODERS = [name for name, preset in MODELS.items() if preset.objective == "autoencoding"]

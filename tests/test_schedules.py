@@ -12,8 +12,7 @@ from qlae.ops.dispatch import Implementation, implementation
 from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.schedules import LearningRateSchedule, curve_factor, step_curve, warm_up_curve
-from qlae.training.flat import FlatParameters
-from qlae.training.optim import AdamW, Rates
+from qlae.training.optimizer import AdamW, FlatParameters, Rates
 
 DATA = DataConfig("shapes3d", 16)
 

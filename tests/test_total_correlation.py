@@ -15,7 +15,7 @@ from qlae.models.latents import RelaxedLatent
 from qlae.objectives.total_correlation import Factorisation, TotalCorrelationConfig, permuted
 from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve
-from qlae.training.launch import build_state
+from qlae.training.state import build_state
 
 FACTOR = ("factor-vae", "factor-qvae")
 ONE = torch.tensor(1.0)

@@ -20,10 +20,9 @@ from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.runs.directory import Run
 from qlae.training import TrainingDiverged, TrainingInterrupted, train_run
-from qlae.training.flat import FlatParameters
 from qlae.training.graphs import GraphUpdates
-from qlae.training.launch import build_state
-from qlae.training.optim import AdamW, decay_groups
+from qlae.training.optimizer import AdamW, FlatParameters, decay_groups
+from qlae.training.state import build_state
 from qlae.training.step import EagerUpdates, Step
 from qlae.training.trainer import run_updates
 

@@ -14,11 +14,17 @@ from qlae.config import DataConfig
 from qlae.data import data_config
 from qlae.models import build_model
 from qlae.models.networks import FULL, SMALL, ResidualDecoder, ResidualEncoder, StyleDecoder
-from qlae.models.networks import tripod as networks
+from qlae.models.networks import residual as networks
 from qlae.objectives import Tripod, reconstruction_terms
-from qlae.objectives.hessian_penalty import TINY, hessian_penalty, points_around
-from qlae.objectives.multi_information import multi_information, silverman_factor
-from qlae.objectives.tripod import TripodConfig, tripod_terms
+from qlae.objectives.tripod import (
+    TINY,
+    TripodConfig,
+    hessian_penalty,
+    multi_information,
+    points_around,
+    silverman_factor,
+    tripod_terms,
+)
 from qlae.presets import ModelSpec
 from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve

@@ -19,7 +19,7 @@ from qlae.data import data_config
 from qlae.objectives.code_penalties import PENALTIES
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
-from qlae.training.launch import train_run
+from qlae.training.trainer import train_run
 from qlae.upgrade import upgrade_config, upgrade_tensors
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -34,8 +34,8 @@ from .runs import checkpoint
 from .runs.directory import Run
 from .runs.memory import require_memory
 from .training.callbacks import Callback, TensorBoard, require_tensorboard
-from .training.launch import require_trainable, train_run
-from .training.trainer import Estimate, Watch
+from .training.state import require_trainable
+from .training.trainer import Estimate, Watch, train_run
 
 MOST_THREADS = 256  # or four per core, if that is more
 LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate

@@ -2,8 +2,8 @@
 
 A recipe replaces defaults of the training; options that are set by name stay as they are. ``paper`` is the paper's:
 200,000 updates at a constant learning rate. ``fast`` is ours: 60,000 updates, in the second half of which the learning
-rate falls to 0, and a penalty on the entropy of codes (``objectives/code_entropy.py``), which rises at the start of the
-run and falls to a quarter at its end. Models that cannot compute the penalty, or have a schedule of their own, go
+rate falls to 0, and a penalty on the entropy of codes (``objectives/code_penalties.py``), which rises at the start of
+the run and falls to a quarter at its end. Models that cannot compute the penalty, or have a schedule of their own, go
 without. ``docs/recipe.md`` lists which models get what, what was tried and what it gave.
 """
 

@@ -184,8 +184,8 @@ def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape
     """
     modes = {part: part.training for part in module.modules()}
     name = type(module).__name__
-    draw = torch.rand if len(shape) == 3 else torch.randn  # images lie in [0, 1], latents and features anywhere
-    noise = draw(2, *shape, generator=torch.Generator().manual_seed(0))
+    is_meta = any(parameter.is_meta for parameter in module.parameters())  # which has shapes and no numbers
+    noise = torch.empty(2, *shape, device="meta") if is_meta else _noise(shape)
     inputs = noise.clone(memory_format=torch.channels_last if noise.dim() == 4 else torch.preserve_format)
     module.eval()
     try:
@@ -200,9 +200,15 @@ def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape
             part.training = training
     if not isinstance(outputs, Tensor):
         raise ValueError(f"{name} must return a tensor, it returns a {type(outputs).__name__}")
-    if not torch.equal(inputs, noise):
+    if not is_meta and not torch.equal(inputs, noise):
         raise ValueError(f"{name} modifies its input, which others use too: write x = 2 * x, not x.mul_(2)")
     return tuple(outputs.shape[1:])
+
+
+def _noise(shape: tuple[int, ...]) -> Tensor:
+    """Return two inputs of a module: images lie in [0, 1], latents and features anywhere."""
+    draw = torch.rand if len(shape) == 3 else torch.randn
+    return draw(2, *shape, generator=torch.Generator().manual_seed(0))
 
 
 def _require_untied(module: nn.Module) -> None:

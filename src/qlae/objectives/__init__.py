@@ -3,11 +3,9 @@
 from .._moved import former_names
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
-from .objective import Objective, ObjectiveConfig
-from .player import Player, players_of, require_players, require_terms
+from .objective import Objective, ObjectiveConfig, Player, Terms, Weighting, players_of, require_players, require_terms
 from .total_correlation import TotalCorrelation
 from .tripod import Tripod
-from .weighting import Terms, Weighting
 
 __all__ = [
     "Adversarial",

@@ -22,10 +22,7 @@ from ..models.building import output_shape
 from ..models.model import Model, run_in_own_precision
 from ..ops.convolutions import penalized
 from ..registry import OBJECTIVES
-from .objective import Objective, ObjectiveConfig
-from .player import Player
-from .regularization import L1, with_l1
-from .weighting import Terms
+from .objective import L1, Objective, ObjectiveConfig, Player, Terms, with_l1
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,7 @@ from torch import Tensor
 from ..models.model import Model
 from ..registry import OBJECTIVES
 from .code_penalties import PENALTIES, penalty_terms, require_scalar_codes
-from .objective import Objective, ObjectiveConfig, latent_losses
-from .player import Player
-from .regularization import L1, with_l1
-from .weighting import Terms, TermsFunction, Weighting
+from .objective import L1, Objective, ObjectiveConfig, Player, Terms, TermsFunction, Weighting, latent_losses, with_l1
 
 
 @dataclass(frozen=True)

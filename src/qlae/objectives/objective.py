@@ -1,21 +1,231 @@
-"""The interface of objectives: the modules that they add to a model, and the players that train it.
+"""The interface of objectives: loss terms and their weights, the players that descend them, the objective itself.
 
-To add one, subclass ``Objective`` and register it with a config (``registry.OBJECTIVES``); see ``docs/extending.md``.
+An objective adds modules to a model, such as a critic, and supplies the players that train it: autoencoders have one,
+GANs two. Each player descends a weighted sum of loss terms, of which some weights may follow a schedule. To add an
+objective, subclass ``Objective`` and register it with a config (``registry.OBJECTIVES``); see ``docs/extending.md``.
+
+The term ``l1``, which every objective offers, is one of the paper's negative results (Appendix "Negative Results"): the
+ℓ1 norm of a player's parameter vector, the sum of the absolute values of all weights and biases of its networks.
+Codebooks are left out, as they are of weight decay. It is part of the loss, so Adam rescales its gradient together with
+those of the other terms; weight decay is decoupled and is not rescaled.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from .._checks import require_known
-from ..config import check_weights
+from .._checks import require_known, whole_number
+from ..config import OptimizerConfig, RunConfig, check_weights
 from ..models.model import Model
-from ..schedules import Curve, check_curve
-from .player import Player
-from .weighting import Weighting
+from ..registry import OBJECTIVES
+from ..schedules import Curve, check_curve, curve_factor
+
+Terms = dict[str, Tensor]  # scalars by their config name
+TermsFunction = Callable[[Tensor, torch.Generator | None], Terms]
+LossFunction = Callable[[Tensor, torch.Generator | None, Tensor], Terms]
+
+
+class Weighting:
+    """Weighs loss terms by name.
+
+    Args:
+        weights: of the terms; terms without a weight are left out.
+        schedules: factors on single weights by update.
+    """
+
+    def __init__(self, weights: Mapping[str, float], schedules: Mapping[str, Curve] | None = None):
+        if not weights:
+            raise ValueError('a loss needs at least one term; give weights, such as {"reconstruct": 1.0}')
+        self.weights = dict(weights)
+        self.schedules = {name: curve for name, curve in (schedules or {}).items() if name in self.weights}
+        self._vector: Tensor | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the terms that a call returns."""
+        return ("loss", *self.weights)
+
+    def __call__(self, terms: Terms, number: Tensor) -> Terms:
+        """Return the weighted sum ``loss`` and the terms, unweighted.
+
+        Args:
+            terms: by name.
+            number: of the update, from 1, a scalar tensor.
+        """
+        self._require_terms(terms)
+        # A few operations on all terms at once instead of a few on each.
+        term_values = torch.stack([terms[name] for name in self.weights])
+        weights = self._weights(term_values)
+        if self.schedules:
+            one = torch.ones_like(number)
+            factors = [
+                curve_factor(self.schedules[name], number) if name in self.schedules else one for name in self.weights
+            ]
+            weights = weights * torch.stack(factors).to(weights.dtype)
+        return {"loss": (weights * term_values).sum(), **{name: terms[name] for name in self.weights}}
+
+    def loss(self, terms_of: TermsFunction) -> LossFunction:
+        """Return the loss function of a player from a function that computes the unweighted terms."""
+
+        def loss(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
+            return self(terms_of(images, generator), number)
+
+        return loss
+
+    def _require_terms(self, terms: Terms) -> None:
+        for name in self.weights:
+            if name not in terms:
+                raise ValueError(
+                    f"there is a weight for the loss term {name!r}, which neither the objective nor the latent space "
+                    f"computes; they compute {', '.join(terms) or 'none'}"
+                )
+            if not isinstance(terms[name], Tensor) or terms[name].dim():
+                shape = f"of shape {tuple(terms[name].shape)}" if isinstance(terms[name], Tensor) else repr(terms[name])
+                raise ValueError(f"loss terms are scalar tensors, and {name!r} is {shape}; take its mean")
+
+    def _weights(self, like: Tensor) -> Tensor:
+        """Return the weights as a tensor, made once, since it must travel to the device."""
+        if self._vector is None or self._vector.device != like.device or self._vector.dtype != like.dtype:
+            self._vector = like.new_tensor(list(self.weights.values()))
+        return self._vector
+
+
+L1 = "l1"  # name of the term as config weight, log key and column
+
+
+def with_l1(terms_of: TermsFunction, modules: Iterable[nn.Module], weights: Collection[str]) -> TermsFunction:
+    """Return a function of loss terms that also returns ``l1`` of some modules, if it has a weight.
+
+    Args:
+        terms_of: computes the unweighted terms.
+        modules: whose parameters are regularized; those that are not trained are left out.
+        weights: names of the terms that have a weight.
+    """
+    if L1 not in weights:
+        return terms_of
+    parameters = [parameter for module in modules for parameter in module.parameters() if parameter.requires_grad]
+
+    def regularized(images: Tensor, generator: torch.Generator | None) -> Terms:
+        return terms_of(images, generator) | {L1: l1_norm(parameters)}
+
+    return regularized
+
+
+def l1_norm(parameters: Sequence[Tensor]) -> Tensor:
+    """Return the sum of the absolute values of all entries, in float32 at least.
+
+    >>> l1_norm([torch.tensor([1.0, -2.0]), torch.tensor([[0.5]])]).item()
+    3.5
+    """
+    sums = [p.abs().sum(dtype=torch.promote_types(p.dtype, torch.float32)) for p in parameters]
+    return torch.stack(sums).sum()
+
+
+@dataclass(frozen=True)
+class Player:
+    """Which modules are updated, with which loss, how often, and with which optimizer.
+
+    Attributes:
+        name: of the player, in checkpoints and, for players after the first, before its terms in the log.
+        decayed: modules whose parameters take weight decay. In reduced precision, these run in bfloat16.
+        undecayed: modules whose parameters take none (codebooks). These always run in float32.
+        loss: a function of images (b, 3, r, r), a generator for random numbers, and the number of the update (from 1; a
+            scalar tensor), which returns scalar terms by name; ``"loss"`` is the one to descend.
+        terms: the names that ``loss`` returns, in order.
+        period: the player moves at every update whose number is a multiple of this.
+        optimizer: settings of its own; None for those of the run, with the run's schedules.
+        uses_weights_once: whether ``loss`` uses every weight exactly once and is differentiated once. Then a GPU
+            computes weight gradients on a second stream. The claim is checked at the first update.
+    """
+
+    name: str
+    decayed: tuple[nn.Module, ...]
+    undecayed: tuple[nn.Module, ...]
+    loss: LossFunction
+    terms: tuple[str, ...]
+    period: int = 1
+    optimizer: OptimizerConfig | None = None
+    uses_weights_once: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"the name of a player must be a non-empty string, got {self.name!r}")
+        for group in ("decayed", "undecayed"):
+            modules: Any = getattr(self, group)
+            if not isinstance(modules, tuple | list) or not all(isinstance(module, nn.Module) for module in modules):
+                raise ValueError(
+                    f"{group} of the player {self.name!r} must be a tuple of modules, such as (model.encoder, "
+                    f"model.decoder), got {type(modules).__name__}"
+                )
+        if not callable(self.loss):
+            raise ValueError(f"loss of the player {self.name!r} must be a function, got {self.loss!r}")
+        terms: Any = self.terms
+        if isinstance(terms, str) or "loss" not in terms:
+            raise ValueError(
+                f"terms of the player {self.name!r} must name what its loss returns, including 'loss', which it "
+                f"descends; got {self.terms!r}"
+            )
+        whole_number(f"period of the player {self.name!r}", self.period)
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """The parameters that the player moves."""
+        return [parameter for module in (*self.decayed, *self.undecayed) for parameter in module.parameters()]
+
+
+def players_of(config: RunConfig, model: Model) -> list[Player]:
+    """Return the players of the objective that a config names."""
+    return require_players(OBJECTIVES.build(config.objective).players(model), model)
+
+
+def require_players(players: Sequence[Player], model: Model) -> list[Player]:
+    """Return the players of an objective; raise an error unless each moves parameters of the model of its own.
+
+    Args:
+        players: what ``Objective.players`` returned.
+        model: the model.
+    """
+    if not isinstance(players, tuple | list) or not players or not all(isinstance(one, Player) for one in players):
+        raise ValueError(
+            f"players must return a list of at least one Player, got {type(players).__name__}"
+            f"{f' of {len(players)}' if isinstance(players, tuple | list) else ''}"
+        )
+    known = set(model.parameters())
+    owners: dict[nn.Parameter, str] = {}
+    for player in players:
+        if player.name in [one.name for one in players if one is not player]:
+            raise ValueError(f"two players are called {player.name!r}; checkpoints need different names")
+        for parameter in player.parameters:
+            if parameter not in known:
+                raise ValueError(
+                    f"the player {player.name!r} moves a parameter of shape {tuple(parameter.shape)} that the model "
+                    "does not have; return its module from build_parts, and take it from model.parts"
+                )
+            if owners.setdefault(parameter, player.name) != player.name:
+                raise ValueError(
+                    f"the players {owners[parameter]!r} and {player.name!r} both move a parameter of shape "
+                    f"{tuple(parameter.shape)}; a module belongs to one player"
+                )
+    return list(players)
+
+
+def require_terms(player: Player, terms: Any) -> None:
+    """Raise an error unless a player's loss returned what its ``terms`` name, as scalars that have a gradient."""
+    what = f"the loss of the player {player.name!r}"
+    if not isinstance(terms, dict):
+        raise ValueError(f'{what} must return a dictionary of terms, such as {{"loss": …}}, got {type(terms).__name__}')
+    for name in player.terms:
+        if name not in terms:
+            raise ValueError(f"{what} returned {', '.join(terms) or 'nothing'} without {name!r}, which terms names")
+        if not isinstance(terms[name], Tensor) or terms[name].dim():
+            shape = f"of shape {tuple(terms[name].shape)}" if isinstance(terms[name], Tensor) else repr(terms[name])
+            raise ValueError(f"{what} must return scalar tensors, and {name!r} is {shape}; take its mean")
+    if player.parameters and not terms["loss"].requires_grad:
+        raise ValueError(f"{what} depends on none of the parameters that it moves, so there is nothing to descend")
 
 
 @dataclass(frozen=True)

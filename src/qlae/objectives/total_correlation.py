@@ -44,10 +44,7 @@ from .._checks import require_known, whole_number
 from ..config import OptimizerConfig
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
-from .objective import Objective, ObjectiveConfig, latent_losses
-from .player import Player
-from .regularization import L1, l1_norm
-from .weighting import Terms
+from .objective import L1, Objective, ObjectiveConfig, Player, Terms, l1_norm, latent_losses
 
 SLOPE = 0.2  # of the discriminator's leaky ReLU
 RECONSTRUCTIONS = ("cross_entropy", "squared_error")

@@ -5,10 +5,37 @@ Learning" (2024, arXiv:2404.10282); code: kylehkhsu/tripod. The objective is
 
     reconstruct + λ_m · multi_information + λ_h · hessian,
 
-the binary cross entropy averaged over pixels and channels, the kernel-based multi-information of the latents
-(``multi_information.py``) and the normalized Hessian penalty on the decoder's activations (``hessian_penalty.py``). The
-third bias is the latent space: tanh and rounding to 12 evenly spaced values in [−1, 1] (``finite-scalar``). Gradients
-pass straight through the rounding. The networks are residual (``models/networks/tripod.py``).
+the binary cross entropy averaged over pixels and channels, the kernel-based multi-information of the latents and the
+normalized Hessian penalty on the decoder's activations. The third bias is the latent space: tanh and rounding to 12
+evenly spaced values in [−1, 1] (``finite-scalar``). Gradients pass straight through the rounding. The networks are
+residual (``models/networks/residual.py``).
+
+**Multi-information** (Section 3.2). With the Gaussian kernel density estimates q of the joint and q_k of each marginal
+distribution of a batch,
+
+    multi_information = mean over z of  log q(z) − Σ_k log q_k(z_k).
+
+Both estimates include the point at which they are evaluated. The bandwidth in dimension k is a factor times the
+deviation of the latent: Silverman's factor (4 / (n + 2))^(1 / (n + 4)) · b^(−1 / (n + 4)) for the joint of n latents
+over b images, and 1 for the marginals, as in the authors' code. Marginals are therefore smoother than the joint, and
+independent latents do not have the value 0. With equal factors the value is exactly 0 on any grid that holds all
+combinations of values.
+
+**The normalized Hessian penalty** (Section 3.3). For a function f of latents z with Hessian H, scaled by the deviations
+of the latents, the variance of vᵀHv is 2 Σ_{i≠j} H_ij² over random signs v (Rademacher; Peebles et al. 2020) and
+2 Σ_ij H_ij² over Gaussian v. Their ratio is the share of interactions between latents in the curvature, whatever the
+scale of f:
+
+    hessian = Σ over layers of  mean over images of  mean_f Var_signs(vᵀHv) / (mean_f Var_Gaussian(vᵀHv) + 1e-10),
+
+where mean_f is over the activations of a layer. The second derivatives are central differences of step ε = 0.1,
+
+    vᵀHv ≈ (f(z + εv) − 2 f(z) + f(z − εv)) / ε².
+
+f(z) is the same for all draws, so it drops out of the variances: with two draws of each kind, an update needs the
+activations at eight points around z. ``points_around`` returns them as one batch, and ``hessian_penalty`` takes the
+activations of that batch. The differences are small next to f: in bfloat16 they would be lost to rounding, so the
+networks train in float32.
 
 The objective works with any latent space in which a latent is one number, and with any decoder that has
 ``activations(z)`` and ``finish(activations)``, of which ``forward`` is composed; the paper's decoder has them too. So
@@ -20,9 +47,10 @@ Deviations from the authors' code:
   deviation + 1e-6; the latter has no gradient for a latent that is constant over a batch.
 - The perturbed points and the unperturbed ones are one batch, which runs through the decoder up to its last stage.
   The last stage, whose output is not penalised, runs on the unperturbed ones only.
-- The averaged weights are evaluated, as for all models here, beside the raw ones.
+- The averaged weights are evaluated, as for all models here, alongside the raw ones.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,12 +63,7 @@ from ..config import require_number
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
 from .autoencoding import autoencoder_player
-from .hessian_penalty import hessian_penalty, points_around
-from .multi_information import multi_information
-from .objective import Objective, ObjectiveConfig, latent_losses
-from .player import Player
-from .regularization import L1
-from .weighting import Terms
+from .objective import L1, Objective, ObjectiveConfig, Player, Terms, latent_losses
 
 MIN_VARIANCE = 1e-12  # added to the variance of a latent
 
@@ -137,3 +160,81 @@ def _require_stages(model: Model) -> None:
             "(b, …) tensors and finish(activations) → logits, of which forward(z) is composed; "
             f"{type(decoder).__name__} does not have them. Without the weight of hessian, any decoder will do"
         )
+
+
+def silverman_factor(num_latents: int, num_images: int) -> float:
+    """Return Silverman's bandwidth for data of deviation 1.
+
+    >>> round(silverman_factor(12, 64), 4)
+    0.713
+    """
+    power = 1 / (num_latents + 4)
+    return float((4 / (num_latents + 2)) ** power * num_images**-power)
+
+
+def multi_information(
+    z: Tensor, deviation: Tensor, *, joint_factor: float | None = None, marginal_factor: float = 1.0
+) -> Tensor:
+    """Return the multi-information of latents in nats, a scalar.
+
+    Args:
+        z: latents (b, n).
+        deviation: of each latent, (n,).
+        joint_factor: on the deviation, for the bandwidths of the joint estimate; Silverman's by default.
+        marginal_factor: for those of the marginal estimates.
+    """
+    num_images, num_latents = z.shape
+    joint_factor = silverman_factor(num_latents, num_images) if joint_factor is None else joint_factor
+    exact = torch.promote_types(z.dtype, torch.float32)
+    scaled = z.to(exact) / deviation.to(exact)
+    distances = (scaled[:, None] - scaled).square() / 2  # (b, b, n)
+    # Normalising constants of joint and marginals cancel but for the factors.
+    joint = (-distances.sum(-1) / joint_factor**2).logsumexp(1)  # (b,)
+    marginals = (-distances / marginal_factor**2).logsumexp(1).sum(-1)  # (b,)
+    constant = (num_latents - 1) * math.log(num_images) + num_latents * math.log(marginal_factor / joint_factor)
+    return (joint - marginals).mean() + constant
+
+
+TINY = 1e-10  # added to the denominator
+
+
+def points_around(
+    z: Tensor, deviation: Tensor, *, num_draws: int, epsilon: float, generator: torch.Generator | None = None
+) -> Tensor:
+    """Return the perturbed latents as one batch.
+
+    Args:
+        z: latents (b, n).
+        deviation: of each latent, (n,).
+        num_draws: of random signs, and of Gaussian vectors, per image.
+        epsilon: size of a perturbation, as a share of the deviation.
+        generator: of the random numbers.
+
+    Returns:
+        (4 · num_draws · b, n): z + εv for all draws, signs first, then z − εv.
+    """
+    shape = (num_draws, *z.shape)
+    uniform = torch.rand(shape, generator=generator, device=z.device, dtype=z.dtype)
+    normal = torch.randn(shape, generator=generator, device=z.device, dtype=z.dtype)
+    signs = torch.where(uniform < 0.5, -torch.ones_like(uniform), torch.ones_like(uniform))
+    steps = torch.cat((signs, normal)) * (epsilon * deviation)
+    return torch.cat((z + steps, z - steps)).flatten(0, 1)
+
+
+def hessian_penalty(activations: Sequence[Tensor], *, num_draws: int, epsilon: float) -> Tensor:
+    """Return the penalty, a scalar.
+
+    Args:
+        activations: of layers, (4 · num_draws · b, …) each, for the rows of ``points_around``.
+        num_draws, epsilon: as for ``points_around``.
+    """
+    return torch.stack([_layer_penalty(rows, num_draws, epsilon) for rows in activations]).sum()
+
+
+def _layer_penalty(rows: Tensor, num_draws: int, epsilon: float) -> Tensor:
+    exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
+    above, below = exact.unflatten(0, (4 * num_draws, -1)).flatten(2).chunk(2)  # (2 · num_draws, b, entries) each
+    sums = (above + below).unflatten(0, (2, num_draws))  # vᵀHv · ε² + 2 f(z)
+    signs, gaussian = (sums - sums.mean(1, keepdim=True)).square().mean((1, 3))  # (b,) each
+    penalty: Tensor = (signs / (gaussian + TINY * epsilon**4)).mean()
+    return penalty

@@ -25,7 +25,7 @@ from ..presets import ModelSpec
 from ..runs.directory import SELECTION_FILE, Run
 from ..training import TrainingDiverged
 from ..training.callbacks import Callback
-from ..training.launch import SLOW_SCENES
+from ..training.state import SLOW_SCENES
 from .picture import plot_selection
 from .ranking import select
 from .result import Selection

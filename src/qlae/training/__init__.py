@@ -2,8 +2,7 @@
 
 from .._moved import former_names
 from .callbacks import Callback
-from .launch import train_run
-from .trainer import TrainingDiverged, TrainingInterrupted
+from .trainer import TrainingDiverged, TrainingInterrupted, train_run
 
 __all__ = ["Callback", "TrainingDiverged", "TrainingInterrupted", "train_run"]
 

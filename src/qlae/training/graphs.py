@@ -14,8 +14,7 @@ from torch import Tensor
 from ..data.batches import DeviceBatches
 from ..ops import dispatch
 from ..ops.kernels.launching import rehearsal
-from .step import EagerUpdates, Step
-from .turn import Window
+from .step import EagerUpdates, Step, Window
 
 MAX_BLOCK = 25  # updates per block
 

@@ -1,4 +1,4 @@
-"""Everything that a run must remember to resume exactly: to and from a checkpoint.
+"""The state of a training: built from a config and its data, and everything that a run must remember to resume exactly.
 
 Tensors are named ``weights.*`` (parameters and buffers), ``average.*``, ``optimizer.<player>.*.first`` and ``.second``,
 ``optimizer.<player>.moves``, ``window.<player>``, ``sampler`` and ``noise``. Runs with parts from outside the package,
@@ -7,18 +7,29 @@ the last update, the seconds spent, and the number of threads and other settings
 are in the JSON.
 """
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .._process import settings_in_force
-from ..models.model import Model
+from .._progress import progress_bar
+from ..config import RunConfig
+from ..data import RenderedImages, SourceDataset, keep_on_disk
+from ..data.batches import Batches, DeviceBatches, HostBatches, fits
+from ..models.building import Networks, build_model, is_all_ours, is_ours
+from ..models.model import Model, place
+from ..objectives import players_of
 from ..runs.checkpoint import Checkpoint
-from .step import Step
-from .turn import Turn
+from .graphs import GraphUpdates
+from .step import EagerUpdates, Step, Turn
+
+# Scenes that take a CPU half a minute or more to render are rendered once and kept on disk; Shapes3D takes seconds.
+SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d", "dsprites")
 
 
 class Updates(Protocol):
@@ -143,3 +154,81 @@ def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:
             f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, the checkpoint has {shape}"
         )
     target.copy_(tensors[name])
+
+
+def initial_model(config: RunConfig, networks: Networks | None = None, device: torch.device | None = None) -> Model:
+    """Return a model with the weights that follow from the seed of a config; they are the same on every device."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.training.seed)
+        return place(build_model(config, networks), device or torch.device("cpu"))
+
+
+def require_trainable(config: RunConfig, networks: Networks | None) -> None:
+    """Raise an error if no model can be built for a config, or its players do not fit.
+
+    Models of qlae are built on the device ``meta``, without memory or random numbers.
+    """
+    with torch.random.fork_rng(devices=[]), torch.device("meta" if is_all_ours(config) else "cpu"):
+        players_of(config, build_model(config, networks))
+
+
+def build_state(
+    config: RunConfig,
+    data: SourceDataset,
+    device: torch.device,
+    *,
+    networks: Networks | None = None,
+    model: Model | None = None,
+    compile: bool = True,
+    show: bool = False,
+) -> TrainingState:
+    """Return a run before its first update; weights and batches follow from the seed.
+
+    Args:
+        config: of the run.
+        data: the observations.
+        device: where the model is trained.
+        networks: the caller's encoder and decoder, if the config says so.
+        model: the result of ``initial_model`` on the same device, if it is there already.
+        compile: whether to record updates as CUDA graphs on a GPU.
+        show: whether to draw a progress bar while images are rendered.
+    """
+    training = config.training
+    model = initial_model(config, networks, device) if model is None else model
+    batches = _batches(data, training.batch_size, training.seed, device, show=show)
+    return state_on(config, model, batches, compile=compile)
+
+
+def state_on(config: RunConfig, model: Model, batches: Batches, *, compile: bool = True) -> TrainingState:
+    """Return a run before its first update, on batches that are on their device already."""
+    step = Step(players_of(config, model), batches, config, model.form.to_input)
+    updates: Updates = EagerUpdates(step)
+    if batches.device.type == "cuda" and compile:
+        updates = GraphUpdates(step, log_every=config.training.log_every, rehearse=is_ours(config))
+    return TrainingState(model, step, updates, saves_global_generators=not is_all_ours(config))
+
+
+def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.device, *, show: bool) -> Batches:
+    """Return batches of the images, which are rendered first if necessary, on the device or on the way to it."""
+    images = data.images
+    is_rendered = isinstance(images, RenderedImages) and images.is_kept_on(str(device))
+    fit = is_rendered or fits(math.prod(images.shape) * images.dtype.itemsize, device)
+    with progress_bar("rendering", len(data), show=show and isinstance(images, RenderedImages)) as report:
+        if isinstance(images, RenderedImages) and device.type == "cuda" and fit:
+            return DeviceBatches(
+                images.render_on(str(device), progress=report), batch_size, torch.Generator(device).manual_seed(seed)
+            )
+        if isinstance(images, RenderedImages) and images.name in SLOW_SCENES:
+            images = keep_on_disk(data, progress=report).images
+        elif not isinstance(images, np.ndarray):
+            images = data.in_memory(progress=report).images
+    if fit and isinstance(images, np.ndarray) and (device.type == "cuda" or images.flags.writeable):
+        on_device = torch.from_numpy(images if images.flags.writeable else images.copy()).to(device)
+        return DeviceBatches(on_device, batch_size, torch.Generator(device).manual_seed(seed))
+    if not fit:
+        warnings.warn(
+            f"{len(data):,} {data.observations.traits.many} do not fit on {device} beside the training; they stay on "
+            "the host, and batches are copied",
+            stacklevel=2,
+        )
+    return HostBatches(images, batch_size, torch.Generator().manual_seed(seed), device)

@@ -1,13 +1,15 @@
-"""The training loop, top to bottom on one page.
+"""Train a config in a run directory, from its last checkpoint if it has one.
 
-It makes updates, logs every ``log_every`` of them, saves a checkpoint from time to time, and stops early only for a
-loss that is not finite or for a signal. Either way only the updates since the last checkpoint can be lost.
+``run_updates`` is the training loop, top to bottom on one page. It makes updates, logs every ``log_every`` of them,
+saves a checkpoint from time to time, and stops early only for a loss that is not finite or for a signal. Either way
+only the updates since the last checkpoint can be lost.
 """
 
 import contextlib
 import signal
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
@@ -15,15 +17,20 @@ from typing import NamedTuple
 
 import torch
 
+from .._device import pick_device
+from .._process import training_process
 from .._progress import progress_bar
 from ..config import RunConfig
+from ..data import SourceDataset
+from ..models.building import ROLES, Networks
+from ..objectives import players_of
 from ..objectives.code_penalties import ENTROPY
 from ..options import CHECKPOINT_SECONDS
 from ..runs import checkpoint
 from ..runs.directory import Run
 from .callbacks import Callback
 from .collapse import CollapseCheck
-from .state import TrainingState
+from .state import TrainingState, build_state, initial_model
 
 SHOW_SECONDS = 0.2  # between refreshes of the progress bar
 
@@ -48,6 +55,73 @@ class Watch(NamedTuple):
 
 
 Estimate = Callable[[float, int], None]  # takes the seconds per update and the number of updates left
+
+
+def train_run(
+    run: Run,
+    config: RunConfig,
+    data: SourceDataset,
+    *,
+    networks: Networks | None = None,
+    device: str = "auto",
+    compile: bool = True,
+    threads: int | None = None,
+    watch: Watch | None = None,
+    callbacks: Callable[[int], Sequence[Callback]] | None = None,
+    estimate: Estimate | None = None,
+    show: bool = True,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> None:
+    """Train a config in the directory of a run, from its last checkpoint if it has one.
+
+    The settings of the process are restored: cuDNN flags, threads, default type, generators and signal handlers.
+
+    Args:
+        run: the run directory.
+        config: of the run.
+        data: the images.
+        networks: the caller's encoder and decoder, if the config says so.
+        device, compile, threads, checkpoint_seconds: as in ``options.ExecutionOptions``.
+        watch: computes scores during training.
+        callbacks: a function of the number of updates made so far that returns the callbacks.
+        estimate: called once with the seconds per update and the number of updates left.
+        show: whether to draw progress bars.
+    """
+    place_on = pick_device(device)
+    with training_process(place_on, compile=compile, threads=threads):
+        config.require_restorable()
+        model = initial_model(config, networks, place_on)
+        players_of(config, model)  # which raises an error for parts that do not fit, before anything is written
+        if networks is not None:
+            _warn_of_idle_networks(networks)
+        run.require_free(config)
+        with run.locked():
+            snapshot = checkpoint.load(run.path)
+            steps = config.training.steps
+            if snapshot is not None and snapshot.state["step"] > steps:
+                raise ValueError(
+                    f"{run.path} has made {snapshot.state['step']:,} updates already, more than steps={steps:,}; "
+                    "ask for as many or more, or choose another folder"
+                )
+            run.write_config(config)
+            run.write_left_out(data.left_out)
+            if snapshot is not None and snapshot.state["step"] == steps:
+                return
+            state = build_state(config, data, place_on, model=model, compile=compile, show=show)
+            torch.manual_seed(config.training.seed + 2)  # for parts that draw from torch's global generators
+            if snapshot is not None:
+                state.from_checkpoint(snapshot)
+            run.trim_log(state.step)
+            run_updates(
+                run,
+                config,
+                state,
+                checkpoint_seconds=checkpoint_seconds,
+                watch=watch,
+                callbacks=callbacks(state.step) if callbacks is not None else (),
+                estimate=estimate,
+                show=show,
+            )
 
 
 def run_updates(
@@ -131,6 +205,22 @@ def run_updates(
                 raise TrainingInterrupted(
                     f"stopped after update {state.step:,} of {steps:,}; saved in {run.path}", stop[0]
                 )
+
+
+def _warn_of_idle_networks(networks: Networks) -> None:
+    """Warn about settings that keep networks from learning, as networks from `qlae.load` have."""
+    for role, module in zip(ROLES, networks, strict=True):
+        parameters = [] if module is None else list(module.parameters())
+        if parameters and not any(p.requires_grad for p in parameters):
+            warnings.warn(
+                f"no parameter of the {role} has requires_grad, so it is not trained; call .requires_grad_(True)",
+                stacklevel=5,
+            )
+        if module is not None and not module.training:
+            warnings.warn(
+                f"the {role} is in evaluation mode and is trained in it (batch norm, dropout); call .train()",
+                stacklevel=5,
+            )
 
 
 class _Pace:

@@ -1,6 +1,7 @@
 """The encoders and decoders: one pair for each kind of observations, and Tripod's. Each registers itself."""
 
 from .config import NetworksConfig
+from .dense import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 from .paper import (
     FIRST_OFFICIAL,
     FORMS,
@@ -25,9 +26,8 @@ from .paper import (
     num_blocks,
     unfolded,
 )
+from .residual import ResidualDecoder, ResidualEncoder, TripodNetworks, TripodNetworksConfig, TripodSize
 from .series import SeriesDecoder, SeriesEncoder, SeriesNetworks, SeriesNetworksConfig
-from .tripod import ResidualDecoder, ResidualEncoder, TripodNetworks, TripodNetworksConfig, TripodSize
-from .vectors import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 
 __all__ = [
     "FIRST_OFFICIAL",

@@ -1,0 +1,230 @@
+"""The optimizer of a player: AdamW over flat parameters, without decay for codebooks, with scheduled rates.
+
+All parameters of a player lie in one buffer, so that one operation updates all of them. Each parameter becomes a view
+of its span of the buffer, in the memory format that it had. Gradients, moments and averages are buffers of the same
+layout. What would be a loop over dozens of small tensors (optimizer, average, clipping) is then a few operations on
+large ones.
+"""
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..config import OptimizerConfig, TrainingConfig
+from ..objectives import Player
+from ..ops import dispatch
+from ..ops.adamw import AdamWBuffers, AdamWSettings, adamw_step
+from ..schedules import curve_factor
+
+ALIGNMENT = 64  # entries; a span starts at a multiple, which vector instructions and matrix kernels need
+
+
+class FlatParameters:
+    """Parameters in groups, each group one span of a buffer.
+
+    Args:
+        groups: lists of parameters, all different, on one device and of one type.
+        reduced: those among them that become copies of their span in ``precision``, instead of views of it.
+        precision: of the copies.
+
+    Attributes:
+        values: the buffer (num_entries,). Writing to it changes the parameters; copies change with ``refresh``.
+        copies: the buffer in ``precision``; None if no parameter is reduced.
+        spans: the slice of each group.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Sequence[nn.Parameter]],
+        *,
+        reduced: Collection[nn.Parameter] = (),
+        precision: torch.dtype = torch.bfloat16,
+    ):
+        self.parameters = [parameter for group in groups for parameter in group]
+        self._starts: list[int] = []
+        self.spans: list[slice] = []
+        end = 0
+        for group in groups:
+            start = end
+            for parameter in group:
+                self._starts.append(end)
+                end += -(-parameter.numel() // ALIGNMENT) * ALIGNMENT
+            self.spans.append(slice(start, end))
+        first = self.parameters[0]
+        self.values = torch.zeros(end, dtype=first.dtype, device=first.device)
+        for parameter, view in zip(self.parameters, self.views(self.values), strict=True):
+            view.copy_(parameter.detach())
+        reduced_set = set(reduced)
+        self.copies = self.values.to(precision) if reduced_set else None
+        self.are_copies = [parameter in reduced_set for parameter in self.parameters]
+        exact = self.views(self.values)
+        copy_views = exact if self.copies is None else self.views(self.copies)
+        for i, parameter in enumerate(self.parameters):
+            parameter.data = (copy_views if self.are_copies[i] else exact)[i]
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Bring the copies up to date with the buffer."""
+        if self.copies is not None:
+            self.copies.copy_(self.values)
+
+    def zeros(self) -> Tensor:
+        """Return another buffer of the same layout."""
+        return torch.zeros_like(self.values)
+
+    def views(self, buffer: Tensor) -> list[Tensor]:
+        """Return the span of every parameter in a buffer of this layout, in the parameter's shape and memory format."""
+        return [
+            _view(buffer[start : start + parameter.numel()], parameter)
+            for start, parameter in zip(self._starts, self.parameters, strict=True)
+        ]
+
+
+class FlatGradients:
+    """A buffer that gathers the gradients of flat parameters.
+
+    Attributes:
+        values: all gradients, flat, in float32.
+        rounded: the gradients of parameters that are copies, in their precision; None if there are no copies.
+    """
+
+    def __init__(self, flat: FlatParameters):
+        self.values = flat.zeros()
+        self.rounded = None if flat.copies is None else torch.zeros_like(flat.copies)
+        sizes = [parameter.numel() for parameter in flat.parameters]
+        # Torch copies dozens of tensors per launch, which takes as long as the largest: so the large ones come first.
+        order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+        self._rows = [[i for i in order if flat.are_copies[i] == rounded] for rounded in (True, False)]
+        rounded = [] if self.rounded is None else flat.views(self.rounded)
+        exact = flat.views(self.values)
+        self._rounded_views = [rounded[i] for i in self._rows[0]]
+        self._exact_views = [exact[i] for i in self._rows[1]]
+
+    def gather(self, gradients: Sequence[Tensor], *, convert: slice) -> None:
+        """Copy one gradient per parameter into the buffers.
+
+        Args:
+            gradients: in the order of the parameters.
+            convert: the span whose rounded gradients are needed in ``values`` as well.
+        """
+        rounded, exact = ([gradients[i] for i in rows] for rows in self._rows)
+        if self.rounded is not None:
+            torch._foreach_copy_(self._rounded_views, rounded)
+            self.values[convert].copy_(self.rounded[convert])
+        if exact:
+            torch._foreach_copy_(self._exact_views, exact)
+
+
+def _view(entries: Tensor, like: Tensor) -> Tensor:
+    if like.dim() == 4 and like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous():
+        outer, inner, height, width = like.shape
+        return entries.view(outer, height, width, inner).permute(0, 3, 1, 2)
+    return entries.view(like.shape)
+
+
+def decay_groups(player: Player, config: OptimizerConfig) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Return a player's parameters, those that are decayed and those that are not.
+
+    The paper decays everything in the encoder and the decoder; ``official`` leaves their biases out.
+    """
+    decayed: list[nn.Parameter] = []
+    undecayed = [p for module in player.undecayed for p in module.parameters() if p.requires_grad]
+    for module in player.decayed:
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad:
+                is_bias = name.rsplit(".", 1)[-1] == "bias"
+                (undecayed if is_bias and not config.decay_biases else decayed).append(parameter)
+    return decayed, undecayed
+
+
+class Rates:
+    """Factors on the learning rate and the weight decay, on the device.
+
+    Args:
+        config: whose schedules the factors follow; None for factors that stay 1.
+        device: of the factors.
+
+    Attributes:
+        factors: (2,), the learning rate's and the weight decay's.
+        is_scheduled: whether they can differ from 1.
+    """
+
+    def __init__(self, config: TrainingConfig | None, device: torch.device):
+        self.factors = torch.ones(2, device=device)
+        self.is_scheduled = config is not None and not (
+            config.schedule.is_constant and not config.weight_decay_schedule
+        )
+        self._config = config
+
+    @torch.no_grad()
+    def update(self, number: Tensor) -> None:
+        """Compute the factors of update ``number`` (from 1; a scalar tensor)."""
+        if not self.is_scheduled or self._config is None:
+            return
+        config = self._config
+        self.factors[0].copy_(config.schedule.factor(number, config.steps))
+        if config.weight_decay_schedule:
+            self.factors[1].copy_(curve_factor(config.weight_decay_schedule, number))
+
+
+class AdamW:
+    """AdamW over a player's flat parameters: the first span is decayed, the second is not.
+
+    Args:
+        flat: the parameters, in the groups of ``decay_groups``.
+        config: learning rate, betas, decay and clipping.
+        rates: factors on the learning rate and the weight decay; constant by default.
+
+    Attributes:
+        gradients: of the last step.
+        first, second: the moments, flat.
+        moves: the number of steps so far, a scalar on the device, so that nothing has to be read or sent.
+    """
+
+    def __init__(self, flat: FlatParameters, config: OptimizerConfig, rates: Rates | None = None):
+        self.config = config
+        self.flat = flat
+        self.rates = rates or Rates(None, flat.values.device)
+        self.gradients = FlatGradients(flat)
+        self.first, self.second = flat.zeros(), flat.zeros()
+        self.moves = torch.zeros((), device=flat.values.device)
+        decayed, undecayed = flat.spans
+        groups = (
+            (self._buffers(decayed, self.gradients.rounded), self._settings(config.weight_decay, config.clip)),
+            (self._buffers(undecayed, None), self._settings(0.0, None)),
+        )
+        self._groups = [(buffers, settings) for buffers, settings in groups if len(buffers.values)]
+
+    def _buffers(self, span: slice, rounded: Tensor | None) -> AdamWBuffers:
+        gradients, copies = self.gradients.values[span], self.flat.copies
+        return AdamWBuffers(
+            values=self.flat.values[span],
+            gradients=gradients,
+            raw_gradients=gradients if rounded is None else rounded[span],
+            first=self.first[span],
+            second=self.second[span],
+            copies=None if copies is None else copies[span],
+        )
+
+    def _settings(self, weight_decay: float, clip: float | None) -> AdamWSettings:
+        config = self.config
+        return AdamWSettings(
+            learning_rate=config.learning_rate,
+            beta1=config.beta1,
+            beta2=config.beta2,
+            weight_decay=weight_decay,
+            clip=clip,
+            scheduled=self.rates.is_scheduled,
+        )
+
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
+        """Descend gradients, one per parameter; those of decayed parameters are clipped elementwise, if at all."""
+        self.moves += 1
+        kernels = dispatch.uses_kernels(self.flat.values)
+        self.gradients.gather(gradients, convert=self.flat.spans[1] if kernels else slice(None))
+        for buffers, settings in self._groups:
+            adamw_step(buffers, self.moves, self.rates.factors, settings)
+        if not kernels:  # which write the copies themselves
+            self.flat.refresh()
