@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from qlae.models.networks import (
-    FIRST_OFFICIAL,
     FULL,
     OFFICIAL,
     PAPER,
@@ -13,7 +12,6 @@ from qlae.models.networks import (
     ConvEncoder,
     StyleDecoder,
     dense,
-    network_form,
     num_blocks,
     unfolded,
 )
@@ -101,7 +99,7 @@ def test_paper_encoder_layer_by_hand():
     assert torch.allclose(layer(x), (y - mean) / (var + 1e-5).sqrt(), atol=1e-5)
 
 
-@pytest.mark.parametrize(("form", "epsilon"), [(PAPER, 1e-5), (OFFICIAL, 1e-6), (FIRST_OFFICIAL, 1e-5)])
+@pytest.mark.parametrize(("form", "epsilon"), [(PAPER, 1e-5), (OFFICIAL, 1e-6)])
 def test_norms_have_the_epsilon_of_their_form(form, epsilon):
     """Dark images and small feature maps, whose variance is no larger than ε."""
     encoder, decoder = ConvEncoder(16, 4, size=SMALL, form=form), StyleDecoder(16, 4, size=SMALL, form=form)
@@ -119,16 +117,6 @@ def test_norms_have_the_epsilon_of_their_form(form, epsilon):
     y = nn.functional.leaky_relu(last.conv(x), form.slope)
     mean, var = y.mean((2, 3), keepdim=True), y.var((2, 3), keepdim=True, unbiased=False)
     assert torch.allclose(last(x, style), (y - mean) / (var + epsilon).sqrt() + 1, atol=1e-5)
-
-
-def test_forms_have_revisions():
-    assert network_form("paper", 1) is network_form("paper", 2) is PAPER
-    assert network_form("official", 2) is OFFICIAL
-    assert network_form("official", 1) is FIRST_OFFICIAL
-    with pytest.raises(ValueError, match=r"networks have the revisions 1, 2, got 3; a later version of qlae"):
-        network_form("official", 3)
-    with pytest.raises(ValueError, match="unknown form"):
-        network_form("offical", 2)
 
 
 def test_images_differ_by_their_latents_from_the_start():

@@ -198,12 +198,6 @@ def test_pruning_stays_as_it_was_and_the_results_say_so(run, capsys):
     assert "intervals" in again["averaged"]
     changed = rescore_run(run, prune=True, show=False)
     assert "intervals" not in changed["averaged"]
-    old = run.results  # those of version 0.1 do not mention it
-    del old["prune"]
-    for key in ("infom_corrected", "infoe_corrected", "infoc_corrected"):
-        del old["averaged"][key]
-    run.results_path.write_text(json.dumps(old))
-    assert rescore_run(run, show=False)["prune"] is True
     with pytest.raises(SystemExit, match="0"):
         main(["evaluate", str(run.path), "--from-sample", "--no-prune", "--quiet"])
     assert Run(run.path).results["prune"] is False

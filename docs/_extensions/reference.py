@@ -42,8 +42,6 @@ ABOUT = {
     "FORMS": "The forms of the paper's networks by name.",
     "PAPER": "The form that follows the paper's text.",
     "OFFICIAL": "The form that follows the authors' code.",
-    "FIRST_OFFICIAL": "The official form of version 0.1, for runs and exports of that version.",
-    "REVISIONS": "The revisions of the official form.",
     "SIZES": "The sizes of the paper's networks by name.",
     "FULL": "The size of the paper's networks.",
     "SMALL": "The size of networks that a CPU can train in minutes.",

@@ -12,7 +12,6 @@ where it is not installed.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import _moved
 from ._extras import explain_missing
 from ._version import __version__
 
@@ -81,9 +80,6 @@ _HOMES = {
     "train": (".pipeline", "train"),
     "train_seeds": (".selection.seeds", "train_seeds"),
 }
-
-_moved.install()
-
 
 _MODULES = (
     "config",

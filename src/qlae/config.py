@@ -9,7 +9,6 @@ A config is plain data: it imports no torch and executes nothing.
 import dataclasses
 import json
 import math
-import warnings
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -19,7 +18,6 @@ from ._parsing import flatten, parse_dataclass
 from .observations import Observations, square_images
 from .registry import LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
-from .upgrade import upgrade_config
 
 PRECISIONS = ("float32", "bfloat16")
 MAX_RESOLUTION = 2**14  # pixels per side
@@ -36,8 +34,7 @@ class DataConfig:
         num_images: size of the data set.
         source_names: names of the sources, in order.
         recipe: the arguments of ``load_data`` that recreate the data; None if only the caller has the data.
-        checksum: of data from files or from arrays in memory; None if the recipe determines the data. Runs of arrays
-            may lack it if an earlier version trained them.
+        checksum: of data from files or from arrays in memory; None if the recipe determines the data.
         observations: what each of them is, unless they are the paper's: square RGB images of bytes, for which it is
             None. If it is given, ``resolution`` is 0 and not written.
     """
@@ -61,7 +58,7 @@ class DataConfig:
         return square_images(self.resolution) if self.observations is None else self.observations
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON; that of the paper's images is as in earlier versions."""
+        """Return plain data, ready for JSON."""
         fields = dataclasses.asdict(self)
         if self.observations is None:
             del fields["observations"]
@@ -181,14 +178,13 @@ class RunConfig:
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> "RunConfig":
-        """Return the config from the result of ``to_dict``, also from files that earlier versions wrote.
+        """Return the config from the result of ``to_dict``.
 
         Raises:
             ValueError: if a field is unknown, missing or of another type, or a part is not registered.
         """
         if not isinstance(content, dict):
             raise ValueError(f"config must be an object, got {type(content).__name__}")
-        content = upgrade_config(content)
         missing = [f.name for f in dataclasses.fields(RunConfig) if f.name not in content]
         if missing:
             raise ValueError(f"config is incomplete: it lacks {', '.join(missing)}")
@@ -237,28 +233,6 @@ class RunConfig:
             ignored.add("data.checksum")
         keys = [key for key in mine | theirs if key not in ignored and not key.endswith(".module")]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
-
-    def __getattr__(self, name: str) -> Any:
-        """Return a field of version 0.1 from its new place, with a warning."""
-        if name not in MOVED:
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        warnings.warn(f"config.{name} is now config.{MOVED[name]}", DeprecationWarning, stacklevel=2)
-        value: Any = self
-        for part in MOVED[name].split("."):
-            value = getattr(value, part)
-        return value
-
-
-#: Fields of ``RunConfig`` in version 0.1 and where they are now.
-MOVED = {
-    "network": "networks",
-    "weights": "objective.weights",
-    "generator_period": "objective.generator_period",
-    **{
-        name: f"training.{name}"
-        for name in ("optimizer", "batch_size", "steps", "seed", "precision", "average_decay", "log_every")
-    },
-}
 
 
 def check_weights(weights: Any) -> None:

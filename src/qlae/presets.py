@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._checks import require_known
-from ._moved import former_names
 from .config import OptimizerConfig
 from .recipes import RECIPES
 
@@ -355,6 +354,3 @@ def find_model(model: str | ModelSpec) -> ModelSpec:
     if not isinstance(spec, ModelSpec):  # anyone can write into the table
         raise ValueError(f"MODELS[{model!r}] must be a ModelSpec, got {type(spec).__name__}")
     return spec if spec.name == model else replace(spec, name=model)
-
-
-__getattr__ = former_names(__name__, {"resolve": "resolving.resolve"})

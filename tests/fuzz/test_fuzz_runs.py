@@ -6,10 +6,8 @@ its number and seed.
 
 import functools
 import json
-from pathlib import Path
 
 import numpy as np
-import pytest
 from fuzzing import NUM_INPUTS, fuzz, fuzz_bytes, fuzz_json, fuzz_npz
 from mutations import damage_object
 
@@ -23,13 +21,10 @@ from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.report.files import ReportFiles
 from qlae.report.pictures import plot_curves
 from qlae.runs import checkpoint
-from qlae.runs.directory import Run
 from qlae.runs.names import Names
 from qlae.runs.pretrained import model_card, read_pretrained
 from qlae.scoring.sample import rescore_run
 
-RESULTS = Path(__file__).parents[2] / "results"
-OLD = Path(__file__).parents[1] / "written_by_0.1"
 BOTH = ("averaged", "raw")
 
 
@@ -37,9 +32,8 @@ def content_of(path):
     return json.loads(path.read_text())
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_config(damaged, old):
-    content = content_of(Run(RESULTS / "paper-length" / "seed-5").config_path if old else damaged.config_path)
+def test_config(damaged):
+    content = content_of(damaged.config_path)
     fuzz_json(damaged.config_path, content, lambda: damaged.config)
     fuzz("from_dict", functools.partial(damage_object, content), RunConfig.from_dict)
 
@@ -48,9 +42,8 @@ def test_a_model_from_a_damaged_config(damaged):
     fuzz_json(damaged.config_path, content_of(damaged.config_path), lambda: qlae.load(damaged.path))
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_results(damaged, old):
-    content = content_of(Run(OLD / "qlae").results_path if old else damaged.results_path)
+def test_results(damaged):
+    content = content_of(damaged.results_path)
 
     def read():
         results_table([damaged], weights=BOTH)

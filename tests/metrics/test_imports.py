@@ -8,7 +8,7 @@ import sys
 CODE = """
 import sys
 import qlae.metrics
-own = ("qlae.metrics", "qlae._extras", "qlae._version", "qlae._moved")
+own = ("qlae.metrics", "qlae._extras", "qlae._version")
 print([name for name in sys.modules if name == "torch" or (name.startswith("qlae.") and not name.startswith(own))])
 """
 

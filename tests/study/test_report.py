@@ -209,12 +209,6 @@ def test_a_report_removes_its_own_outdated_files_only(folder, copy_of):
     assert not {"shapes3d.md", "interventions-shapes3d.png"} & names
 
 
-def test_the_old_name_of_report_study_warns(folder):
-    with pytest.warns(DeprecationWarning, match="has moved to qlae.study.report"):
-        from qlae.report import report_study as old_name
-    assert old_name is report_study
-
-
 def test_a_study_with_nothing_finished_says_so(tmp_path):
     study = StudyFolder(tmp_path / "x")
     study.write_plan(tiny_plan())

@@ -5,7 +5,6 @@ people: NumPy in, NumPy out, in chunks, on whatever device the model is.
 """
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -89,11 +88,6 @@ class Model(nn.Module):
                 "resolution; see model.observations.shape"
             )
         return sides.pop()
-
-    @property
-    def critic(self) -> nn.Module | None:
-        warnings.warn('model.critic is now model.parts["critic"]', DeprecationWarning, stacklevel=2)
-        return dict(self.parts.items()).get("critic")
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
         """Return the decoder's outputs and the latents of inputs, such as images (b, c, h, w) in [0, 1].

@@ -1,6 +1,5 @@
 """Objectives: what a model is trained to do. Each supplies its players, and one trainer runs them all."""
 
-from .._moved import former_names
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
 from .objective import Objective, ObjectiveConfig, Player, Terms, Weighting, players_of, require_players, require_terms
@@ -22,5 +21,3 @@ __all__ = [
     "require_players",
     "require_terms",
 ]
-
-__getattr__ = former_names(__name__, {"build_players": "objectives.players_of"})

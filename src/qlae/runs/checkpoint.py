@@ -20,7 +20,6 @@ from torch import Tensor
 from .._checks import MAX_COUNT
 from .._files import sync_folder, write_bytes, write_json
 from .._opening import read_regular
-from ..upgrade import upgrade_tensors
 from .results import is_number
 
 NAMES = ("checkpoint", "previous")
@@ -91,7 +90,7 @@ def load(directory: Path) -> Checkpoint | None:
                 f"resuming from the checkpoint of update {manifest['state']['step']}",
                 stacklevel=2,
             )
-        return Checkpoint(upgrade_tensors(tensors), manifest["state"])
+        return Checkpoint(tensors, manifest["state"])
     if any_present:
         raise ValueError(
             f"{directory}: no checkpoint is intact ({', '.join(damaged)} damaged); "

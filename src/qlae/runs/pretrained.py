@@ -23,7 +23,6 @@ from ..config import RunConfig
 from ..metrics import count_informative, find_score
 from ..published import published_results
 from ..registry import NETWORKS
-from ..upgrade import upgrade_tensors
 from .directory import read_config
 from .results import WEIGHTS, read_results
 
@@ -106,7 +105,7 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
         raise ValueError(f"{path} must hold the averaged or the raw weights, got {weights[:60]!r}; {REMEDY}")
     config = read_config(folder / "config.json", remedy=REMEDY)
     results = read_results(folder / RESULTS, remedy=REMEDY) if (folder / RESULTS).is_file() else {}
-    return Origin(config, weights, results), upgrade_tensors(tensors)
+    return Origin(config, weights, results), tensors
 
 
 def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
@@ -115,9 +114,9 @@ def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
 
 
 def unpack_tensors(content: bytes) -> dict[str, Tensor]:
-    """Return the tensors that ``pack_tensors`` packed, perhaps by an earlier version."""
+    """Return the tensors that ``pack_tensors`` packed."""
     try:
-        return upgrade_tensors(safetensors.torch.load(content))
+        return safetensors.torch.load(content)
     except safetensors.SafetensorError as error:
         raise ValueError(f"the weights of the model cannot be read ({error}); restore them from a copy") from None
 

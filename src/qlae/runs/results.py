@@ -48,10 +48,10 @@ def check_results(content: dict[str, Any]) -> None:
     _texts(content, ("model", "protocol"), "")
     _counts(content, ("seed", "steps", "num_samples"), "")
     _number(content, "seconds", "")
-    for key in ("versions", "settings"):
-        _require(isinstance(content.get(key, {}), dict), key, content.get(key), "an object")
-    _require(isinstance(content.get("prune", True), bool), "prune", content.get("prune"), "true or false")
-    _list_of(content, "warnings", str, "", optional=True)
+    _object(content, "versions")
+    _require(isinstance(content.get("settings", {}), dict), "settings", content.get("settings"), "an object")
+    _require(isinstance(content.get("prune"), bool), "prune", content.get("prune"), "true or false")
+    _list_of(content, "warnings", str, "")
     data = _object(content, "data")
     _texts(data, ("name", "origin"), "data.")
     _counts(data, ("num_images",) if "observations" in data else ("resolution", "num_images"), "data.")
@@ -144,8 +144,8 @@ def _number(content: dict[str, Any], key: str, where: str) -> None:
     _require(is_number(content.get(key)), where + key, content.get(key), "a number")
 
 
-def _list_of(content: dict[str, Any], key: str, kind: type, where: str, *, optional: bool = False) -> list[Any]:
-    value = content.get(key, [] if optional else None)
+def _list_of(content: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
+    value = content.get(key)
     fits = isinstance(value, list) and all(type(entry) is kind for entry in value)
     _require(fits, where + key, value, f"a list of {KINDS[kind]}")
     return list(value or [])

@@ -41,7 +41,6 @@ from .sample import (
     score_sample,
     score_weights,
     versions,
-    was_pruned,
 )
 
 __all__ = ["encode_sample", "evaluate_run", "intervention_steps", "make_pictures", "scorer"]
@@ -154,14 +153,14 @@ def _request(
     bootstrap: int,
 ) -> _Request:
     """Return what is asked for, by default as before; the first time InfoMEC by the paper's protocol."""
-    defaults = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "averaged": {}}
+    defaults = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "prune": True, "averaged": {}}
     also: Sequence[str] = ()
     if metrics is None:
         others = [metric for metric in metrics_of(defaults) if metric != "infomec"]
         # Intervals for what nobody named might take hours.
         metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
     num_samples = max(2, defaults["num_samples"]) if num_samples is None else num_samples
-    prune = was_pruned(defaults) if prune is None else prune
+    prune = defaults["prune"] if prune is None else prune
     return _Request(num_samples, protocol or defaults["protocol"], prune, metrics, also)
 
 

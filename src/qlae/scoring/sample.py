@@ -98,7 +98,7 @@ def rescore_run(
         run = Run.open(run)
     results = run.results
     protocol = protocol or str(results["protocol"])
-    prune = was_pruned(results) if prune is None else prune
+    prune = results["prune"] if prune is None else prune
     metrics = ("infomec",) if metrics is None else metrics
     check_scoring(protocol, metrics, bootstrap, jobs)
     arrays = run.arrays(run.sample_path)
@@ -107,22 +107,17 @@ def rescore_run(
     options["source_kinds"] = known_kinds(results["data"])
     options["metric_options"] = metric_options
     scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **options)
-    same_infomec = (protocol, prune) == (results["protocol"], was_pruned(results))
+    same_infomec = (protocol, prune) == (results["protocol"], results["prune"])
     scores = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
     results |= {
         "protocol": protocol,
         "prune": prune,
         **scores,
         "warnings": messages,
-        "versions": results.get("versions", {}) | versions(),
+        "versions": results["versions"] | versions(),
     }
     write_json(run.results_path, results)
     return results
-
-
-def was_pruned(results: Mapping[str, Any]) -> bool:
-    """Return whether the protocol's rule decided which latents were active; results of version 0.1 do not say it."""
-    return bool(results.get("prune", True))
 
 
 def _kept_scores(before: Mapping[str, Any], same_infomec: bool) -> dict[str, Any]:

@@ -3,12 +3,10 @@
 from .config import NetworksConfig
 from .dense import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 from .paper import (
-    FIRST_OFFICIAL,
     FORMS,
     FULL,
     OFFICIAL,
     PAPER,
-    REVISIONS,
     SIZES,
     SMALL,
     SMALL_GAN,
@@ -22,7 +20,6 @@ from .paper import (
     StyleDecoder,
     StyleLayer,
     dense,
-    network_form,
     num_blocks,
     unfolded,
 )
@@ -30,12 +27,10 @@ from .residual import ResidualDecoder, ResidualEncoder, TripodNetworks, TripodNe
 from .series import SeriesDecoder, SeriesEncoder, SeriesNetworks, SeriesNetworksConfig
 
 __all__ = [
-    "FIRST_OFFICIAL",
     "FORMS",
     "FULL",
     "OFFICIAL",
     "PAPER",
-    "REVISIONS",
     "SIZES",
     "SMALL",
     "SMALL_GAN",
@@ -63,7 +58,6 @@ __all__ = [
     "TripodNetworksConfig",
     "TripodSize",
     "dense",
-    "network_form",
     "num_blocks",
     "unfolded",
 ]

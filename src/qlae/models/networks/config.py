@@ -12,12 +12,9 @@ class NetworksConfig:
         form: ``"paper"`` or ``"official"``.
         patches: whether small networks may work on patches of several pixels; those of a GAN may not.
         own: which of ``"encoder"`` and ``"decoder"`` the caller brings as a module instead.
-        revision: of the form ``"official"``. Revision 1 is that of version 0.1: style convolutions with a bias, and
-            norms with ε = 1e-5. The form ``"paper"`` has one revision only.
     """
 
     size: str = "full"
     form: str = "paper"
     patches: bool = True
     own: tuple[str, ...] = ()
-    revision: int = 2

@@ -23,7 +23,7 @@ WIDTHS = {"full": (512, 512, 512), "small": (128, 128)}
 
 @dataclass(frozen=True)
 class DenseNetworksConfig(NetworksConfig):
-    """The settings of ``DenseNetworks``; form and revision concern the networks of images only."""
+    """The settings of ``DenseNetworks``; the form concerns the networks of images only."""
 
 
 class DenseEncoder(nn.Module):

@@ -4,11 +4,11 @@ The paper's images are squares of 4·2^k pixels. Others are padded with zeros to
 often (see ``Grid``), and the decoder's outputs are cropped to the images.
 
 ``PAPER`` and ``OFFICIAL`` collect where the paper's text and the authors' code differ; ``FULL`` and ``SMALL`` are two
-sizes of the same design. ``FIRST_OFFICIAL`` is the form ``official`` of version 0.1, whose runs still load.
+sizes of the same design.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -42,7 +42,6 @@ PAPER = NetworkForm(
     slope=0.3, norm_first=False, positive_style=False, output_kernel=1, style_bias=True, epsilon=EPSILON
 )
 OFFICIAL = NetworkForm(slope=0.2, norm_first=True, positive_style=True, output_kernel=3, style_bias=False, epsilon=1e-6)
-FIRST_OFFICIAL = replace(OFFICIAL, style_bias=True, epsilon=EPSILON)
 
 
 @dataclass(frozen=True)
@@ -335,18 +334,6 @@ def unfolded(patches: Tensor, side: int) -> Tensor:
 
 SIZES = {"full": FULL, "small": SMALL}
 FORMS = {"paper": PAPER, "official": OFFICIAL}
-REVISIONS = (1, 2)
-
-
-def network_form(name: str, revision: int) -> NetworkForm:
-    """Return the choices of a form by its name and revision."""
-    if revision not in REVISIONS:
-        raise ValueError(
-            f"networks have the revisions {', '.join(map(str, REVISIONS))}, got {revision!r}; a later version of qlae "
-            "may have written this run"
-        )
-    form = FORMS[require_known(name, FORMS, "form")]
-    return FIRST_OFFICIAL if form is OFFICIAL and revision == 1 else form
 
 
 @NETWORKS.register("paper", NetworksConfig)
@@ -365,7 +352,7 @@ class PaperNetworks:
         size = SIZES[require_known(config.size, SIZES, "size")]
         if size.patch > 1 and not config.patches:
             size = SMALL_GAN
-        form = network_form(config.form, config.revision)
+        form = FORMS[require_known(config.form, FORMS, "form")]
         height, width, channels = observations.shape
         how: dict[str, Any] = {"channels": channels, "size": size, "form": form}
         encoder = ConvEncoder((height, width), latent.num_inputs, **how)

@@ -49,7 +49,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class SeriesNetworksConfig(NetworksConfig):
-    """The settings of ``SeriesNetworks``; form and revision concern the networks of images only."""
+    """The settings of ``SeriesNetworks``; the form concerns the networks of images only."""
 
 
 @dataclass(frozen=True)
