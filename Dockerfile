@@ -17,7 +17,7 @@ RUN pip install --no-cache-dir torch --index-url ${TORCH_INDEX}
 
 COPY pyproject.toml hatch_build.py README.md LICENSE /source/
 COPY src /source/src
-RUN pip install --no-cache-dir '/source[train,explorer,fast]' && rm -r /source
+RUN pip install --no-cache-dir '/source[train,explorer]' && rm -r /source
 
 USER qlae
 WORKDIR /work

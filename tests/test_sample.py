@@ -9,9 +9,8 @@ import pytest
 
 import qlae
 from qlae.cli import main
-from qlae.metrics import METRICS, infomec, register_metric, score_file, unregister_metric
+from qlae.metrics import METRICS, infomec, metric_names, register_metric, score_file, unregister_metric
 from qlae.metrics.inputs import scored_form
-from qlae.metrics.scoring import metric_names
 from qlae.runs.directory import Run
 from qlae.scoring.sample import metrics_of, rescore_run, score_sample, score_weights
 

@@ -16,8 +16,6 @@ from qlae.cli.overview import COMMANDS
 DOCS = Path(__file__).parents[1] / "docs"
 INTERNAL = {
     "qlae.data.generated",
-    "qlae.metrics.infomec",
-    "qlae.metrics.scoring",
     "qlae.scoring.evaluation",
 }  # parts of packages listed above
 

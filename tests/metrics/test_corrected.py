@@ -11,11 +11,10 @@ from fixture_cases import load
 from scipy.stats import chi2, norm
 
 from qlae.metrics import InfoMEC, infomec, mutual_information, null_scores
-from qlae.metrics.chance import Chance, chi_square_evidence, information_by_chance
+from qlae.metrics.chance import Chance, chi_square_evidence, information_by_chance, shuffled_moments
 from qlae.metrics.corrected import evidence_needed, evidence_weights
+from qlae.metrics.information import weighted_concentration
 from qlae.metrics.inputs import check_pair
-from qlae.metrics.permutation import shuffled_moments
-from qlae.metrics.ratios import weighted_concentration
 
 
 def corrected(sources: np.ndarray, latents: np.ndarray, **options) -> list[float]:

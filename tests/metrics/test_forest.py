@@ -7,11 +7,10 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 from qlae.metrics import dci, score
-from qlae.metrics import forest as forest_module
 from qlae.metrics.compiled_forest import predict_by_depth
 from qlae.metrics.dci import specificity
-from qlae.metrics.forest import choose_implementation, features_per_split, forest_by_depth, read_prefixes
-from qlae.metrics.splits import honest_split
+from qlae.metrics.forest import features_per_split, forest_by_depth, read_prefixes
+from qlae.metrics.inputs import honest_split
 
 
 @pytest.fixture(scope="module")
@@ -167,14 +166,6 @@ def test_the_result_says_how_it_was_made(mixture: tuple[np.ndarray, np.ndarray])
     assert dci(*mixture, num_trees=5, depths=[2], max_features="all").notes == ()
 
 
-def test_without_numba_scikit_learn_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forest_module, "_numba_problem", lambda: "needs another NumPy")
-    with pytest.warns(UserWarning, match="needs another NumPy"):
-        assert choose_implementation("auto") == "scikit-learn"
-    with pytest.raises(ValueError, match=r"pip install 'qlae\[fast\]'"):
-        choose_implementation("numba")
-
-
 def test_an_honest_split_is_at_chance_for_noise() -> None:
     rng = np.random.default_rng(0)
     sources, noise = rng.integers(0, 4, size=(1500, 4)), rng.normal(size=(1500, 6))
@@ -249,7 +240,7 @@ def test_specificity_by_hand() -> None:
         ({"depths": []}, "depths are empty"),
         ({"split": "fair"}, "allowed are 'paper' and 'honest'"),
         ({"split": "honest", "protocol": "tripod"}, "has a split of its own"),
-        ({"forest": "torch"}, "allowed are 'auto', 'numba', 'scikit-learn'"),
+        ({"forest": "torch"}, "allowed are 'numba' and 'scikit-learn'"),
         ({"max_features": "half"}, "give 'sqrt', 'log2', 'all'"),
         ({"depths": [0, 3]}, "give a whole number of at least 1"),
         ({"protocol": "disentanglement_lib", "depths": [3]}, "depths belong to random forests"),

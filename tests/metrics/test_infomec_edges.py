@@ -9,9 +9,8 @@ import pytest
 from fixture_cases import expected, load
 from sklearn.exceptions import ConvergenceWarning
 
-from qlae.metrics import infomec, logistic_codes, newton, nmi
-from qlae.metrics.logistic import fit_continuous, whiten
-from qlae.metrics.logistic_codes import fit_codes
+from qlae.metrics import infomec, logistic, newton, nmi
+from qlae.metrics.logistic import fit_codes, fit_continuous, whiten
 from qlae.metrics.newton import minimise
 
 GRID = np.stack(np.meshgrid(range(4), range(3), range(5), indexing="ij"), -1).reshape(-1, 3)
@@ -178,10 +177,10 @@ def test_the_full_hessian_and_its_blocks_give_the_same_fit(monkeypatch) -> None:
     labels = rng.integers(0, 5, 800)
     codes = np.where(rng.random((800, 4)) < 0.4, rng.integers(0, 6, (800, 4)), labels[:, None])
     losses, built = [], []
-    full_solver = logistic_codes.full_solver
-    monkeypatch.setattr(logistic_codes, "full_solver", lambda *a, **k: built.append(1) or full_solver(*a, **k))
+    full_solver = logistic.full_solver
+    monkeypatch.setattr(logistic, "full_solver", lambda *a, **k: built.append(1) or full_solver(*a, **k))
     for hard in (10**6, 0):
-        monkeypatch.setattr(logistic_codes, "_HARD", hard)
+        monkeypatch.setattr(logistic, "_HARD", hard)
         fit = fit_codes(codes, [6] * 4, labels, 5, tolerance=1e-8)
         assert fit.converged
         losses.append(fit.loss)
@@ -240,7 +239,7 @@ def test_codes_stored_as_floats_raise_a_warning() -> None:
 def test_a_large_codebook_takes_the_diagonal_preconditioner(monkeypatch: pytest.MonkeyPatch) -> None:
     sources, latents = load("quantized_mixes")
     blocks = infomec(sources, latents).infoe_per_source
-    monkeypatch.setattr("qlae.metrics.logistic_codes._BLOCK_WORK", 0)
+    monkeypatch.setattr("qlae.metrics.logistic._BLOCK_WORK", 0)
     diagonal = infomec(sources, latents).infoe_per_source
     np.testing.assert_allclose(diagonal, blocks, atol=3e-5)
     recorded = expected("quantized_mixes", "official-standalone[unweighted,converged]", "infoe_per_source")

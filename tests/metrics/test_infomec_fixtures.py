@@ -10,8 +10,8 @@ import pytest
 from fixture_cases import CASES, CODES, CONTINUOUS, DISCRETE_SOURCES, bounds, expected, is_number, load
 
 from qlae.metrics import InfoMEC, infomec, nmi
-from qlae.metrics.binning import equal_width
 from qlae.metrics.infomec import concentration
+from qlae.metrics.information import equal_width
 
 # Where the references raise or give NaN we define a value; those are tested in test_infomec_edges.py.
 UNDEFINED = {"all_constant_codes", "constant_source"}

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from qlae.metrics import logistic, logistic_codes, many_samples
-from qlae.metrics.lbfgs import DenseFeatures, fit_balanced
-from qlae.metrics.logistic import fit_continuous, whiten
-from qlae.metrics.logistic_codes import fit_codes
-from qlae.metrics.one_hot import OneHotFeatures
+from qlae.metrics import logistic, newton
+from qlae.metrics.infoe import DenseFeatures, fit_balanced
+from qlae.metrics.logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
 
 SIZES = (7, 12, 30, 5)
 
@@ -60,10 +58,9 @@ def test_a_part_of_many_samples_leads_to_the_same_minimum(monkeypatch: pytest.Mo
     labels = np.digitize(codes[:, 0] + 0.3 * codes[:, 1] + noise * rng.normal(size=20_000), [1.5, 4.0, 6.5])
     features = whiten(codes.astype(float))
     direct = fit_codes(codes, SIZES, labels, 4, tolerance=1e-6), fit_continuous(features, labels, 4, tolerance=1e-6)
-    for module in (logistic, logistic_codes):
-        monkeypatch.setattr(module, "MANY", 1000)
-    monkeypatch.setattr(many_samples, "_PART", 2000)
-    monkeypatch.setattr(many_samples, "_DOUBTFUL", 4000)
+    monkeypatch.setattr(logistic, "MANY", 1000)
+    monkeypatch.setattr(newton, "_PART", 2000)
+    monkeypatch.setattr(newton, "_DOUBTFUL", 4000)
     many = fit_codes(codes, SIZES, labels, 4, tolerance=1e-6), fit_continuous(features, labels, 4, tolerance=1e-6)
     for ours, whole in zip(many, direct, strict=True):
         assert ours.converged

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from qlae.metrics import infoe, infomec
-from qlae.metrics.threads import available_threads, map_in_threads
+from qlae.metrics.parallel import available_threads, map_in_threads
 
 
 def test_results_are_in_order_and_calls_see_the_context_of_the_caller() -> None:

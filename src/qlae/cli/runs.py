@@ -26,6 +26,7 @@ from .arguments import (
     with_imports,
 )
 from .hints import hide_unset
+from .score import dci_options
 from .seeds import next_step, train_and_compare
 
 if TYPE_CHECKING:
@@ -285,7 +286,6 @@ class Evaluate:
     quiet: Flag = False
 
     def __call__(self) -> None:
-        from ..metrics.metric_options import dci_options
         from ..report import draw_pictures, intervals_table, print_results
         from ..runs.directory import Run
 

@@ -77,7 +77,6 @@ class Score:
     def __call__(self) -> None:
         from .._progress import progress_bar
         from ..metrics import metric_names, null_scores_of_file, plot_nmi, print_scores, score_file
-        from ..metrics.metric_options import dci_options
 
         file, sources_path = self._sample()
         import_modules(self.imports)
@@ -150,3 +149,27 @@ class Score:
         if set(self.source_kinds) - {"auto"}:
             options["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
         return options
+
+
+def dci_options(max_features: str, split: str) -> dict[str, dict[str, Any]]:
+    """Return the options of DCI from words of the command line; none if they are the defaults.
+
+    >>> dci_options("0.5", "honest"), dci_options("4", "paper"), dci_options("sqrt", "paper")
+    ({'dci': {'max_features': 0.5, 'split': 'honest'}}, {'dci': {'max_features': 4}}, {})
+    """
+    options: dict[str, Any] = {}
+    if max_features != "sqrt":
+        options["max_features"] = _number(max_features)
+    if split != "paper":
+        options["split"] = split
+    return {"dci": options} if options else {}
+
+
+def _number(text: str) -> str | int | float:
+    """Return a number if the text is one: a whole number of latents, or a share."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -10,27 +10,25 @@ True
 """
 
 # isort: off
-# Importing a metric's file registers the metric, so the order of these lines is the order of METRICS and of tables.
-from .infomec import InfoMEC, infomec
-from .dci import DCI, dci
-from .mig import mig
-from .sap import sap
-from .modularity import explicitness, modularity
-from .irs import irs
-from .mcc import mcc
-from .psnr import psnr
-from .r2 import r2, r2_per_feature
+# One line per metric: importing its file registers it, and the order of these lines is that of METRICS and of tables.
+from .infomec import infomec as infomec
+from .dci import dci as dci
+from .mig import mig as mig
+from .sap import sap as sap
+from .modularity import modularity as modularity, explicitness as explicitness
+from .irs import irs as irs
+from .mcc import mcc as mcc
+from .reconstruction import psnr, r2, r2_per_feature
 
 # isort: on
+from .dci import DCI
 from .heatmap import nmi_figure, plot_nmi
+from .infomec import InfoMEC, InformativeCount, count_informative
 from .information import mutual_information, nmi
-from .informative_count import InformativeCount, count_informative
-from .null_encoder import NullScores, null_scores, null_scores_of_file
-from .paired import beta_vae_score, factor_vae_score
-from .protocols import active_latents
-from .registry import (
+from .metric import (
     METRICS,
     Metric,
+    MetricResult,
     Score,
     find_metric,
     find_score,
@@ -42,9 +40,10 @@ from .registry import (
     unregister_metric,
     watched_scores,
 )
-from .result import MetricResult
-from .scoring import Scores, score, score_file
-from .table import print_scores, score_table
+from .null_encoder import NullScores, null_scores, null_scores_of_file
+from .paired import beta_vae_score, factor_vae_score
+from .protocols import active_latents
+from .scores import Scores, print_scores, score, score_file, score_table
 
 __all__ = [
     "DCI",
@@ -59,19 +58,12 @@ __all__ = [
     "active_latents",
     "beta_vae_score",
     "count_informative",
-    "dci",
-    "explicitness",
     "factor_vae_score",
     "find_metric",
     "find_score",
-    "infomec",
-    "irs",
     "known_scores",
-    "mcc",
     "metric_names",
     "metric_of",
-    "mig",
-    "modularity",
     "mutual_information",
     "nmi",
     "nmi_figure",
@@ -84,10 +76,10 @@ __all__ = [
     "r2_per_feature",
     "register_metric",
     "register_score",
-    "sap",
     "score",
     "score_file",
     "score_table",
     "unregister_metric",
     "watched_scores",
 ]
+__all__ += METRICS  # the functions of the metrics have their names

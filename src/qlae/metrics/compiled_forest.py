@@ -14,7 +14,7 @@ What makes it fast:
 * Trees are not stored. Test rows are sorted into the nodes together with the training rows, and each node adds its
   prediction to the depths at which it is a leaf of the truncated tree.
 
-This module imports numba; `forest.py` loads it on first use only.
+This module imports numba; `forest.py` imports it on first use.
 """
 
 from __future__ import annotations

@@ -1,39 +1,48 @@
-"""InfoM and InfoC corrected for chance: 0 for an encoder that ignores its input, 1 for a perfect one.
+"""InfoMEC corrected for chance: 0 for an encoder that ignores its input, 1 for a perfect one.
 
-Each estimate of information I is compared with what it is by chance, mean μ and deviation (see `chance`), on the scale
-of a standard normal: the *evidence* e. With H the entropy of the source,
+**InfoM and InfoC.** Each estimate of information I is compared with its mean μ and deviation by chance (chance.py), on
+the scale of a standard normal: the *evidence* e. With H the entropy of the source,
 
     A = (I − μ) / (H − μ) · max(0, 1 − (3 / e)²),    0 for e ≤ 3
 
 takes the place of NMI: 0 by chance and 1 at most, as in adjusted mutual information. Entries that cannot be
 distinguished from noise are 0, so that the noise of many sources does not add up. (For a continuous source, A is
-1 − exp(−2 I) of what is left of I.) InfoM and InfoC are then computed as published, with two differences. A latent
+1 − exp(−2 I) of the remaining I.) InfoM and InfoC are then computed as published, with two differences. A latent
 (source) that counts but has no information has 0 instead of being left out of the mean. And each latent (source) is
 weighted by its evidence, the largest of its entries,
 
     w = clip(e / e₀ − 1, 0, 1),
 
 where independent latents exceed e₀ in any of the n_s · n_z pairs with probability 10⁻⁴. So the score does not jump when
-a latent becomes informative. The price is that a signal which is weaker than 2 e₀ ≈ 9 deviations counts in part only.
+a latent becomes informative. The price is that a signal weaker than 2 e₀ ≈ 9 deviations counts only in part.
 
-InfoE is in-sample, so a linear model explains a share E₀ of each source by chance; (E − E₀) / (1 − E₀) is weighted in
-the same way (see `corrected_explicitness`).
+**InfoE.** The fit is in-sample, so a model with d inputs explains a share E₀ of a source even if the latents are
+independent of it. Logistic regression with K classes gains x = d (K − 1) / 2 n H by chance, in units of the entropy H,
+while x is small (Wilks 1938). Fits to noise show E₀ ≈ x (1 + x) up to x = 0.3, for 2 to 40 classes, codes or numbers;
+beyond that E₀ approaches 1 quickly, because the classes of so small a sample become separable. The R² of linear
+regression is d / (n − 1) on average. The authors' fit weights classes; if these have different sizes there is no closed
+form, and the fit is repeated for shuffled latents. (E − E₀) / (1 − E₀) is weighted by its evidence as InfoM and InfoC
+are. Where x exceeds 0.3, a fit to all latents is uninformative. There the most informative latents are fitted alone, as
+many as the sample allows: all latents explain at least as much.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from .chance import Chance
-from .discrete import entropy
-from .information import r_squared
-from .inputs import Bools, Floats, Sources
-from .ratios import weighted_concentration
+from .chance import Chance, chi_square_evidence
+from .infoe import Input, explicitness_per_source
+from .information import entropy, r_squared, weighted_concentration
+from .inputs import Bools, Floats, Latents, Sources
+from .protocols import Protocol
 
 _ERROR = 1e-4  # probability that any of many independent pairs looks informative
 _NOISE = 3.0  # evidence up to which an entry counts as 0
+_SATURATED = 0.3  # share explained by chance (to first order) beyond which a fit says nothing
+_BALANCED = 1.05  # imbalance up to which classes are as good as equal in size
 
 
 def evidence_needed(num_tests: int) -> float:
@@ -108,3 +117,131 @@ def correct_information(nats: Floats, sources: Sources, chance: Chance) -> Corre
         else:
             shares[i], unshrunk[i] = r_squared(beyond[i] * kept[i]), r_squared(beyond[i])
     return CorrectedInformation(shares, unshrunk, evidence, evidence.size)
+
+
+def correct_explicitness(
+    sources: Sources,
+    latents: Latents,
+    explicit: Floats,
+    information: CorrectedInformation,
+    *,
+    protocol: Protocol,
+    how: Input,
+    seed: int,
+) -> Floats:
+    """Return the explicitness of each source (n_s,) beyond chance, in [0, 1].
+
+    Args:
+        sources, latents: the checked sample.
+        explicit: (n_s,) what the linear model of all latents explains.
+        information: of the same sample, which says which latents are informative.
+        protocol: of the fit.
+        how: input of the linear model.
+        seed: of the shuffle.
+    """
+    chance = _closed_form(sources, latents, how)
+    saturated = chance.first_order > _SATURATED
+    if protocol.solver != "converged":
+        chance = _with_shuffled_fit(chance, sources, latents, protocol, how, seed)
+    result = np.where(saturated, 0.0, chance.beyond(explicit, sources.num_sources))
+    for i in np.flatnonzero(saturated & sources.varying).tolist():
+        result[i] = _of_best_latents(sources.columns([i]), latents, information.of_source(i), protocol, how)
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class _ExplicitnessByChance:
+    """The explicitness (n_s,) of latents that are independent of the sources."""
+
+    mean: Floats
+    first_order: Floats
+    """(n_s,) x, for models of few parameters."""
+    shape: Floats
+    """(n_s,) squared ratio of mean and deviation; 0 for constant sources."""
+
+    def beyond(self, explicit: Floats, num_tests: int) -> Floats:
+        """Return explicitness (n_s,) adjusted for chance and weighted by its evidence, in [0, 1]."""
+        possible = (self.mean < 1.0) & (self.shape > 0) & (explicit > self.mean)
+        mean, shape = np.where(possible, self.mean, 0.0), np.where(possible, self.shape, 1.0)
+        typical = np.where(possible, np.maximum(self.mean, np.minimum(self.first_order, 1.0)), 1.0)
+        evidence = chi_square_evidence(explicit, typical, typical / np.sqrt(shape))
+        weights = evidence_weights(evidence, num_tests)
+        return np.where(possible, np.clip(weights * (explicit - mean) / (1.0 - mean), 0.0, 1.0), 0.0)
+
+
+def _closed_form(sources: Sources, latents: Latents, how: Input) -> _ExplicitnessByChance:
+    n = sources.num_samples
+    inputs = _num_inputs(latents, how)
+    mean, first_order, shape = (np.zeros(sources.num_sources) for _ in range(3))
+    for i in np.flatnonzero(sources.varying).tolist():
+        if sources.discrete[i]:
+            freedom = inputs * (sources.sizes[i] - 1)
+            x = freedom / (2 * n * entropy(sources.labels[:, i]))
+            mean[i], first_order[i] = min(x * (1 + x), 1.0), x
+            shape[i] = freedom / 2 / (1 + 2 * x) ** 2
+        else:
+            mean[i] = first_order[i] = min(inputs / (n - 1), 1.0)
+            shape[i] = mean[i] * (n + 1) / (2 * (1 - mean[i])) if mean[i] < 1 else 0.0
+    return _ExplicitnessByChance(mean, first_order, shape)
+
+
+def _with_shuffled_fit(
+    closed: _ExplicitnessByChance, sources: Sources, latents: Latents, protocol: Protocol, how: Input, seed: int
+) -> _ExplicitnessByChance:
+    """Return the same with the mean of sources whose classes differ in size from a fit to shuffled latents."""
+    unbalanced = [discrete and _imbalance(sources, i) > _BALANCED for i, discrete in enumerate(sources.discrete)]
+    refit = np.array(unbalanced) & sources.varying & (closed.first_order <= _SATURATED)
+    if not refit.any():
+        return closed
+    index = np.flatnonzero(refit).tolist()
+    order = np.random.default_rng(seed).permutation(sources.num_samples)
+    mean = closed.mean.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mean[index] = explicitness_per_source(sources.columns(index), latents.rows(order), protocol, how)
+    return _ExplicitnessByChance(mean, closed.first_order, closed.shape)
+
+
+def _imbalance(sources: Sources, i: int) -> float:
+    """Return how much a weighted fit inflates the variance of noise: 1 for classes of equal size."""
+    shares = np.bincount(sources.labels[:, i]) / sources.num_samples
+    return float(np.mean(1.0 / shares[shares > 0]) / sources.sizes[i])
+
+
+def _of_best_latents(
+    source: Sources, latents: Latents, information: CorrectedInformation, protocol: Protocol, how: Input
+) -> float:
+    """Return what the most informative latents explain of one source beyond chance.
+
+    A linear model of one-hot codes explains at least the information of each single latent, which needs no fit.
+    """
+    evidence = information.evidence[0]
+    best = np.argsort(-evidence)
+    best = best[evidence[best] > evidence_needed(information.num_tests)].tolist()
+    if not best:
+        return 0.0
+    one_hot = how == "one-hot" and latents.discrete and source.discrete[0]
+    weights = evidence_weights(evidence, information.num_tests)
+    alone = float((weights * information.unshrunk[0]).max()) if one_hot else 0.0
+    shares = [float(_closed_form(source, latents.columns([j]), how).first_order[0]) for j in best]
+    num_kept = int((np.cumsum(shares) <= _SATURATED / 2).sum())
+    if not num_kept:
+        return alone
+    kept = latents.columns(best[:num_kept])
+    explicit = explicitness_per_source(source, kept, protocol, how)
+    beyond = _closed_form(source, kept, how).beyond(explicit, information.num_tests)
+    return max(alone, float(weights.max() * beyond[0]))
+
+
+def _num_inputs(latents: Latents, how: Input) -> int:
+    """Return the number of inputs beside the constant; numbers that depend linearly on others do not count."""
+    if how == "one-hot" and latents.discrete:
+        return sum(size - 1 for size in latents.sizes)
+    moving = latents.values[:, latents.varying]
+    if moving.shape[1] < 2:
+        return int(moving.shape[1])
+    centred = moving - moving.mean(axis=0)
+    scaled = centred / np.maximum(np.abs(centred).max(axis=0), np.finfo(float).tiny)
+    lengths = np.linalg.norm(scaled, axis=0)
+    unit = scaled / np.where(lengths > 0, lengths, 1.0)
+    return int((np.linalg.eigvalsh(unit.T @ unit) > 1e-9).sum())

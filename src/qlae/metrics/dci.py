@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from .forest import choose_implementation, features_per_split, forest_by_depth
+from .forest import IMPLEMENTATIONS, features_per_split, forest_by_depth
 from .inputs import (
     MAX_DRAWS,
     Floats,
@@ -36,12 +36,14 @@ from .inputs import (
     Latents,
     Sources,
     check_pair,
+    honest_split,
     leave_out_constant,
     plain_columns,
+    random_split,
+    train_size,
     whole_number,
 )
-from .registry import UNIT, Score, register_metric
-from .splits import honest_split, random_split, train_size
+from .metric import UNIT, Score, register_metric
 
 DEPTHS = tuple(range(1, 17))
 PROTOCOLS = ("paper", "tripod", "disentanglement_lib")
@@ -153,7 +155,7 @@ def dci(
     num_trees: int = 100,
     max_features: str | float | None = "sqrt",
     split: str = "paper",
-    forest: str = "auto",
+    forest: str = "numba",
     seed: int = 0,
     n_jobs: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
@@ -174,8 +176,8 @@ def dci(
             up to 1.0.
         split: "paper": nine tenths of the rows train, and the others both choose the depth and give I. "honest": eight
             tenths train, one tenth chooses the depth, and the last tenth gives I.
-        forest: what grows the trees. "numba" is much faster and an optional dependency; "scikit-learn" is always there;
-            "auto" takes numba if it is installed. The results agree in distribution, not exactly.
+        forest: implementation of the forests: "numba", compiled on the first call, or "scikit-learn", which takes ten
+            times as long. Their random numbers differ, so the results agree in distribution, not exactly.
         seed: of the split and of the forests.
         n_jobs: threads that fit forests, as in scikit-learn; the result does not depend on it.
 
@@ -188,6 +190,8 @@ def dci(
         raise ValueError(f"protocol is {protocol!r}; allowed are 'paper', 'tripod' and 'disentanglement_lib'.")
     if split not in SPLITS:
         raise ValueError(f"split is {split!r}; allowed are 'paper' and 'honest'.")
+    if forest not in IMPLEMENTATIONS:
+        raise ValueError(f"forest is {forest!r}; allowed are 'numba' and 'scikit-learn'.")
     if split == "honest" and protocol != "paper":
         raise ValueError(f"split='honest' belongs to the protocol 'paper'; {protocol!r} has a split of its own.")
     whole_number("seed", seed, 0)
@@ -204,7 +208,7 @@ def dci(
         "depths": tried,
         "num_trees": whole_number("num_trees", num_trees, 1, MAX_DRAWS),
         "num_drawn": features_per_split(max_features, z.num_latents),
-        "implementation": choose_implementation(forest),
+        "implementation": forest,
         "seed": seed,
         "n_jobs": n_jobs,
     }
@@ -235,7 +239,7 @@ def dci(
         accuracy_by_depth=np.maximum(curve, 0.0),
         max_features="all" if max_features is None else max_features,
         split=split,
-        forest=options["implementation"],
+        forest=forest,
     )
 
 

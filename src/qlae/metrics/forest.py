@@ -5,19 +5,15 @@ leaves above them, its importances count the splits above depth d. So one forest
 held-out predictions and the importances at each smaller depth. A forest fitted at that depth differs only in random
 draws.
 
-Two implementations grow the same trees from different random numbers: `compiled_forest.py`, compiled by numba, and
-scikit-learn, which is slower and always there.
+Two implementations grow the same trees from different random numbers: `compiled_forest.py`, compiled by numba, which
+DCI uses, and scikit-learn, which is slower and available by ``dci(forest="scikit-learn")``.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,9 +21,8 @@ from numpy.typing import NDArray
 
 from .inputs import Floats
 
-IMPLEMENTATIONS = ("auto", "numba", "scikit-learn")
+IMPLEMENTATIONS = ("numba", "scikit-learn")
 _TEST_ROWS = 2000  # test samples processed at a time
-_INSTALL = "pip install 'qlae[fast]'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +58,7 @@ def forest_by_depth(
     num_drawn: int,
     seed: int,
     n_jobs: int | None,
-    implementation: str,
+    implementation: str = "numba",
 ) -> ForestByDepth:
     """Fit one forest to the largest of `depths` and predict at all of them.
 
@@ -80,9 +75,11 @@ def forest_by_depth(
     classes, own = np.unique(targets, return_inverse=True) if classify else (np.zeros(0), targets)
     options: dict[str, Any] = {"num_trees": num_trees, "num_drawn": num_drawn, "seed": seed, "n_jobs": n_jobs}
     if implementation == "numba":
+        from .compiled_forest import predict_by_depth  # numba takes half a second to import
+
         ascending, place = np.unique(depths, return_inverse=True)
-        predictions, importances = load_compiled().predict_by_depth(
-            train, own, test, depths=ascending, num_classes=classes.size, **options
+        predictions, importances = predict_by_depth(
+            train, own, test, depths=ascending.tolist(), num_classes=classes.size, **options
         )
         predictions, importances = predictions[place], importances[place]
     else:
@@ -113,41 +110,6 @@ def features_per_split(max_features: Any, num_latents: int) -> int:
         f"max_features is {max_features!r}; give 'sqrt', 'log2', 'all', a whole number of latents, or a share of them "
         "above 0 and up to 1.0."
     )
-
-
-def choose_implementation(name: str) -> str:
-    """Return "numba" or "scikit-learn"; "auto" prefers numba if it can be imported."""
-    if name not in IMPLEMENTATIONS:
-        raise ValueError(f"forest is {name!r}; allowed are {', '.join(map(repr, IMPLEMENTATIONS))}.")
-    if name == "scikit-learn":
-        return name
-    problem = _numba_problem()
-    if not problem:
-        return "numba"
-    if name == "numba":
-        raise ValueError(f"forest='numba' needs numba ({problem}): {_INSTALL}, or say forest='scikit-learn'.")
-    if importlib.util.find_spec("numba") is not None:
-        warnings.warn(
-            f"numba is installed but cannot be used ({problem}): scikit-learn grows the forests, which takes longer.",
-            stacklevel=3,
-        )
-    return "scikit-learn"
-
-
-@cache
-def _numba_problem() -> str:
-    """Return why numba cannot be imported; empty if it can."""
-    try:
-        importlib.import_module("numba")
-    except Exception as error:  # numba raises several types, if it does not fit NumPy for example
-        return str(error) or type(error).__name__
-    return ""
-
-
-@cache
-def load_compiled() -> Any:
-    """Return the module whose functions numba compiles; it is imported on first use, because numba takes a while."""
-    return importlib.import_module(".compiled_forest", __package__)
 
 
 def _fit(

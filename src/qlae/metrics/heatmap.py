@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .infomec_result import InfoMEC
+from .infomec import InfoMEC
 from .inputs import Bools, Floats
 
 if TYPE_CHECKING:

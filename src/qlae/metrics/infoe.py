@@ -3,8 +3,13 @@
     InfoE_i = 1 − H_V(s_i | z) / H_V(s_i | ∅)
 
 For a discrete source H_V is the cross entropy of multinomial logistic regression, fitted in-sample without
-regularisation; the null model is known in closed form, the entropy of the source. For a continuous source it is the R²
-of linear regression, also in-sample.
+regularisation (logistic.py); the null model is known in closed form, the entropy of the source. For a continuous source
+it is the R² of linear regression, also in-sample.
+
+The authors' code uses L-BFGS with at most 100 iterations and gives classes equal weight. It stops before convergence,
+so its scores depend on the path of the optimizer. `fit_balanced` follows the path of scikit-learn's
+``LogisticRegression(C=inf, tol=1e-4, max_iter=100, class_weight="balanced")``: the same objective, start, order of the
+weights and stopping rules. Only rounding differs, because the one-hot matrix is never stored.
 """
 
 from __future__ import annotations
@@ -15,18 +20,17 @@ from typing import Literal
 
 import numpy as np
 
-from .discrete import entropy
-from .inputs import Floats, Latents, Sources, plain_columns
-from .lbfgs import DenseFeatures, Features, fit_balanced
-from .logistic import fit_continuous, whiten
-from .logistic_codes import fit_codes
-from .many_samples import MANY
-from .newton import Fit
-from .one_hot import OneHotFeatures
+from .information import entropy
+from .inputs import Floats, Ints, Latents, Sources, plain_columns
+from .logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
+from .newton import MANY, Fit, Reals
+from .parallel import available_threads, map_in_threads
 from .protocols import Protocol
-from .threads import available_threads, map_in_threads
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
+_ITERATIONS = 100
+_GRADIENT = 1e-4
+_SAFE = 500.0  # exp of logits up to this size does not overflow
 Input = Literal["one-hot", "scalar"]
 
 
@@ -101,7 +105,7 @@ def _design(latents: Latents, how: Input) -> Floats:
     return np.asarray(np.where(constant, 0.0, centred / np.where(spread > 0, spread, 1.0)))
 
 
-def _published_features(latents: Latents, how: Input) -> Features:
+def _published_features(latents: Latents, how: Input) -> DenseFeatures | OneHotFeatures:
     """Return the features of the authors' fit, without a dense matrix if they are one-hot codes."""
     if how == "one-hot" and latents.codes is not None:
         return OneHotFeatures(latents.codes, latents.sizes, double=True)
@@ -114,3 +118,74 @@ def _r_squared(design: Floats, target: Floats) -> float:
     total = float(residual @ residual)
     fitted = centred @ np.linalg.lstsq(centred, residual, rcond=1e-10)[0]
     return 1.0 - float(np.sum((residual - fitted) ** 2)) / total
+
+
+class DenseFeatures:
+    """Products with a matrix (n, D)."""
+
+    def __init__(self, X: Floats) -> None:
+        self.X, self.num_features = X, X.shape[1]
+
+    def forward(self, weights: Reals) -> Reals:
+        return np.asarray(self.X @ weights)
+
+    def backward(self, residuals: Reals) -> Reals:
+        return np.asarray(self.X.T @ residuals)
+
+
+def fit_balanced(features: DenseFeatures | OneHotFeatures, labels: Ints, size: int) -> float:
+    """Return the cross entropy, in nats and with equal weights of all samples, where the optimizer stops.
+
+    Args:
+        features: (n, D).
+        labels: (n,) 0 … size − 1, all of which occur.
+        size: number of classes.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    num_features = features.num_features
+    columns = 1 if size == 2 else size  # two classes have one logit
+    ones = np.ones(labels.size)
+    share = 1.0 / (size * np.bincount(labels, minlength=size))[labels]  # balanced weights, divided by their sum
+    place = np.arange(labels.size) * columns + labels  # of the own class in (n, size) logits
+
+    def logits_of(weights: Floats) -> Reals:
+        table = weights.reshape(num_features + 1, columns)
+        logits = features.forward(table[:-1])
+        logits += table[-1]
+        return logits
+
+    def objective(weights: Floats) -> tuple[float, Floats]:
+        logits = logits_of(weights)
+        if size == 2:
+            signed = np.where(labels == 1, -logits[:, 0], logits[:, 0])
+            loss = float(share @ np.logaddexp(0.0, signed))
+            residuals = (share * (expit(logits[:, 0]) - labels))[:, None]
+        else:
+            losses, residuals = _softmax(logits, place)
+            loss = float(share @ losses)
+            residuals *= share[:, None]
+        gradient = np.empty((num_features + 1, columns))
+        gradient[:-1] = features.backward(residuals)
+        gradient[-1] = ones @ residuals
+        return loss, gradient.reshape(-1)
+
+    start = np.zeros((num_features + 1) * columns)
+    options = {"maxiter": _ITERATIONS, "maxls": 50, "gtol": _GRADIENT, "ftol": 64 * np.finfo(float).eps}
+    final = logits_of(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
+    if size == 2:
+        return float(np.logaddexp(0.0, np.where(labels == 1, -final[:, 0], final[:, 0])).mean())
+    return float(_softmax(final, place)[0].mean())
+
+
+def _softmax(logits: Reals, place: Ints) -> tuple[Reals, Reals]:
+    """Return the cross entropy of each sample (n,), and softmax − one-hot (n, classes), which takes over the memory."""
+    if max(float(logits.max()), -float(logits.min())) > _SAFE:
+        logits -= logits.max(axis=1, keepdims=True)
+    own = logits.reshape(-1)[place]
+    np.exp(logits, out=logits)
+    sums = logits @ np.ones(logits.shape[1])
+    logits /= sums[:, None]
+    logits.reshape(-1)[place] -= 1.0
+    return np.log(sums) - own, logits

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .chance import information_by_chance
-from .corrected import CorrectedInformation, correct_information
-from .corrected_explicitness import correct_explicitness
+from .corrected import CorrectedInformation, correct_explicitness, correct_information
 from .infoe import Input, explicitness_per_source
-from .infomec_result import InfoMEC
-from .information import estimate, normalise
-from .informative_count import InformativeCount
+from .information import concentration, estimate, normalise, top_two_gaps
 from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant
+from .metric import UNIT, Score, register_metric
 from .protocols import Protocol, choose_protocol
-from .ratios import concentration, top_two_gaps
-from .registry import UNIT, Score, register_metric
-
-__all__ = ["InfoMEC", "concentration", "infomec", "top_two_gaps"]
 
 
 class _Information(NamedTuple):
@@ -240,3 +235,136 @@ def _warn_about_ties(latents: Latents) -> None:
             "estimates of information; give each row once.",
             stacklevel=3,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class InfoMEC:
+    """Scores in [0, 1] and what they were computed from."""
+
+    infom: float
+    """Modularity: each latent is informative about one source. Read it together with `informative`."""
+    infoe: float
+    """Explicitness: a linear model can read the sources off the latents; see `infoe_input`."""
+    infoc: float
+    """Compactness: each source is encoded by one latent."""
+    infoe_scalar: float | None
+    """Explicitness with codes as numbers instead of one-hot; None for continuous latents."""
+    infom_corrected: float
+    """Modularity corrected for chance: 0 for latents that are independent of the sources."""
+    infoe_corrected: float
+    """Explicitness corrected for chance, of the same input as `infoe`."""
+    infoc_corrected: float
+    """Compactness corrected for chance."""
+    nmi: Floats
+    """(n_s, n_z) normalised mutual information."""
+    nmi_corrected: Floats
+    """(n_s, n_z) the same corrected for chance; entries that may be noise are 0."""
+    active: Bools
+    """(n_z,) latents that vary enough to count."""
+    informative: Bools
+    """(n_z,) latents that are more informative about some source than chance allows; the others are noise."""
+    infoe_per_source: Floats
+    """(n_s,) explicitness of each source."""
+    infoe_input: str
+    """Input of the linear model: "one-hot" codes or "scalar" values."""
+    protocol: str
+    prune: bool
+    """Whether the protocol's rule decided which latents are active; if not, all that vary are."""
+    continuous_nmi: str
+    """NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`."""
+    num_samples: int
+    seed: int
+
+    @property
+    def num_active(self) -> int:
+        return int(self.active.sum())
+
+    @property
+    def num_informative(self) -> int:
+        """Number of latents that are active and informative; InfoM counts the other active latents, too."""
+        return int((self.active & self.informative).sum())
+
+    @property
+    def modularity_gap(self) -> float:
+        """Mean over active latents of the gap between the two sources they are most informative about."""
+        return float(top_two_gaps(self.nmi.T[self.active]).mean()) if self.active.any() else 0.0
+
+    @property
+    def compactness_gap(self) -> float:
+        """Mean over sources of the gap between the two most informative latents, active or not."""
+        return float(top_two_gaps(self.nmi).mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, suitable for JSON, without scores that were not computed."""
+        result: dict[str, Any] = {
+            "infom": self.infom,
+            "infoe": self.infoe,
+            "infoc": self.infoc,
+            "infom_corrected": self.infom_corrected,
+            "infoe_corrected": self.infoe_corrected,
+            "infoc_corrected": self.infoc_corrected,
+            "active": self.num_active,
+            "informative": int(self.informative.sum()),
+            "protocol": self.protocol,
+            "prune": self.prune,
+            "infoe_input": self.infoe_input,
+            "continuous_nmi": self.continuous_nmi,
+            "num_samples": self.num_samples,
+            "seed": self.seed,
+        }
+        if self.infoe_scalar is not None:
+            result["infoe_scalar"] = self.infoe_scalar
+        return result
+
+    def __str__(self) -> str:
+        scalar = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
+        informative = f"{self.num_informative} of {self.num_active} active latents informative"
+        latents = f"{self.num_active} of {self.active.size} latents active{'' if self.prune else ', not pruned'}"
+        return (
+            f"InfoM {self.infom:.3f} ({informative})  InfoE {self.infoe:.3f} ({self.infoe_input}{scalar})  "
+            f"InfoC {self.infoc:.3f}  [{self.protocol}; {latents}; n = {self.num_samples:,}]\n"
+            f"corrected for chance: InfoM {self.infom_corrected:.3f}  InfoE {self.infoe_corrected:.3f}  "
+            f"InfoC {self.infoc_corrected:.3f}"
+        )
+
+    def __repr__(self) -> str:
+        return f"InfoMEC({self})"
+
+
+class InformativeCount(NamedTuple):
+    """The latents that InfoM counts, and how many of them are informative about some source.
+
+    >>> print(InformativeCount(informative=1, active=12))
+    1 of 12
+    """
+
+    informative: int
+    active: int
+
+    def __str__(self) -> str:
+        return f"{self.informative} of {self.active}"
+
+    @property
+    def warning(self) -> str:
+        """A sentence for readers of InfoM if most of the latents that it counts are noise; empty otherwise."""
+        if 2 * self.informative >= self.active:
+            return ""
+        number = f"only {self.informative}" if self.informative else "none"
+        verb = "are" if self.informative > 1 else "is"
+        return (
+            f"InfoM says little here: {number} of the {self.active} latents that it counts {verb} informative about a "
+            "source, and noise has a high InfoM."
+        )
+
+
+def count_informative(scores: Mapping[str, Any]) -> InformativeCount | None:
+    """Return the count of scores as ``results.json`` has them; None if they have no InfoM.
+
+    >>> count_informative({"active_latents": [True, True, False], "informative_latents": [True, False, True]})
+    InformativeCount(informative=1, active=2)
+    """
+    if "active_latents" not in scores or "informative_latents" not in scores:
+        return None
+    active = np.asarray(scores["active_latents"], dtype=bool)
+    informative = np.asarray(scores["informative_latents"], dtype=bool)
+    return InformativeCount(int((active & informative).sum()), int(active.sum()))

@@ -1,4 +1,13 @@
-"""Mutual information of every source with every latent, and its normalised form NMI (paper, section 4.1)."""
+"""Mutual information of every source with every latent, its normalised form NMI (paper, section 4.1), and ratios of it.
+
+Two discrete variables have the plug-in estimate from counts. With joint counts c_xy of n samples, in nats,
+
+    H(x) = log n − (1/n) Σ_x c_x log c_x
+    I(x; y) = log n + (1/n) (Σ_xy c_xy log c_xy − Σ_x c_x log c_x − Σ_y c_y log c_y).
+
+The counts are integers, so the result does not depend on the order of the samples. Pairs with a continuous variable are
+estimated from distances to nearest neighbours (ksg.py); older metrics use bins of equal width instead.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +16,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from .discrete import discrete_mutual_information, entropy
-from .inputs import Floats, Latents, Sources, check_pair, whole_number
+from .inputs import MAX_DRAWS, Floats, Ints, Latents, Sources, check_pair, whole_number
 from .ksg import Ordered, continuous_pair, rescale_and_jitter
 
 ContinuousNMI = Literal["denoised", "r-squared"]
 _NOISE = 3.9  # times 1/√(k n): three standard deviations of KSG estimates for independent variables
+_ROUNDING = 1e-13  # nats; smaller results are rounding errors of exact zeros
+_DENSE_CELLS = 1 << 22  # tables with more cells than this, and than samples, count only the pairs that occur
 
 
 def mutual_information(
@@ -167,3 +177,129 @@ def check_continuous_nmi(word: str) -> ContinuousNMI:
 
 def _prepared(column: Floats, random: np.random.RandomState, jitter: bool) -> Floats:
     return rescale_and_jitter(column[:, None], random)[:, 0] if jitter else column
+
+
+def sum_count_log_count(counts: Ints) -> float:
+    """Return Σ c log c over the cells of a table of counts, with 0 log 0 = 0."""
+    from scipy.special import xlogy
+
+    return float(xlogy(counts, counts).sum())
+
+
+def entropy(labels: Ints) -> float:
+    """Return the entropy of labels (n,), 0 … size − 1, in nats.
+
+    >>> import numpy as np
+    >>> round(entropy(np.array([0, 1, 0, 1])), 4)
+    0.6931
+    """
+    return max(0.0, float(np.log(labels.size)) - sum_count_log_count(np.bincount(labels)) / labels.size)
+
+
+def discrete_mutual_information(
+    labels: Ints, label_sizes: Sequence[int], codes: Ints, code_sizes: Sequence[int]
+) -> Floats:
+    """Return (n_s, n_z) mutual information in nats of every pair of columns.
+
+    Args:
+        labels: (n, n_s), 0 … size − 1 in each column.
+        label_sizes: n_s sizes.
+        codes: (n, n_z), 0 … size − 1 in each column.
+        code_sizes: n_z sizes.
+    """
+    n = labels.shape[0]
+    code_terms = [sum_count_log_count(np.bincount(codes[:, j])) for j in range(codes.shape[1])]
+    result = np.zeros((labels.shape[1], codes.shape[1]))
+    narrow = np.asfortranarray(codes, dtype=np.intp)
+    for i in range(labels.shape[1]):
+        label_term = sum_count_log_count(np.bincount(labels[:, i]))
+        for j, code_size in enumerate(code_sizes):
+            cells = label_sizes[i] * code_size
+            pair = labels[:, i] * code_size + narrow[:, j]
+            if cells > max(_DENSE_CELLS, n):
+                joint = np.unique(pair, return_counts=True)[1]
+            else:
+                joint = np.bincount(pair, minlength=cells)
+            nats = np.log(n) + (sum_count_log_count(joint) - label_term - code_terms[j]) / n
+            result[i, j] = nats if nats > _ROUNDING else 0.0
+    return result
+
+
+def equal_width(values: Floats, num_bins: int) -> Ints:
+    """Return the bin of each value (n,), 0 … num_bins − 1, out of equal bins between the least and the largest value.
+
+    A bin includes its lower edge; the last bin includes the largest value.
+
+    >>> import numpy as np
+    >>> equal_width(np.array([0.0, 0.4, 0.5, 1.0]), 2)
+    array([0, 0, 1, 1])
+    """
+    whole_number("num_bins", num_bins, 1, MAX_DRAWS)
+    edges = np.histogram_bin_edges(values, num_bins)
+    return np.asarray(np.digitize(values, edges[:-1]) - 1, dtype=np.int64)
+
+
+def equal_width_columns(values: Floats, num_bins: int) -> tuple[Ints, tuple[int, ...]]:
+    """Return each column of (n, m) in bins, and the number of bins of each column."""
+    bins = np.column_stack([equal_width(column, num_bins) for column in values.T])
+    return bins, (num_bins,) * bins.shape[1]
+
+
+def binned_labels(sources: Sources, num_bins: int) -> tuple[Ints, list[int]]:
+    """Return labels (n, n_s) of all sources, continuous ones in bins, and the number of labels of each source."""
+    labels, sizes = sources.labels.copy(), list(sources.sizes)
+    for i, discrete in enumerate(sources.discrete):
+        if not discrete:
+            labels[:, [i]], (sizes[i],) = equal_width_columns(sources.values[:, [i]], num_bins)
+    return labels, sizes
+
+
+def concentration(matrix: Floats) -> float:
+    """Return the mean over rows of largest entry / sum, mapped from [1/columns, 1] to [0, 1], without rows of zeros.
+
+    >>> import numpy as np
+    >>> concentration(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0]]))
+    0.5
+    """
+    totals = matrix.sum(axis=1)
+    rows = totals > 0
+    if not rows.any():
+        return 0.0
+    if matrix.shape[1] == 1:
+        return 1.0
+    share = float(np.mean(matrix[rows].max(axis=1) / totals[rows]))
+    floor = 1.0 / matrix.shape[1]
+    return float(np.clip((share - floor) / (1.0 - floor), 0.0, 1.0))
+
+
+def weighted_concentration(matrix: Floats, weights: Floats) -> float:
+    """Return the mean over all rows of weight · largest entry / sum, mapped to [0, 1]; rows of zeros count as 0.
+
+    Args:
+        matrix: (rows, columns), at least 0.
+        weights: (rows,) from 0 to 1.
+
+    >>> import numpy as np
+    >>> weighted_concentration(np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 0.0], [1.0, 0.0]]), np.array([1, 1, 1, 0.5]))
+    0.375
+    """
+    if not matrix.size:
+        return 0.0
+    totals = matrix.sum(axis=1)
+    share = matrix.max(axis=1) / np.where(totals > 0, totals, 1.0)
+    floor = 1.0 / matrix.shape[1]
+    mapped = (share - floor) / (1.0 - floor) if matrix.shape[1] > 1 else (totals > 0).astype(float)
+    return float(np.mean(weights * np.clip(mapped, 0.0, 1.0)))
+
+
+def top_two_gaps(matrix: Floats) -> Floats:
+    """Return the largest minus the second largest entry of each row; with a single column, the entry itself.
+
+    >>> import numpy as np
+    >>> top_two_gaps(np.array([[0.75, 0.25, 0.0], [0.5, 0.5, 0.0]]))
+    array([0.5, 0. ])
+    """
+    if matrix.shape[1] == 1:
+        return matrix[:, 0].copy()
+    ordered = np.sort(matrix, axis=1)
+    return np.asarray(ordered[:, -1] - ordered[:, -2])

@@ -1,13 +1,14 @@
-"""Check the two arrays that metrics take, once, and bring them into the form that estimators need.
+"""Read the two arrays that metrics take, check them once, and bring them into the form that estimators need.
 
 `sources` (n, n_s) and `latents` (n, n_z) may be anything that NumPy can read: arrays of any integer, float or boolean
 type, read-only or strided, data frames, tensors on the CPU, nested lists. Sources may also be strings.
 
 * Integer (or boolean) latents are *codes*; float latents are *continuous*.
 * Integer, boolean and string sources are *discrete*. A float source is discrete if its values repeat, as those of a
-  data set's label file do: at most `MAX_FLOAT_LEVELS` different values, each of which occurs `MIN_FLOAT_REPEATS` times
-  on average.
+  label file do: at most `MAX_FLOAT_LEVELS` different values, each of which occurs `MIN_FLOAT_REPEATS` times on average.
   Any other float source is *continuous*.
+
+Several metrics train on some rows and test on others; the splits are at the end of this file.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .reading import read_columns
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -33,6 +32,77 @@ MIN_FLOAT_REPEATS = 4
 EXACT = 2**53  # a float represents every integer up to this one
 FAR = 2.0**10  # an offset of more ranges than this is removed
 PLAIN = 6  # powers of two by which a range may differ from 1
+MIN_TEST_ROWS = 10  # fewer may have a single value of a source by chance
+LARGEST = 1e30  # allowed magnitude of a float, so that sums of squares stay finite and solvers terminate
+
+
+def unwrap_tensor(array: Any, name: str) -> Any:
+    """Return a tensor in a form that `np.asarray` can read, and anything else as it is.
+
+    Raises:
+        ValueError: for masked entries, which `np.asarray` would not mask, and for tensors on another device.
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+        raise ValueError(f"{name} has masked entries; leave their rows out, or fill them.")
+    if not hasattr(array, "detach"):
+        return array
+    array = array.detach()
+    if getattr(getattr(array, "device", None), "type", "cpu") != "cpu":
+        raise ValueError(f"{name} is a tensor on {array.device}: call .cpu() on it first.")
+    return array.float() if str(getattr(array, "dtype", "")) == "torch.bfloat16" else array  # NumPy has no bfloat16
+
+
+def read_columns(array: Any, *, name: str) -> list[NDArray[Any]]:
+    """Return the columns of a 2-D array-like, each an integer, boolean, float64 or string vector without NaN."""
+    try:
+        table = np.asarray(unwrap_tensor(array, name))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} cannot be read as an array ({error}); give (num_samples, num_columns).") from error
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2:
+        raise ValueError(f"{name} has shape {table.shape}; give (num_samples, num_columns).")
+    if table.shape[0] < 2 or table.shape[1] < 1:
+        raise ValueError(f"{name} has shape {table.shape}; at least 2 samples and 1 column are needed.")
+    return [_readable(table[:, i], name=f"{name}[:, {i}]") for i in range(table.shape[1])]
+
+
+def _readable(column: NDArray[Any], *, name: str) -> NDArray[Any]:
+    if column.dtype.kind == "O":
+        column = _from_objects(column, name=name)
+    if column.dtype.kind in "iub":
+        return column
+    if column.dtype.kind in "US":
+        return column.astype(str)
+    if column.dtype.kind != "f":
+        raise ValueError(f"{name} has type {column.dtype}; give integers, floats, booleans or strings.")
+    column = column.astype(np.float64)
+    bad = ~np.isfinite(column)
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ValueError(
+            f"{name} has {int(bad.sum())} NaN or infinite values (the first, {column[first]}, in row {first}): "
+            "remove those samples or repair the encoder."
+        )
+    largest = float(np.abs(column).max(initial=0.0))
+    if largest > LARGEST:
+        raise ValueError(f"{name} has values up to {largest:.3g}; their squares must not overflow: rescale it first.")
+    return column
+
+
+def _from_objects(column: NDArray[Any], *, name: str) -> NDArray[Any]:
+    """Convert Python objects, as a data frame of mixed columns has them: all integers, all numbers or all strings."""
+    items = column.tolist()
+    if all(isinstance(item, str) for item in items):
+        return np.array(items, dtype=str)
+    if all(isinstance(item, (bool, int, np.integer, np.bool_)) for item in items):
+        return np.array(items)
+    if all(isinstance(item, (bool, int, float, np.number, np.bool_)) for item in items):
+        return np.array(items, dtype=np.float64)
+    kinds = sorted({type(item).__name__ for item in items})
+    raise ValueError(
+        f"{name} mixes {', '.join(kinds)}; give one kind: integers, floats or strings, without missing values."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,3 +388,44 @@ def _sources_from_columns(columns: Sequence[NDArray[Any]], values: Floats, discr
         elif np.ptp(values[:, i]) == 0:
             sizes[i] = 1  # constant, and therefore left out
     return Sources(labels, values, tuple(sizes), discrete)
+
+
+def train_size(n: int) -> int:
+    """Return ⌈0.9 n⌉, the number of training rows, but leave at least one row for testing.
+
+    >>> train_size(25), train_size(5)
+    (23, 4)
+    """
+    return min(int(np.ceil(0.9 * n)), n - 1)
+
+
+def random_split(n: int, seed: int) -> tuple[Ints, Ints]:
+    """Return the numbers of the training rows and of the test rows out of n, in random order."""
+    order = np.random.default_rng(seed).permutation(n)
+    return order[: train_size(n)], order[train_size(n) :]
+
+
+def honest_split(n: int, seed: int) -> tuple[Ints, Ints, Ints]:
+    """Return the numbers of the rows that train (eight tenths), that choose a model and that test (one tenth each).
+
+    >>> [rows.size for rows in honest_split(100, seed=0)]
+    [80, 10, 10]
+    """
+    if n < 3:
+        raise ValueError(f"an honest split needs at least 3 rows: to train, to choose and to test; got {n}.")
+    held_out = max(1, n // 10)
+    order = np.random.default_rng(seed).permutation(n)
+    return order[: n - 2 * held_out], order[n - 2 * held_out : n - held_out], order[n - held_out :]
+
+
+def warn_if_ordered(sources: Sources, test_rows: slice) -> None:
+    """Warn if a source has a single value in the test rows: rows are then sorted, and the others say little of them."""
+    for i in np.flatnonzero(sources.varying & np.array(sources.discrete)).tolist():
+        labels = sources.labels[test_rows, i]
+        if len(labels) >= MIN_TEST_ROWS and (labels == labels[0]).all():
+            warnings.warn(
+                f"source {i} has one value only in the rows held out, the last {len(labels)}: sorted rows give wrong "
+                "scores; shuffle them, or use qlae.metrics.score, which does.",
+                stacklevel=3,
+            )
+            return

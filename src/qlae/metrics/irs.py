@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from .binning import equal_width
+from .information import equal_width
 from .inputs import Floats, Ints, check_pair, leave_out_constant
-from .registry import UNIT, Score, register_metric
-from .result import MetricResult
+from .metric import UNIT, MetricResult, Score, register_metric
 
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 

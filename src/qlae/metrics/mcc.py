@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from .inputs import Floats, check_pair, leave_out_constant, plain_columns
-from .registry import UNIT, Score, register_metric
-from .result import MetricResult
+from .metric import UNIT, MetricResult, Score, register_metric
 
 
 @register_metric(

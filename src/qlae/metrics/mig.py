@@ -20,13 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from .binning import binned_labels, equal_width_columns
-from .discrete import discrete_mutual_information, entropy
-from .information import estimate, normalise
+from .information import (
+    binned_labels,
+    discrete_mutual_information,
+    entropy,
+    equal_width_columns,
+    estimate,
+    normalise,
+    top_two_gaps,
+)
 from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
-from .ratios import top_two_gaps
-from .registry import UNIT, Score, register_metric
-from .result import MetricResult
+from .metric import UNIT, MetricResult, Score, register_metric
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 

@@ -20,12 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from .binning import binned_labels, equal_width_columns
-from .discrete import discrete_mutual_information
-from .inputs import Bools, Floats, check_pair, leave_out_constant, plain_columns, require_discrete
-from .registry import UNIT, Score, register_metric
-from .result import MetricResult
-from .splits import train_size, warn_if_ordered
+from .information import binned_labels, discrete_mutual_information, equal_width_columns
+from .inputs import (
+    Bools,
+    Floats,
+    check_pair,
+    leave_out_constant,
+    plain_columns,
+    require_discrete,
+    train_size,
+    warn_if_ordered,
+)
+from .metric import UNIT, MetricResult, Score, register_metric
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10}
 

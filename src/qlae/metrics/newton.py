@@ -7,13 +7,21 @@ gradients, preconditioned by the design, which knows its structure. R weighs V b
 changes, so that λ bounds the change of the probabilities; λ follows the gain of the last step (Levenberg). The fit ends
 when a step that λ hardly shortens is expected to gain little. If every sample has its own class on top, scaling W up
 takes the loss to 0, so the infimum is exactly 0.
+
+**Very many samples** (`fit_many`): a subset of 15,000 to 60,000 samples provides the starting point and, at each step,
+the Hessian. Loss and gradient come from all samples, in one pass over blocks that fit into the cache and without
+storing probabilities. The Hessian of the subset differs from that of all samples by about √(weights / samples of the
+subset), so the distance to the minimum shrinks by that factor with each step, and its share of the loss by the square:
+a few passes are enough. If classes are nearly separated, few samples have any curvature, and such a subset has hardly
+any of them. The Hessian then comes from all samples that are predicted with doubt. The fit ends by the same rule as one
+that uses all samples throughout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +35,16 @@ _DOUBLE_ENTRIES = 1 << 23  # up to this many logits are computed in double preci
 EASY = 6  # a step with at most this many conjugate gradient iterations had a good preconditioner
 _FAST_ROWS = 1 << 14  # from this many rows on, sums over classes use BLAS, whose order of additions is its own
 _DOUBLE_STEPS = 1 << 18  # up to this many logits, steps are computed in double precision, too
+
+MANY = 500_000  # with more samples, fits use a part of them; with fewer, that saves no time
+BLOCK = 1 << 14  # samples per block
+_PART, _LEAST_PART = 60_000, 15_000  # samples in the subset, about this many at most and at least
+_SAMPLES_PER_WEIGHT = 50  # between these bounds
+_ROUGH = 50.0  # the fit of the part need not be better than its distance from the whole; in tolerances
+_LOGITS = 5.0  # largest logit of the start
+_DOUBT = 1e-3  # a sample whose own class has a smaller probability than 1 minus this is predicted with doubt
+_DOUBTFUL = 2 * _PART  # classes with at most this many such samples are nearly separated
+_ROUNDS, _STEPS = 3, 8  # how often such samples are chosen anew, after how many steps at most
 
 
 def working_type(num_samples: int, size: int) -> type[np.floating]:
@@ -47,17 +65,21 @@ class Fit:
     weights: Floats  # (D, classes); if the loss is 0, of a finite scale at which it is not yet
 
 
-class Design(Protocol):
+class Features(Protocol):
     """n samples of D features, with one weight per feature and class."""
+
+    def forward(self, weights: Reals) -> Reals:
+        """Return X W, (n, classes), in the precision of W (D, classes)."""
+
+    def backward(self, residuals: Reals) -> Reals:
+        """Return Xᵀ R, (D, classes), in the precision of R (n, classes)."""
+
+
+class Design(Features, Protocol):
+    """Features with a preconditioner for Newton steps."""
 
     weight: Floats
     """(D,) mean square of each feature: R in the text above."""
-
-    def forward(self, weights: Reals) -> Reals:
-        """Return X W, (n, classes), in the precision of W."""
-
-    def backward(self, residuals: Reals) -> Reals:
-        """Return Xᵀ R, (D, classes), in the precision of R."""
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         """Return a function of λ that builds an approximate solver of (H + λ R) V = G, for G (D, classes).
@@ -263,3 +285,99 @@ def _conjugate_gradients(
         direction = z + working(rz / previous) * direction
     bound = float(np.sum(ridge * step**2)) > 0.1 * decrease
     return step, decrease, bound, i
+
+
+def fit_many(
+    blocks: Sequence[Features],
+    design_of: Callable[[Any], Design],
+    labels: Ints,
+    start: Floats,
+    *,
+    allowed: Bools | None = None,
+    total: int | None = None,
+    least_damping: float = 0.0,
+    tolerance: float,
+) -> Fit:
+    """Minimise the mean cross entropy over `total` samples, of which those without a label here cost nothing.
+
+    Args:
+        blocks: the features of all samples, `BLOCK` samples at a time.
+        design_of: returns the features of some samples, given an index of them.
+        labels: (n,) classes.
+        start: (D, classes) weights to start from.
+        allowed: (n, classes) False for a class that is ruled out for a sample.
+        total: number of samples in the mean; n by default.
+        least_damping: λ that keeps steps short in directions which the part may know nothing about.
+        tolerance: the fit ends when a step is expected to gain no more nats than this.
+    """
+    total = labels.size if total is None else total
+    options: dict[str, Any] = {"working": np.float64}  # Hessians of nearly separated classes are nearly singular
+
+    def part(rows: Any, of: int) -> Whole:
+        return Whole(design_of(rows), labels[rows], allowed=None if allowed is None else allowed[rows], total=of)
+
+    stride = max(1, labels.size // min(_PART, max(_LEAST_PART, _SAMPLES_PER_WEIGHT * start.size)))
+    every = slice(None, None, stride)
+    few = part(every, total // stride)
+    logits = few.design.forward(start)
+    logits -= logits.mean(axis=1, keepdims=True)
+    start = start * min(1.0, _LOGITS / max(float(np.abs(logits).max()), _LOGITS))  # Newton steps leave certainty slowly
+    fit = minimise(few, start, tolerance=_ROUGH * tolerance, **options)
+    problem = _Many(blocks, few, labels, allowed, total)
+    doubtful = problem.doubtful(fit.weights)
+    if doubtful.size > _DOUBTFUL:
+        return minimise(problem, fit.weights, tolerance=tolerance, least_damping=least_damping, **options)
+    chosen = np.zeros(0, dtype=np.int64)
+    for _ in range(_ROUNDS):
+        chosen, before = np.union1d(chosen, doubtful), chosen.size
+        if chosen.size <= 1.01 * before and fit.converged:
+            return fit
+        problem.few = part(chosen, total)
+        fit = minimise(problem, fit.weights, tolerance=tolerance, max_iterations=_STEPS, **options)
+        if not fit.converged:
+            break
+        doubtful = problem.doubtful(fit.weights)
+    return minimise(part(slice(None), total), fit.weights, tolerance=tolerance, **options)  # without a shortcut
+
+
+class _Many:
+    """The `Problem` of all samples, with the Hessian of a few."""
+
+    def __init__(self, blocks: Sequence[Features], few: Whole, labels: Ints, allowed: Bools | None, total: int) -> None:
+        self.blocks, self.few, self.labels, self.allowed, self.total = blocks, few, labels, allowed, total
+
+    def _logits(self, weights: Floats) -> Iterator[tuple[Features, slice, Reals]]:
+        single = weights.astype(np.float32)
+        for number, block in enumerate(self.blocks):
+            rows = slice(number * BLOCK, (number + 1) * BLOCK)
+            logits = block.forward(single)
+            if self.allowed is not None:
+                logits[~self.allowed[rows]] = -np.inf
+            yield block, rows, logits
+
+    def evaluate(self, weights: Floats) -> State:
+        gradient = np.zeros_like(weights)
+        loss, margin, scale = 0.0, np.inf, 1.0
+        for block, rows, logits in self._logits(weights):
+            labels = self.labels[rows]
+            own_loss, own_margin, own_scale = softmax_in_place(logits, labels)
+            logits[np.arange(labels.size), labels] -= 1.0
+            gradient += block.backward(logits)
+            loss, margin, scale = loss + own_loss, min(margin, own_margin), max(scale, own_scale)
+        return State(weights, loss / self.total, margin > 1e-4 * scale, gradient=gradient / self.total)
+
+    def doubtful(self, weights: Floats) -> Ints:
+        """Return the numbers of the samples that are predicted with doubt."""
+        found = []
+        for _, rows, logits in self._logits(weights):
+            labels = self.labels[rows]
+            softmax_in_place(logits, labels)
+            found.append(rows.start + np.flatnonzero(logits[np.arange(labels.size), labels] < 1.0 - _DOUBT))
+        return np.concatenate(found)
+
+    def gradient(self, state: State) -> Floats:
+        assert state.gradient is not None
+        return state.gradient
+
+    def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
+        return self.few.curvature(self.few.evaluate(state.weights), working)

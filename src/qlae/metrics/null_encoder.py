@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from .inputs import MAX_DRAWS, check_latents, whole_number
-from .registry import find_score
+from .metric import find_score
 from .sample_files import read_sample
-from .scoring import score
+from .scores import score
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .inputs import Floats, Ints
-from .result import MetricResult
+from .metric import MetricResult
 
 
 def beta_vae_score(

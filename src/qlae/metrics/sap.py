@@ -17,11 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import Floats, check_pair, leave_out_constant
-from .ratios import top_two_gaps
-from .registry import UNIT, Score, register_metric
-from .result import MetricResult
-from .splits import train_size, warn_if_ordered
+from .information import top_two_gaps
+from .inputs import Floats, check_pair, leave_out_constant, train_size, warn_if_ordered
+from .metric import UNIT, MetricResult, Score, register_metric
 
 
 @register_metric(

@@ -12,9 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.half_samples import half_sample_interval
-from ..metrics.psnr import psnr_of_errors
-from ..metrics.r2 import r2_of_errors
+from ..metrics.intervals import half_sample_interval
+from ..metrics.reconstruction import psnr_of_errors, r2_of_errors
 from .resampling import CONFIDENCE, mean_interval
 
 Arrays = dict[str, NDArray[Any]]

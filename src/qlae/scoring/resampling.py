@@ -1,6 +1,6 @@
 """Scores of parts of the evaluation sample: how far the whole sample can be trusted. No torch here.
 
-Intervals come from repeated half-samples (`qlae.metrics.half_samples`). The curve of scores against the sample size
+Intervals come from repeated half-samples (`qlae.metrics.intervals`). The curve of scores against the sample size
 shows whether the sample was large enough: on small samples InfoE is too high, and InfoM too low or too high.
 """
 
@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics import Metric, find_metric
-from ..metrics.compute import compute_metric, scores_in
-from ..metrics.half_samples import half_sample_interval
 from ..metrics.inputs import check_sources
-from ..metrics.metric_options import with_options
+from ..metrics.intervals import half_sample_interval
+from ..metrics.metric import compute_metric, scores_in, with_options
 from ..metrics.parallel import run_jobs
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve

@@ -23,7 +23,7 @@ from .._version import __version__
 from ..data import SourceDataset
 from ..metrics import METRICS, known_scores, metric_names, nmi, score
 from ..metrics.inputs import check_sources, leave_out_constant, scored_form
-from ..metrics.scoring import allowed_names, check_options
+from ..metrics.scores import allowed_names, check_options
 from ..runs.directory import Run
 from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS

@@ -6,7 +6,7 @@ set of sources; entangled runs are each entangled in a way of their own. So a ru
 probably disentangled.
 
 For the latents i of one run and j of another, on the same images, the similarity is their mutual information without
-what it is by chance, E I (see `metrics.permutation`), as a share of the largest that the entropies allow:
+what it is by chance, E I (see `metrics.chance`), as a share of the largest that the entropies allow:
 
     R_ij = (I_ij − E I_ij) / (min(H_i, H_j) − E I_ij),  0 if below 0.
 
@@ -29,9 +29,9 @@ Differences from UDR:
 
 import numpy as np
 
-from ..metrics.discrete import discrete_mutual_information
+from ..metrics.chance import shuffled_moments
+from ..metrics.information import discrete_mutual_information
 from ..metrics.inputs import Floats, Ints
-from ..metrics.permutation import shuffled_moments
 from .representation import Representation
 
 EXACT_CELLS = 2_000  # of a table of counts, up to which its mean by chance is computed exactly

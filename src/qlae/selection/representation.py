@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from ..metrics.discrete import entropy
+from ..metrics.information import entropy
 from ..metrics.inputs import Bools, Floats, Ints, check_latents
 from ..metrics.protocols import find_protocol
 

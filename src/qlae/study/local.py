@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from .._checks import require_known
 from .._opening import open_own
-from ..metrics.threads import num_cores
+from ..metrics.parallel import num_cores
 from .engine import TICK_SECONDS, Event
 from .folder import StudyFolder
 from .jobs import Job

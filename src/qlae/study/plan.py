@@ -19,8 +19,8 @@ from typing import Any
 from .._checks import require_known
 from .._opening import read_regular
 from ..data.picture_size import DEFAULT_RESOLUTION, PictureSize, picture_size
+from ..metrics import METRICS
 from ..metrics.protocols import PROTOCOLS
-from ..metrics.scoring import METRICS
 from ..options import TrainingOptions
 from ..presets import MODELS, SIZES
 from ..registry import OBJECTIVES

@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...metrics.threads import num_cores
+from ...metrics.parallel import num_cores
 from ..sources import CATEGORIES, SOURCES, last_level, num_channels
 from .tracing import SUBSAMPLES
 from .workers import in_order

@@ -14,14 +14,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ...metrics import find_score
-from ...metrics.binning import equal_width_columns
 from ...metrics.dci import specificity
-from ...metrics.forest import choose_implementation, features_per_split, forest_by_depth
-from ...metrics.infomec import concentration
-from ...metrics.information import nmi
-from ...metrics.inputs import check_latents, check_sources
+from ...metrics.forest import features_per_split, forest_by_depth
+from ...metrics.information import concentration, equal_width_columns, nmi
+from ...metrics.inputs import check_latents, check_sources, random_split
 from ...metrics.protocols import find_protocol
-from ...metrics.splits import random_split
 from ...presets import MODELS
 from ...registry import LATENTS
 from .aggregate import Group, Summary
@@ -108,7 +105,6 @@ def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]
             num_drawn=features_per_split("sqrt", latents.shape[1]),
             seed=0,
             n_jobs=None,
-            implementation=choose_implementation("auto"),
         )
         forests.append(forest)
         accuracies.append(forest.scores(column[test]))

@@ -1,8 +1,7 @@
-"""The table of metrics: which function computes each one, and the title and format of every score.
+"""What a metric is: its function, its scores, its result, and the table in which it is registered.
 
 A metric is a function of `sources` (n, n_s) and `latents` (n, n_z) with one or several scores. `register_metric` enters
-it into the table under a name. The metrics of qlae register themselves, each in the file of its function; a metric of
-your own is registered in the same way:
+it into the table under a name. Each metric of qlae has a file that registers it; you register your own in the same way:
 
 >>> from qlae.metrics import register_metric, score, unregister_metric
 >>> @register_metric("range", title="Range")
@@ -17,12 +16,18 @@ Code that prints scores asks `find_score` for titles and formats, so a registere
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
+
+import numpy as np
+
+from .inputs import Floats, Latents, Sources, check_pair, require_discrete
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -330,3 +335,163 @@ def _nearest(name: object) -> str:
 
 def _allowed() -> str:
     return f"allowed are {', '.join(map(repr, _METRICS))}"
+
+
+@dataclass(frozen=True, eq=False)
+class MetricResult:
+    """One score in [0, 1], the matrix it was computed from and the protocol.
+
+    >>> print(MetricResult("mig", 0.25, None, "disentanglement_lib", 100))
+    MIG 0.250  [disentanglement_lib; n = 100]
+    """
+
+    name: str
+    score: float
+    matrix: Floats | None
+    """(n_s, n_z) what the score was computed from."""
+    protocol: str
+    """The published implementation whose definition and defaults were used."""
+    num_samples: int
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further numbers, by name."""
+
+    def __float__(self) -> float:
+        return self.score
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, suitable for JSON."""
+        plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in self.details.items()}
+        return {self.name: self.score, "protocol": self.protocol, "num_samples": self.num_samples, **plain}
+
+    def __str__(self) -> str:
+        described = find_score(self.name)
+        return f"{described.title} {described.format(self.score)}  [{self.protocol}; n = {self.num_samples:,}]"
+
+    def __repr__(self) -> str:
+        return f"MetricResult({self})"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreValues:
+    """The scores of a metric whose function returns plain numbers, by key."""
+
+    values: Mapping[str, float]
+    num_samples: int
+    protocol: str = "custom"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers and strings, suitable for JSON."""
+        return {**self.values, "protocol": self.protocol, "num_samples": self.num_samples}
+
+    def __str__(self) -> str:
+        numbers = "  ".join(
+            f"{find_score(key).title} {find_score(key).format(value)}" for key, value in self.values.items()
+        )
+        return f"{numbers}  [{self.protocol}; n = {self.num_samples:,}]"
+
+
+Options = Mapping[str, Mapping[str, Any]]  # name of a metric → keyword arguments of its function
+
+
+def with_options(metrics: Sequence[Metric], options: Options | None) -> list[Metric]:
+    """Return the metrics, with keyword arguments bound to the functions of those that `options` name.
+
+    Raises:
+        ValueError: if a metric does not exist or its function does not take an argument.
+    """
+    for name, arguments in (options or {}).items():
+        allowed = set(inspect.signature(find_metric(name).compute).parameters) - {"sources", "latents"}
+        allowed -= find_metric(name).keywords  # which `score` passes itself
+        for argument in arguments:
+            if argument not in allowed:
+                raise ValueError(
+                    f"metric_options has {argument!r} for {name!r}; allowed are {', '.join(sorted(allowed)) or 'none'}."
+                )
+    return [
+        dataclasses.replace(metric, compute=functools.partial(metric.compute, **options[metric.name]))
+        if options and options.get(metric.name)
+        else metric
+        for metric in metrics
+    ]
+
+
+def compute_metric(
+    metric: Metric,
+    sources: Any,
+    latents: Any,
+    *,
+    protocol: str = "paper",
+    prune: bool = True,
+    code_input: str = "auto",
+    continuous_nmi: str = "denoised",
+    seed: int = 0,
+    n_jobs: int | None = None,
+    source_kinds: str | Sequence[str] = "auto",
+    latent_kind: str = "auto",
+) -> Any:
+    """Return the result of one metric, an object with ``to_dict``.
+
+    Args:
+        metric: an entry of the table.
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        protocol, prune, code_input, continuous_nmi: of InfoMEC, for the metrics that take them.
+        seed: of everything random, including the order of rows for a metric that holds some out.
+        n_jobs: threads, for the metrics that take it.
+    """
+    num_samples = 0
+    kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
+    if metric.holds_rows_out or not metric.validates:
+        checked_sources, checked_latents = check_pair(sources, latents, **kinds)
+        if metric.needs_discrete:
+            require_discrete(checked_sources, metric.name)
+        sources, latents = checked_sources.values, checked_latents.values
+        kinds, num_samples = kinds_of(checked_sources, checked_latents), checked_sources.num_samples
+    if metric.holds_rows_out:  # so that the last rows are like the others
+        order = np.random.default_rng(seed).permutation(num_samples)
+        sources, latents = sources[order], latents[order]
+    options = {"protocol": protocol, "prune": prune, "code_input": code_input, "continuous_nmi": continuous_nmi}
+    options |= {"seed": seed, "n_jobs": n_jobs, **kinds}
+    result = metric.compute(sources, latents, **{name: options[name] for name in metric.keywords})
+    return _as_result(metric, result, num_samples)
+
+
+def kinds_of(sources: Sources, latents: Latents) -> dict[str, Any]:
+    """Return the kinds of checked arrays as keyword arguments of a metric."""
+    return {"source_kinds": sources.kinds, "latent_kind": "codes" if latents.discrete else "continuous"}
+
+
+def scores_in(metric: Metric, numbers: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scores of a metric, by key and in their order, out of the numbers of a result."""
+    return {key: numbers[key] for key in metric.score_keys if key in numbers}
+
+
+def _as_result(metric: Metric, result: Any, num_samples: int) -> Any:
+    """Wrap plain numbers; raise if a function did not return the scores that it declares."""
+    declared = ", ".join(metric.score_keys)
+    if hasattr(result, "to_dict"):
+        if not metric.is_in(result.to_dict()):
+            raise TypeError(f"metric {metric.name!r} returned a result without its score ({declared}).")
+        return result
+    if not isinstance(result, Mapping):
+        if len(metric.scores) > 1:
+            raise TypeError(f"metric {metric.name!r} returned {result!r}; return a mapping with {declared}.")
+        result = {metric.scores[0].key: result}
+    if not metric.is_in(result) or not result.keys() <= set(metric.score_keys):
+        raise TypeError(
+            f"metric {metric.name!r} returned {', '.join(map(str, result)) or 'nothing'} and declares {declared}; "
+            "name its scores in register_metric(…, scores={key: title})."
+        )
+    return ScoreValues({key: _finite(metric, key, value) for key, value in result.items()}, num_samples)
+
+
+def _finite(metric: Metric, key: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"metric {metric.name!r} returned {value!r} for {key}; return a number.") from error
+    if not np.isfinite(number):
+        raise ValueError(
+            f"metric {metric.name!r} returned {number} for {key}; return a finite number, or raise a ValueError that "
+            "says why the sample cannot be scored."
+        )
+    return number

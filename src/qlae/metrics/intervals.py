@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from .compute import compute_metric, kinds_of, scores_in
 from .inputs import Latents, Sources
+from .metric import Metric, compute_metric, find_score, kinds_of, scores_in
 from .parallel import run_jobs
-from .registry import Metric, find_score
 
 Interval = tuple[float, float]
 
