@@ -36,9 +36,9 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata, spearmanr
 
 from qlae._files import write_json
-from qlae.selection.agreement import information
-from qlae.selection.ranking import scores_of, select
-from qlae.selection.reading import common_representations, find_runs, read_candidates
+from qlae.selection.agreement import information, scores_of
+from qlae.selection.ranking import select
+from qlae.selection.run_codes import common_representations, find_runs, read_codes
 
 REPOSITORY = Path(__file__).parents[1]
 MODELS = ("qlae", "beta-tcvae", "ae", "vq-vae", "bioae")
@@ -88,12 +88,12 @@ def measure_group(paths: list[Path], *, gaps: bool, earlier: set[tuple[str, int]
     selection = select(paths, gap=gaps)
     for skip in selection.skipped:
         print(f"skipped {skip.path}: {skip.reason}")
-    candidates, _ = read_candidates(find_runs(paths), weights="averaged")
+    candidates, _ = read_codes(find_runs(paths), weights="averaged")
     places = {ranked.path: place for place, ranked in enumerate(selection.runs)}
     candidates = [candidate for candidate in candidates if candidate.run.path in places]  # without copies
     order = [places[candidate.run.path] for candidate in candidates]
     ranked, matrix = [selection.runs[i] for i in order], selection.matrix[np.ix_(order, order)]
-    representations = common_representations(candidates, weights="averaged", data=None, device="cpu", show=True)
+    representations = common_representations(candidates, show=True)
     infom = np.array([run.infom for run in ranked])
     models = np.array([run.model for run in ranked])
     near = np.array([run.is_near for run in ranked])

@@ -24,8 +24,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
         "qlae.report",
         "qlae.runs.directory",
         "qlae.scoring.sample",
-        "qlae.selection",
-        "qlae.study",
     ],
 )
 def test_importing_does_not_load_torch(module):

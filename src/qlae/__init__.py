@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
     from .selection import select
-    from .selection.seeds import train_seeds
+    from .selection.train_seeds import train_seeds
     from .training.callbacks import Callback
 
 __all__ = [
@@ -78,7 +78,7 @@ _HOMES = {
     "resume": (".pipeline", "resume"),
     "select": (".selection", "select"),
     "train": (".pipeline", "train"),
-    "train_seeds": (".selection.seeds", "train_seeds"),
+    "train_seeds": (".selection.train_seeds", "train_seeds"),
 }
 
 _MODULES = (

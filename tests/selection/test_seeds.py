@@ -13,8 +13,8 @@ import qlae
 from qlae.cli import main
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import to_float
-from qlae.selection.encoding import straight_through_gap
-from qlae.selection.table import print_selection
+from qlae.selection.display import print_selection
+from qlae.selection.gap import straight_through_gap
 from qlae.training import TrainingDiverged
 
 OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
@@ -47,7 +47,7 @@ def test_the_same_call_keeps_finished_runs_and_trains_missing_ones(seeds, tiny_d
 
 
 def test_an_interrupted_call_goes_on_where_it_stopped(tmp_path, tiny_data, monkeypatch):
-    from qlae.selection import seeds as module
+    from qlae.selection import train_seeds as module
 
     def stop_at_seed_1(model, data, *, out, seed, **options):
         if seed == 1:
@@ -65,7 +65,7 @@ def test_an_interrupted_call_goes_on_where_it_stopped(tmp_path, tiny_data, monke
 
 
 def test_a_seed_that_diverges_is_left_out(tmp_path, tiny_data, monkeypatch):
-    from qlae.selection import seeds as module
+    from qlae.selection import train_seeds as module
 
     def diverge_at_seed_1(model, data, *, out, seed, **options):
         if seed == 1:

@@ -10,9 +10,8 @@ from selection_runs import disentangled, entangled, write_mixed, write_run
 
 import qlae
 from qlae.data import load_data
-from qlae.selection.picture import selection_figure
+from qlae.selection.display import describe_choice, selection_csv, selection_figure
 from qlae.selection.ranking import shares_first
-from qlae.selection.table import describe_choice, selection_csv
 
 
 def choose(paths, **options):
@@ -201,7 +200,7 @@ def test_samples_with_other_sources_for_the_same_rows_are_refused(tmp_path):
 
 
 def test_samples_that_share_images_are_compared_on_those(tmp_path, monkeypatch):
-    monkeypatch.setattr("qlae.selection.reading.MIN_COMMON", 100)
+    monkeypatch.setattr("qlae.selection.run_codes.MIN_COMMON", 100)
     data = load_data("shapes3d", resolution=16, sources=["floor hue", "scale", "shape"])
     rows = np.arange(len(data))
     write_run(tmp_path / "a", disentangled, 0, rows=rows)

@@ -137,7 +137,7 @@ class Train:
         model = self._require_model()
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
-        from ..selection.seeds import require_seeds, require_seeds_folder
+        from ..selection.train_seeds import require_seeds, require_seeds_folder
 
         assert self.seeds is not None
         require_seeds(self.seeds)

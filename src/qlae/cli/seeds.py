@@ -37,8 +37,8 @@ def train_and_compare(
         show: whether to draw progress bars.
     """
     from ..report import print_results
-    from ..selection.seeds import train_seeds
-    from ..selection.table import print_selection
+    from ..selection.display import print_selection
+    from ..selection.train_seeds import train_seeds
     from ..training.callbacks import Callback
 
     trained: list[Run] = []

@@ -50,8 +50,7 @@ class Select:
     def __call__(self) -> None:
         from .._files import write_bytes
         from ..selection import select
-        from ..selection.picture import plot_selection, require_picture_path
-        from ..selection.table import print_selection, selection_csv
+        from ..selection.display import plot_selection, print_selection, require_picture_path, selection_csv
 
         import_modules(self.imports)
         if not self.runs:

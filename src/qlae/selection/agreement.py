@@ -2,11 +2,11 @@
 variational disentangled representation learning", UDR).
 
 Runs that are disentangled are alike up to the order, the sign and the numbering of their latents, because there is one
-set of sources; entangled runs are each entangled in a way of their own. So a run that agrees with many others is
+set of sources; entangled runs are each entangled in a different way. So a run that agrees with many others is
 probably disentangled.
 
-For the latents i of one run and j of another, on the same images, the similarity is their mutual information without
-what it is by chance, E I (see `metrics.chance`), as a share of the largest that the entropies allow:
+For the latents i of one run and j of another, on the same observations, the similarity is their mutual information
+minus the amount expected by chance, E I (see `metrics.chance`), as a share of the largest possible value:
 
     R_ij = (I_ij − E I_ij) / (min(H_i, H_j) − E I_ij),  0 if below 0.
 
@@ -19,6 +19,10 @@ where R' are the similarities between the latents of the other run. If these are
 is Σ_j s_ij², which is 1 for a single similar latent and 1/m for m of them. The agreement of two runs is the mean of A
 over the latents of each, and the mean of the two.
 
+Any two runs can be compared because their latents are first turned into labels. Codes are labels already. Continuous
+latents are divided into bins of equally many observations, so that only the order of their values matters. A latent is
+*used* if it varies enough to count in InfoMEC and its labels have an entropy of at least `MIN_ENTROPY`.
+
 Differences from UDR:
 
 - R is a rank correlation or a regression weight there. Mutual information takes its place because codes of a VQ-VAE
@@ -27,21 +31,92 @@ Differences from UDR:
   latents of one source resemble each other.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
 import numpy as np
+from scipy.stats import rankdata
 
+from .._progress import progress_bar
 from ..metrics.chance import shuffled_moments
-from ..metrics.information import discrete_mutual_information
-from ..metrics.inputs import Floats, Ints
-from .representation import Representation
+from ..metrics.information import discrete_mutual_information, entropy
+from ..metrics.inputs import Bools, Floats, Ints, check_latents
+from ..metrics.protocols import find_protocol
 
+NUM_BINS = 20  # of a continuous latent
+MIN_ENTROPY = 0.05  # nats: about one image in a hundred has another code
 EXACT_CELLS = 2_000  # of a table of counts, up to which its mean by chance is computed exactly
+NUM_SHUFFLED = 20  # pairs of runs, shuffled to find the agreement of unrelated ones
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """The latents of a run for a sample of observations, as labels.
+
+    Attributes:
+        labels: (n, n_z), 0 … size − 1 in each column.
+        used: (n_z,) mask of the used latents.
+        entropies: (n_z,) entropy of each column in nats.
+    """
+
+    labels: Ints
+    used: Bools
+    entropies: Floats
+
+    @property
+    def num_samples(self) -> int:
+        return int(self.labels.shape[0])
+
+    @property
+    def num_latents(self) -> int:
+        return int(self.labels.shape[1])
+
+    @property
+    def num_used(self) -> int:
+        return int(self.used.sum())
+
+    @property
+    def used_labels(self) -> Ints:
+        """(n, num_used)."""
+        return self.labels[:, self.used]
+
+
+def represent(latents: Any | None = None, codes: Any | None = None) -> Representation:
+    """Return the representation of a sample from its latents, its codes, or both.
+
+    Args:
+        latents: (n, n_z) continuous latents, or the values that codes stand for; None if latents are vectors.
+        codes: (n, n_z) integers; None if latents are continuous.
+
+    >>> represent(np.linspace(0.0, 1.0, 40)[:, None]).labels[::4, 0].tolist()
+    [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
+    """
+    if codes is None and latents is None:
+        raise ValueError("give latents, codes or both")
+    if codes is None:
+        checked = check_latents(latents, kind="continuous")
+        labels = np.column_stack([_equal_bins(column) for column in checked.values.T])
+    else:
+        checked = check_latents(codes, kind="codes")
+        assert checked.codes is not None
+        labels = checked.codes
+    entropies = np.array([entropy(column) for column in labels.T])
+    used = find_protocol("paper").active(checked) & (entropies >= MIN_ENTROPY)
+    return Representation(labels, used, entropies)
+
+
+def _equal_bins(column: Floats) -> Ints:
+    """Return the bin of each value (n,), numbered anew so that every bin occurs; equal values share a bin."""
+    ranks = rankdata(column, method="average") - 0.5
+    bins = np.minimum((ranks * NUM_BINS / column.size).astype(np.int64), NUM_BINS - 1)
+    return np.unique(bins, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def agreement(first: Representation, second: Representation) -> float:
-    """Return how far two representations of the same images agree, from 0 to 1: the mean over the latents of both.
+    """Return how far two representations of the same observations agree, from 0 to 1.
 
     >>> codes = np.stack(np.meshgrid(range(4), range(4), range(9)), -1).reshape(-1, 3)[:, :2]
-    >>> from .representation import represent
     >>> round(agreement(represent(codes=codes), represent(codes=3 - codes[:, ::-1])), 3)
     1.0
     """
@@ -49,7 +124,7 @@ def agreement(first: Representation, second: Representation) -> float:
 
 
 def similarity(first: Representation, second: Representation) -> Floats:
-    """Return R, (n_1, n_2) from 0 to 1, for the used latents of two representations of the same images."""
+    """Return R, (n_1, n_2) from 0 to 1, for the used latents of two representations."""
     nats, chance = information(first, second)
     largest = np.minimum.outer(first.entropies[first.used], second.entropies[second.used])
     return np.asarray(np.clip((nats - chance) / np.maximum(largest - chance, 1e-9), 0.0, 1.0))
@@ -75,11 +150,11 @@ def latent_agreement(between: Floats, within: Floats) -> Floats:
 
 
 def information(first: Representation, second: Representation) -> tuple[Floats, Floats]:
-    """Return the mutual information (n_1, n_2) of the used latents, in nats, and what it is by chance."""
+    """Return the mutual information (n_1, n_2) of the used latents, in nats, and the amount expected by chance."""
     if first.num_samples != second.num_samples:
         raise ValueError(
-            f"the representations have {first.num_samples} and {second.num_samples} rows: encode the same images with "
-            "both models, in the same order."
+            f"the representations have {first.num_samples} and {second.num_samples} rows: encode the same "
+            "observations with both models, in the same order."
         )
     return _information(first.used_labels, second.used_labels), _chance(first.used_labels, second.used_labels)
 
@@ -107,3 +182,53 @@ def _chance(first: Ints, second: Ints) -> Floats:
         shuffled[np.ix_(rows, columns)] = _information(first[:, rows], second[order][:, columns])
         chance = np.where(cells > EXACT_CELLS, shuffled, chance)
     return chance
+
+
+def agreement_matrix(representations: Sequence[Representation], *, show: bool = False) -> Floats:
+    """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
+    count = len(representations)
+    matrix = np.full((count, count), np.nan)
+    within = [similarity(representation, representation) for representation in representations]
+    done = 0
+    with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
+        for i in range(count):
+            for j in range(i):
+                between = similarity(representations[i], representations[j])
+                matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
+                done += 1
+                report(done)
+    return matrix
+
+
+def scores_of(matrix: Floats) -> Floats:
+    """Return the score of each run (n,): the mean of its agreements with the others.
+
+    >>> scores_of(np.array([[np.nan, 0.2, 0.4], [0.2, np.nan, 0.9], [0.4, 0.9, np.nan]])).round(2).tolist()
+    [0.3, 0.55, 0.65]
+    """
+    return np.asarray(np.nanmean(matrix, axis=1))
+
+
+def chance_agreement(representations: Sequence[Representation]) -> float:
+    """Return the mean agreement of pairs of runs if the rows of one of the two are shuffled.
+
+    The similarity of single latents has its mean by chance subtracted, but is cut off at 0, and the largest of several
+    counts; on few observations, runs without anything in common therefore agree a little.
+
+    >>> codes = np.random.default_rng(0).integers(5, size=(2, 40, 6))
+    >>> 0.01 < chance_agreement([represent(codes=codes[0]), represent(codes=codes[1])]) < 0.1
+    True
+    """
+    random = np.random.default_rng(0)
+    within: dict[int, Floats] = {}
+    values = []
+    for number in range(NUM_SHUFFLED):
+        i = number % len(representations)
+        j = int((i + random.integers(1, len(representations))) % len(representations))
+        for k in (i, j):
+            if k not in within:
+                within[k] = similarity(representations[k], representations[k])
+        other = representations[j]
+        shuffled = replace(other, labels=other.labels[random.permutation(other.num_samples)])
+        values.append(mean_agreement(similarity(representations[i], shuffled), within[i], within[j]))
+    return float(np.mean(values))

@@ -1,34 +1,140 @@
-"""Rank runs by their agreement with each other, say how sure the ranking is, and name the run to take.
+"""Rank runs by their agreement with each other, quantify how certain the ranking is, and name the run to take.
 
 The score of a run is the mean of its agreements with the other runs. UDR takes the median, which ignores the agreement
 between disentangled runs if these are fewer than half, as they may be among several models. Runs whose reconstructions
-are much worse than the best are not taken, whatever they agree on. Scores by sources, where there are any, are shown
-beside the choice and never enter it.
+are much worse than the best are not taken, whatever they agree on. Scores by sources, if there are any, are reported
+and never influence the choice.
 """
 
+import math
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._checks import require_known
 from .._numpy_errors import usual_errors
-from .._progress import progress_bar
 from ..data import SourceDataset
+from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats
+from ..observations import KINDS, Kind
 from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
-from .agreement import mean_agreement, similarity
-from .caveats import MIN_RUNS, chance_agreement, find_caveats
-from .reading import Candidate, Skipped, common_representations, find_runs, leave_out_copies, read_candidates
-from .representation import Representation
-from .result import RankedRun, Selection
+from .agreement import Representation, agreement_matrix, chance_agreement, scores_of
+from .gap import straight_through_gaps
+from .run_codes import RunCodes, Skipped, common_representations, find_runs, leave_out_copies, read_codes
 
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
 FEW_SHARE = 0.25  # of the latents that the median run uses; a run with no more is not taken
 NUM_DRAWS = 2_000
+MIN_RUNS = 4  # with fewer, a warning says that agreement means little
+MIN_SAMPLES = 1_000  # with fewer observations, unrelated runs agree noticeably
+TIMES_CHANCE = 3.0  # the best agreement should be at least this many times that of unrelated runs
+
+
+@dataclass(frozen=True)
+class RankedRun:
+    """A run and the evidence for it.
+
+    Attributes:
+        run: the run directory.
+        model, seed: as in its results.
+        agreement: mean agreement with the other runs, from 0 to 1.
+        spread: the middle half of these agreements, as (lower quartile, upper quartile).
+        first: share of the bootstrap draws in which the run comes first.
+        gap: straight-through gap in nats per image; None if it is unknown or the latents are continuous.
+        num_used, num_latents: latents that vary enough to count, and all latents.
+        psnr: mean PSNR of images in dB; None for other data, or if the run does not have it.
+        r2: R² of vectors and series; None for images, or if the run does not have it.
+        is_near: whether it may be taken: its reconstructions are nearly as good as the best, and it does not use few
+            latents.
+        uses_few: whether it uses at most a quarter as many latents as the median run.
+        infom: InfoM, if the data have sources. Not used for the choice.
+    """
+
+    run: Run
+    model: str
+    seed: int
+    agreement: float
+    spread: tuple[float, float]
+    first: float
+    gap: float | None
+    num_used: int
+    num_latents: int
+    psnr: float | None
+    r2: float | None
+    is_near: bool
+    uses_few: bool
+    infom: float | None
+
+    @property
+    def path(self) -> Path:
+        return self.run.path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields in a form that JSON can hold."""
+        fields = {name: value for name, value in vars(self).items() if name != "run"}
+        return {"run": str(self.path), **fields, "spread": list(self.spread)}
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Runs in the order of their agreement.
+
+    Attributes:
+        runs: the runs, best first.
+        matrix: (n, n) agreement of each pair, in the same order; NaN on the diagonal.
+        chance: mean agreement of these runs if the rows of each are shuffled, so that they have nothing in common.
+        skipped: runs that could not be compared, and why.
+        num_images: number of observations that they were compared on.
+        kind: of the observations: ``"images"``, ``"vectors"`` or ``"series"``.
+        data: name of the data set.
+        weights: the set of weights, ``"averaged"`` or ``"raw"``.
+        near_db: how many decibels below the best PSNR a run may be to be taken.
+        warnings: caveats about the selection.
+    """
+
+    runs: tuple[RankedRun, ...]
+    matrix: Floats
+    chance: float
+    skipped: tuple[Skipped, ...]
+    num_images: int
+    kind: str
+    data: str
+    weights: str
+    near_db: float
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> RankedRun:
+        """The run to take: the first that may be taken."""
+        return next(run for run in self.runs if run.is_near)
+
+    @property
+    def traits(self) -> Kind:
+        """The kind of the observations."""
+        return KINDS[self.kind]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in a form that JSON can hold."""
+        matrix = [[None if np.isnan(value) else round(float(value), 6) for value in row] for row in self.matrix]
+        return {
+            "take": str(self.best.path),
+            "data": self.data,
+            "kind": self.kind,
+            "weights": self.weights,
+            "num_images": self.num_images,
+            "near_db": self.near_db if math.isfinite(self.near_db) else None,
+            "chance": round(self.chance, 6),
+            "runs": [run.to_dict() for run in self.runs],
+            "agreement": matrix,
+            "skipped": [{"run": str(skip.path), "reason": skip.reason} for skip in self.skipped],
+            "warnings": list(self.warnings),
+        }
 
 
 @usual_errors()
@@ -59,20 +165,21 @@ def select(
     require_known(weights, PREFIXES, "set of weights")
     if not near_db >= 0:
         raise ValueError(f"near_db must not be negative, got {near_db}")
-    candidates, skipped = read_candidates(find_runs(_paths_of(runs)), weights=weights)
-    candidates, copies = leave_out_copies(candidates)
+    readable, skipped = read_codes(find_runs(_paths_of(runs)), weights=weights)
+    compared, copies = leave_out_copies(readable)
     skipped += copies
-    _require_two(candidates, skipped)
-    representations = common_representations(candidates, weights=weights, data=data, device=device, show=show)
+    _require_two(compared, skipped)
+    representations = common_representations(compared, data=data, device=device, show=show)
     matrix = agreement_matrix(representations, show=show)
-    chance, traits = chance_agreement(representations), candidates[0].config.data.observed.traits
-    best = float(scores_of(matrix).max())
-    warnings = find_caveats(candidates, representations, best=best, chance=chance, traits=traits)
-    gaps: Sequence[float | None] = [None] * len(candidates)
+    chance = chance_agreement(representations)
+    warnings = _caveats(compared, representations, best=float(scores_of(matrix).max()), chance=chance)
+    gaps: Sequence[float | None] = [None] * len(compared)
     if gap:
-        gaps, message = _find_gaps(candidates, weights=weights, data=data, device=device, show=show)
-        warnings += [message] if message else []
-    ranked = _rank(candidates, representations, matrix, gaps, near_db, weights)
+        try:
+            gaps = straight_through_gaps(compared, data=data, device=device, show=show)
+        except (ValueError, OSError) as error:  # images or models cannot be loaded
+            warnings.append(f"there are no straight-through gaps: {error}")
+    ranked = _rank(compared, representations, matrix, gaps, near_db)
     order = _order(ranked)
     return Selection(
         runs=tuple(ranked[i] for i in order),
@@ -80,8 +187,8 @@ def select(
         chance=chance,
         skipped=tuple(skipped),
         num_images=representations[0].num_samples,
-        kind=traits.name,
-        data=candidates[0].config.data.name,
+        kind=compared[0].config.data.observed.kind,
+        data=compared[0].config.data.name,
         weights=weights,
         near_db=float(near_db),
         warnings=tuple(warnings),
@@ -89,7 +196,7 @@ def select(
 
 
 def _paths_of(runs: Any) -> list[str | os.PathLike[str]]:
-    """Return the paths of what the caller named; raise a ``ValueError`` if it is neither runs nor paths."""
+    """Return the paths of the runs that the caller passed; raise a ``ValueError`` for anything but runs and paths."""
     named = [runs] if isinstance(runs, Run | str | os.PathLike) or not isinstance(runs, Iterable) else list(runs)
     for run in named:
         if not isinstance(run, Run | str | os.PathLike):
@@ -97,29 +204,75 @@ def _paths_of(runs: Any) -> list[str | os.PathLike[str]]:
     return [run.path if isinstance(run, Run) else run for run in named]
 
 
-def agreement_matrix(representations: Sequence[Representation], *, show: bool = False) -> Floats:
-    """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
-    count = len(representations)
-    matrix = np.full((count, count), np.nan)
-    within = [similarity(representation, representation) for representation in representations]
-    done = 0
-    with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
-        for i in range(count):
-            for j in range(i):
-                between = similarity(representations[i], representations[j])
-                matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
-                done += 1
-                report(done)
-    return matrix
+def _require_two(runs: Sequence[RunCodes], skipped: Sequence[Skipped]) -> None:
+    if len(runs) < 2:
+        reasons = "".join(f"\n  {skip.path}: {skip.reason}" for skip in skipped)
+        raise ValueError(
+            f"agreement needs at least two finished runs, better {MIN_RUNS} or more, got {len(runs)}"
+            f"{reasons and f'. Skipped:{reasons}'}"
+        )
 
 
-def scores_of(matrix: Floats) -> Floats:
-    """Return the score of each run (n,): the mean of its agreements with the others.
+def _rank(
+    runs: Sequence[RunCodes],
+    representations: Sequence[Representation],
+    matrix: Floats,
+    gaps: Sequence[float | None],
+    near_db: float,
+) -> list[RankedRun]:
+    """Return the runs with their scores, in the given order."""
+    scores, few = scores_of(matrix), _uses_few(representations)
+    near = _is_near(runs, few, near_db)
+    first = shares_first(matrix, near)
+    quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
+    return [
+        RankedRun(
+            run=run.run,
+            model=run.results["model"],
+            seed=run.results["seed"],
+            agreement=float(scores[i]),
+            spread=(float(quartiles[0, i]), float(quartiles[1, i])),
+            first=float(first[i]),
+            gap=gaps[i],
+            num_used=representations[i].num_used,
+            num_latents=representations[i].num_latents,
+            psnr=run.scores.get("psnr"),
+            r2=run.scores.get("r2"),
+            is_near=bool(near[i]),
+            uses_few=bool(few[i]),
+            infom=run.scores.get("infom"),
+        )
+        for i, run in enumerate(runs)
+    ]
 
-    >>> scores_of(np.array([[np.nan, 0.2, 0.4], [0.2, np.nan, 0.9], [0.4, 0.9, np.nan]])).round(2).tolist()
-    [0.3, 0.55, 0.65]
+
+def _order(ranked: Sequence[RankedRun]) -> list[int]:
+    """Return the positions of the runs, best first; equal agreements, as of two runs, by gap and fidelity."""
+    have_gaps = all(run.gap is not None for run in ranked)
+
+    def key(i: int) -> tuple[float, float, float]:
+        run = ranked[i]
+        fidelity = {name: value for name, value in (("psnr", run.psnr), ("r2", run.r2)) if value is not None}
+        return -round(run.agreement, 9), (run.gap or 0.0) if have_gaps else 0.0, -(fidelity_db(fidelity) or 0.0)
+
+    return sorted(range(len(ranked)), key=key)
+
+
+def _is_near(runs: Sequence[RunCodes], few: Bools, near_db: float) -> Bools:
+    """Return which runs may be taken: their fidelity is near the best, and they do not use few latents."""
+    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
+    best = max((value for value in decibels if value is not None), default=0.0)
+    near = np.array([value is None or value >= best - near_db for value in decibels])
+    return near & ~few if (near & ~few).any() else near
+
+
+def _uses_few(representations: Sequence[Representation]) -> Bools:
+    """Return which runs use no latent, or far fewer than the median run: they miss most sources.
+
+    Agreement does not detect that. Whatever a single latent encodes, it resembles one part of every other run.
     """
-    return np.asarray(np.nanmean(matrix, axis=1))
+    used = np.array([representation.num_used for representation in representations])
+    return np.asarray(used <= FEW_SHARE * float(np.median(used)))
 
 
 def shares_first(matrix: Floats, eligible: Bools, *, num_draws: int = NUM_DRAWS, seed: int = 0) -> Floats:
@@ -148,97 +301,41 @@ def shares_first(matrix: Floats, eligible: Bools, *, num_draws: int = NUM_DRAWS,
     return wins / max(valid, 1)
 
 
-def _rank(
-    candidates: Sequence[Candidate],
-    representations: Sequence[Representation],
-    matrix: Floats,
-    gaps: Sequence[float | None],
-    near_db: float,
-    weights: str,
-) -> list[RankedRun]:
-    """Return the runs with their scores, in the given order."""
-    scores, few = scores_of(matrix), _few(representations)
-    near = _near(candidates, few, near_db, weights)
-    first = shares_first(matrix, near)
-    quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
-    return [
-        RankedRun(
-            run=candidate.run,
-            model=candidate.results["model"],
-            seed=candidate.results["seed"],
-            agreement=float(scores[i]),
-            spread=(float(quartiles[0, i]), float(quartiles[1, i])),
-            first=float(first[i]),
-            gap=gaps[i],
-            num_used=representations[i].num_used,
-            num_latents=representations[i].num_latents,
-            psnr=candidate.results.get(weights, {}).get("psnr"),
-            r2=candidate.results.get(weights, {}).get("r2"),
-            is_near=bool(near[i]),
-            uses_few=bool(few[i]),
-            infom=candidate.results.get(weights, {}).get("infom"),
-        )
-        for i, candidate in enumerate(candidates)
-    ]
+def _caveats(
+    runs: Sequence[RunCodes], representations: Sequence[Representation], *, best: float, chance: float
+) -> list[str]:
+    """List caveats about the selection.
 
-
-def _order(ranked: Sequence[RankedRun]) -> list[int]:
-    """Return the places of the runs, best first; equal agreements, as of two runs, are ordered by gap and fidelity."""
-
-    def key(i: int) -> tuple[float, float, float]:
-        run = ranked[i]
-        gap = run.gap if run.gap is not None and all(other.gap is not None for other in ranked) else 0.0
-        return -round(run.agreement, 9), gap, -(run.decibels or 0.0)
-
-    return sorted(range(len(ranked)), key=key)
-
-
-def _near(candidates: Sequence[Candidate], few: Bools, near_db: float, weights: str) -> Bools:
-    """Return which runs may be taken: their PSNR is near the best, and they do not use few latents."""
-    psnr = [_psnr(candidate, weights) if _reconstructs(candidate) else None for candidate in candidates]
-    best = max((value for value in psnr if value is not None), default=0.0)
-    near = np.array([value is None or value >= best - near_db for value in psnr])
-    return near & ~few if (near & ~few).any() else near
-
-
-def _few(representations: Sequence[Representation]) -> Bools:
-    """Return which runs use no latent, or far fewer than the median run: they have given up most sources.
-
-    Agreement does not see that. Whatever a single latent encodes, it resembles one part of every other run.
+    Args:
+        runs: the runs.
+        representations: of the same observations by each run.
+        best: the highest agreement.
+        chance: the agreement of unrelated runs.
     """
-    used = np.array([representation.num_used for representation in representations])
-    return np.asarray(used <= FEW_SHARE * float(np.median(used)))
-
-
-def _reconstructs(candidate: Candidate) -> bool:
-    from ..registry import OBJECTIVES
-
-    return bool(OBJECTIVES.entry_of(candidate.config.objective).part.reconstructs)
-
-
-def _psnr(candidate: Candidate, weights: str) -> float | None:
-    """Return the PSNR of images, or what corresponds to it for other data, in decibels."""
-    return fidelity_db(candidate.results.get(weights, {}))
-
-
-def _require_two(candidates: Sequence[Candidate], skipped: Sequence[Skipped]) -> None:
-    if len(candidates) < 2:
-        reasons = "".join(f"\n  {skip.path}: {skip.reason}" for skip in skipped)
-        raise ValueError(
-            f"agreement needs at least two finished runs, better {MIN_RUNS} or more, got {len(candidates)}"
-            f"{reasons and f'. Skipped:{reasons}'}"
+    count, num_samples = len(runs), representations[0].num_samples
+    traits = runs[0].config.data.observed.traits
+    messages = []
+    if count == 2:
+        fidelity = find_score(traits.load_fidelity().key).title
+        messages.append(
+            "two runs agree with each other equally, so agreement cannot choose between them; the smaller gap or the "
+            f"higher {fidelity} decides. Train more seeds"
         )
-
-
-def _find_gaps(
-    candidates: Sequence[Candidate], *, weights: str, data: SourceDataset | None, device: str, show: bool
-) -> tuple[list[float | None], str]:
-    """Return the gap of each run, and a message if images or models cannot be loaded."""
-    if not any("codes" in candidate.arrays for candidate in candidates):
-        return [None] * len(candidates), ""
-    from .encoding import straight_through_gaps
-
-    try:
-        return straight_through_gaps(candidates, weights=weights, data=data, device=device, show=show), ""
-    except (ValueError, OSError) as error:
-        return [None] * len(candidates), f"there are no straight-through gaps: {error}"
+    elif count < MIN_RUNS:
+        messages.append(f"only {count} runs: the agreement of so few says little. Train more seeds")
+    if num_samples < MIN_SAMPLES:
+        messages.append(
+            f"the runs are compared on only {num_samples:,} {traits.many}, where agreement is imprecise; better are "
+            f"{MIN_SAMPLES:,} or more, if there are as many: `qlae evaluate RUN --num-samples N`"
+        )
+    if best < TIMES_CHANCE * chance:
+        messages.append(
+            f"the best agreement is {best:.3f}, and that of unrelated runs would be {chance:.3f}: these runs have "
+            "hardly anything in common, so the choice says little"
+        )
+    messages += [
+        f"{run.run.path}: no latent is used, so it agrees with nothing"
+        for run, representation in zip(runs, representations, strict=True)
+        if not representation.num_used
+    ]
+    return messages

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..runs.directory import Run
-from ..selection.ranking import agreement_matrix, scores_of
-from ..selection.reading import common_representations, read_candidates
+from ..selection.agreement import agreement_matrix, scores_of
+from ..selection.run_codes import common_representations, read_codes
 
 KEY = "agreement"
 
@@ -37,9 +37,8 @@ def _stamp(run: Run) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)  # a study asks for the same runs again and again: while it runs, and for its report
 def _agreements(stamps: tuple[tuple[str, tuple[int, int]], ...], weights: str) -> tuple[tuple[Path, float], ...]:
-    candidates, _ = read_candidates([Run(path) for path, _ in stamps], weights=weights)
-    if len(candidates) < 2:
+    compared, _ = read_codes([Run(path) for path, _ in stamps], weights=weights)
+    if len(compared) < 2:
         return ()
-    representations = common_representations(candidates, weights=weights, data=None, device="cpu", show=False)
-    scores = scores_of(agreement_matrix(representations))
-    return tuple((candidate.run.path, float(score)) for candidate, score in zip(candidates, scores, strict=True))
+    scores = scores_of(agreement_matrix(common_representations(compared)))
+    return tuple((run.run.path, float(score)) for run, score in zip(compared, scores, strict=True))

@@ -6,7 +6,7 @@ from ...metrics import find_score
 from ...observations import described_observations
 from ...presets import training_preset
 from ...published import PAPER_COLUMNS
-from ...selection.caveats import MIN_RUNS
+from ...selection.ranking import MIN_RUNS
 from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
 from .aggregate import AGGREGATED, Group, Summary

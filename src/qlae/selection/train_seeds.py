@@ -26,9 +26,8 @@ from ..runs.directory import SELECTION_FILE, Run
 from ..training import TrainingDiverged
 from ..training.callbacks import Callback
 from ..training.state import SLOW_SCENES
-from .picture import plot_selection
-from .ranking import select
-from .result import Selection
+from .display import plot_selection
+from .ranking import Selection, select
 
 MOST_SEEDS = 1_000
 PICTURE_FILE = "agreement.png"
