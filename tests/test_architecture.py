@@ -76,7 +76,7 @@ def test_metrics_import_nothing_else_of_qlae():
 ORDER = [
     *("_version", "_extras", "_checks", "_numpy_errors", "_parsing", "_imports", "_locks", "_opening"),
     *("_files", "_waiting_lock", "_directory_lock", "_progress", "_device", "metrics", "registry", "schedules"),
-    *("options", "observations", "config", "published", "recipes", "presets", "resolving", "data", "ops"),
+    *("options", "observations", "config", "published", "presets", "resolving", "data", "ops"),
     *(
         "_process",
         "models",

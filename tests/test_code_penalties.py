@@ -11,7 +11,7 @@ from qlae.data import data_config
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent
 from qlae.objectives import code_penalties, players_of, reconstruction_terms
 from qlae.objectives.code_penalties import PENALTIES, code_entropy, penalty_terms, support_gap
-from qlae.recipes import RECIPES
+from qlae.presets import RECIPES
 from qlae.resolving import resolve
 from qlae.training.state import build_state
 

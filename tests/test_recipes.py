@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from qlae.config import DataConfig
-from qlae.presets import MODELS, ModelSpec
-from qlae.recipes import RECIPES
+from qlae.presets import MODELS, RECIPES, ModelSpec
 from qlae.resolving import resolve
 from qlae.study.plan import Plan
 

@@ -1,4 +1,4 @@
-"""All constants of the paper, each with its table, and the models. ``resolving.py`` makes a config from them.
+"""All constants of the paper, each with its table, the models, and recipes. ``resolving.py`` makes a config of them.
 
 Tables are those of the paper's appendix "Hyperparameters". ``paper`` follows its text, ``official`` the authors' code
 where the two differ. The tuned values are the ones the authors settled on.
@@ -16,7 +16,6 @@ from typing import Any
 
 from ._checks import require_known
 from .config import OptimizerConfig
-from .recipes import RECIPES
 
 FORMS = ("paper", "official")
 OFFICIAL_CLIP = 1.0  # elementwise, on decayed parameters
@@ -122,12 +121,59 @@ SIZES: dict[str, dict[str, TrainingPreset]] = {
 }
 
 
+# Recipes: how long a model is trained, how its learning rate falls, and how its codes are kept short. ``paper`` is the
+# paper's: 200,000 updates at a constant learning rate. ``fast`` is ours: 60,000 updates, in the second half of which
+# the learning rate falls to 0, and a penalty on the entropy of codes (``objectives/code_penalties.py``), which rises at
+# the start of the run and falls to a quarter at its end. Models that cannot compute the penalty, or have a schedule of
+# their own, go without. ``docs/recipe.md`` lists which models get what, what was tried and what it gave.
+
+ShareCurve = tuple[tuple[float, float], ...]  # (share of the run, factor)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Defaults of the training instead of those of the preset.
+
+    Attributes:
+        steps: number of updates by size of the networks; sizes that are missing keep the preset's.
+        schedule: of the learning rate.
+        weights: of optional loss terms, for models that can compute them.
+        weight_schedules: factors on these weights, by share of the run.
+        for_gans: whether the recipe is for GANs as well.
+    """
+
+    steps: Mapping[str, int] = field(default_factory=dict)
+    schedule: str = "constant"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    weight_schedules: Mapping[str, ShareCurve] = field(default_factory=dict)
+    for_gans: bool = False
+
+
+RECIPES: dict[str, Recipe] = {
+    "paper": Recipe(for_gans=True),
+    "fast": Recipe(
+        steps={"full": 60_000},
+        schedule="linear",
+        weights={"entropy": 0.02},
+        weight_schedules={"entropy": ((0.0, 0.0), (0.06, 0.0), (0.3, 1.0), (0.6, 1.0), (0.9, 0.25))},
+    ),
+}
+
+
 def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPreset:
     """Return how a model is optimised at a size of the networks by a recipe, by the name of its preset."""
     presets = SIZES[require_known(size, SIZES, "size")]
     preset = presets.get(name, presets["autoencoding"])
     changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
     return replace(preset, steps=changes.steps.get(size, preset.steps))
+
+
+def find_recipe(name: str, *, model: str, is_gan: bool) -> Recipe:
+    """Return a recipe by its name; raise ``ValueError`` if it is unknown or not meant for a model."""
+    recipe = RECIPES[require_known(name, RECIPES, "recipe")]
+    if is_gan and not recipe.for_gans:
+        raise ValueError(f"the recipe {name!r} is for autoencoders, and {model} is a GAN; use the recipe 'paper'")
+    return recipe
 
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
