@@ -22,7 +22,7 @@ from qlae.report.pictures import plot_interventions
 from qlae.runs.directory import Run
 from qlae.scoring.meanings import find_informative, listed_active, name_meanings
 from qlae.study.folder import StudyFolder
-from qlae.study.report.aggregate import summarise
+from qlae.study.report.summary import summarise
 
 FILES = ("config.json", "log.jsonl", "results.json")
 SAMPLE = "sample.npz"
@@ -36,14 +36,13 @@ def keep(study: Path, out: Path, *, samples: bool) -> None:
     shutil.copyfile(study / "study.json", out / "study.json")
     summary = summarise(StudyFolder.open(study))
     for group in summary.groups.values():
-        median = group.runs[group.median_index()]
         for run in group.runs:
             folder = out / run.path.relative_to(study)
             folder.mkdir(parents=True, exist_ok=True)
             for name in (*FILES, *([SAMPLE] if samples else [])):
                 if (run.path / name).is_file() and not (folder / name).exists():
                     shutil.copyfile(run.path / name, folder / name)
-            if run.path == median.path:
+            if run.path == group.median_run.path:
                 draw_interventions(run, f"{group.model} on {group.data}", folder / PICTURE)
             else:
                 (folder / PICTURE).unlink(missing_ok=True)  # of a run that was the median before

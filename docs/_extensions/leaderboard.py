@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from generated_pages import register, write_page
@@ -12,8 +12,8 @@ from run_pictures import TITLES, beside_heatmap, copy_pictures, draw_heatmap, fi
 
 from qlae.published import published_results
 from qlae.study.folder import StudyFolder
-from qlae.study.report.aggregate import Group, Summary, summarise
 from qlae.study.report.charts import Dot, DotRow, draw_dots
+from qlae.study.report.summary import Group, Summary, summarise
 
 #: Scores of which a row shows the mean, with short headings.
 MEANS = {
@@ -90,9 +90,8 @@ def write_leaderboard(board: Board, folder: Path, results: Path) -> None:
     pictures = folder / board.name
     pictures.mkdir(parents=True, exist_ok=True)
     summary = summarise(StudyFolder.open(results / board.name))
-    states = [entry.state for entry in summary.index.runs.values()]
     steps = summary.plan.content["steps"]
-    lines = [board.opening.format(steps=steps, done=states.count("done"), all=len(states))]
+    lines = [board.opening.format(steps=steps, done=(summary.runs.state == "done").sum(), all=len(summary.runs))]
     for data in summary.data:
         groups = sorted((g for (name, _), g in summary.groups.items() if name == data), key=_mean_infom, reverse=True)
         published = {group.model: _published(board, group) for group in groups}
@@ -105,7 +104,7 @@ def write_leaderboard(board: Board, folder: Path, results: Path) -> None:
 
 def _published(board: Board, group: Group) -> float | None:
     """Return the published InfoM of a model, also beside variants of it; None if there is none."""
-    key = group.data, group.results[0]["model"], "infom"
+    key = group.data, group.results["model"], "infom"
     return published_results()[key].mean if board.shows_published and key in published_results() else None
 
 
@@ -123,7 +122,6 @@ def table(summary: Summary, groups: list[Group], published: Mapping[str, float |
     for group in groups:
         values = list(group.values("infom").values())
         mean = published[group.model]
-        seconds = [result["seconds"] for result in group.results]
         lines.append(
             _line(
                 f"`{group.model}`",
@@ -131,7 +129,7 @@ def table(summary: Summary, groups: list[Group], published: Mapping[str, float |
                 _in_rows([f"{value:.3f}" for value in values]),
                 *([f"{mean:.2f}" if mean else "–"] if has_published else []),
                 *(_mean(group, key) for key in MEANS),
-                f"{median(seconds):.0f}",
+                f"{group.rows.seconds.median():.0f}",
             )
         )
     finished = {group.model for group in groups}
@@ -169,16 +167,16 @@ def _chart(groups: list[Group], published: Mapping[str, float | None]) -> str:
 
 
 def _pictures(group: Group, pictures: Path) -> list[str]:
-    index = group.median_index()
     name = f"{group.data}-{group.model}"
-    run = group.runs[index]
-    scores = group.scores()[index]
-    draw_heatmap(run.path, scores, group.results[index]["data"]["source_names"], pictures / f"{name}-nmi.png")
+    run = group.median_run
+    results = run.results
+    scores = results[group.weights]
+    draw_heatmap(run.path, scores, results["data"]["source_names"], pictures / f"{name}-nmi.png")
     title = f"{group.model} on {TITLES[group.data]}"
     most_telling = dict(itertools.islice(find_pictures([run.path], name).items(), 1))
     right = copy_pictures(most_telling, pictures, name, title)
     return [
-        f"**{group.model}**, seed {group.seeds[index]}, InfoM {scores['infom']:.3f}",
+        f"**{group.model}**, seed {results['seed']}, InfoM {scores['infom']:.3f}",
         "",
         *beside_heatmap(pictures, f"{name}-nmi.png", f"NMI of latents and sources, {title}", right),
     ]

@@ -95,6 +95,7 @@ _MODULES = (
     "registry",
     "report",
     "selection",
+    "study",
 )
 
 

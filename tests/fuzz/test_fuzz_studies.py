@@ -14,7 +14,7 @@ from qlae.study.dry_run import describe_study
 from qlae.study.folder import Index
 from qlae.study.local import LocalEngine
 from qlae.study.plan import read_plan
-from qlae.study.report.aggregate import summarise
+from qlae.study.report.summary import summarise
 from qlae.study.view import status
 
 STUDY = Path(__file__).parents[2] / "results" / "study"

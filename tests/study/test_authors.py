@@ -4,19 +4,18 @@ import html
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from study_fixtures import tiny_plan, write_run
 
 from qlae.cli import main
 from qlae.presets import MODELS
 from qlae.published import published_results
-from qlae.study import Plan, StudyFolder, read_plan
+from qlae.study import Plan, StudyFolder, collect, read_plan
 from qlae.study.driver import current_index
 from qlae.study.jobs import rerun_jobs, tune_jobs
 from qlae.study.report import report_study
-from qlae.study.report.aggregate import summarise
-from qlae.study.report.seeds import to_csv as seeds_csv
-from qlae.study.report.tuning import to_csv as tuning_csv
+from qlae.study.report.summary import summarise
 from qlae.study.selection import NEAR_DB, select
 
 GRID = (0.001, 0.1)
@@ -97,15 +96,15 @@ def test_runs_without_raw_scores_are_unfinished(tuned):
 
 def test_seven_seeds_as_in_the_authors_tables(tuned):
     reruns = summarise(tuned).groups["shapes3d", "qlae"]
-    assert reruns.seeds == (2, 3, 4, 5, 6)
+    assert reruns.seeds == [2, 3, 4, 5, 6]
     values = [*TUNING[0.1], *RERUNS]
     for aggregate, ddof in (("all-seeds", 1), ("authors", 0)):
         cell = summarise(tuned, aggregate=aggregate).cell("shapes3d", "qlae", "infom")
         assert sorted(cell.values) == sorted(values)
         assert cell.mean == pytest.approx(np.mean(values))
         assert cell.half == pytest.approx(2.447 * np.std(values, ddof=ddof) / math.sqrt(7), rel=1e-3)
-    rows = seeds_csv(summarise(tuned, aggregate="authors")).splitlines()
-    assert sum(row.endswith(("0.9", "0.94")) and ",tune,averaged,infom," in row for row in rows) == 2
+    runs = collect(tuned.path, aggregate="authors")
+    assert runs[runs.counts & (runs.stage == "tune")].infom.tolist() == [0.9, 0.94]
 
 
 def test_untuned_models_have_as_many_seeds_if_tuning_runs_count():
@@ -141,12 +140,13 @@ def test_the_page_shows_seeds_tuning_curves_chosen_values_and_links(tuned):
     assert 'class="dot hollow"' in text  # tuning runs among the seeds
     assert "among those whose mean PSNR is at most 6 dB below the best of the grid" in text
     assert "those of tuning included, with the deviation of the authors' tables" in text
-    rows = tuning_csv(summarise(tuned)).splitlines()
-    assert rows[1:] == [
-        "shapes3d,qlae,weight_decay,0.001,0,averaged,0.6,3/4,,37.5,1,0",
-        "shapes3d,qlae,weight_decay,0.001,1,averaged,0.62,3/4,,37.5,1,0",
-        "shapes3d,qlae,weight_decay,0.1,0,averaged,0.9,3/4,,32.9,1,1",
-        "shapes3d,qlae,weight_decay,0.1,1,averaged,0.94,3/4,,32.9,1,1",
+    runs = pd.read_csv(page.with_name("runs.csv"))
+    columns = ["hyperparameter", "value", "seed", "infom", "informative", "active", "psnr", "near", "selected"]
+    assert runs[runs.stage == "tune"].sort_values(["value", "seed"])[columns].to_numpy().tolist() == [
+        ["weight_decay", 0.001, 0, 0.6, 3, 4, 37.5, True, False],
+        ["weight_decay", 0.001, 1, 0.62, 3, 4, 37.5, True, False],
+        ["weight_decay", 0.1, 0, 0.9, 3, 4, 32.9, True, True],
+        ["weight_decay", 0.1, 1, 0.94, 3, 4, 32.9, True, True],
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from qlae.study.folder import StudyFolder
-from qlae.study.report.aggregate import summarise
+from qlae.study.report.summary import summarise
 
 TOOL = Path(__file__).parents[2] / "tools" / "keep_runs.py"
 
@@ -31,7 +31,7 @@ def test_what_is_kept_has_the_same_tables_and_is_left_alone(tool, folder, tmp_pa
     for key, group in whole.groups.items():
         assert part.groups[key].values("infom") == group.values("infom")
         pictured = [run.path for run in part.groups[key].runs if (run.path / tool.PICTURE).is_file()]
-        assert pictured == [kept / group.runs[group.median_index()].path.relative_to(study)]
+        assert pictured == [kept / group.median_run.path.relative_to(study)]
         assert Image.open(pictured[0] / tool.PICTURE).mode == "P"
     assert not list(kept.rglob("*.safetensors")) + list(kept.rglob("*.npz"))
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from study_fixtures import SEEDS, InlineEngine, tiny_plan
@@ -16,11 +17,11 @@ from qlae._files import write_json, write_npz
 from qlae.metrics import infomec
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS
-from qlae.study.report import qualitative, report_study
-from qlae.study.report.aggregate import AGGREGATED, summarise
-from qlae.study.report.correlations import between_metrics, between_published_metrics, spearman, with_published
+from qlae.study.report import figures, report_study
+from qlae.study.report.correlations import between_metrics, mean_scores, published_means, spearman, with_published
+from qlae.study.report.figures import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, groups_to_compare
 from qlae.study.report.formats import to_markdown
-from qlae.study.report.qualitative import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, groups_to_compare
+from qlae.study.report.summary import AGGREGATED, Group, summarise
 from qlae.study.report.tables import study_tables
 from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
 
@@ -67,7 +68,7 @@ def test_heatmaps_of_three_models_are_side_by_side(folder):
 
 def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice(folder, monkeypatch):
     summary = summarise(folder)
-    vq_vae = dataclasses.replace(summary.groups["shapes3d", "qlae"], model="vq-vae")
+    vq_vae = Group(summary.groups["shapes3d", "qlae"].rows.assign(model="vq-vae"), folder.path)
     summary = dataclasses.replace(summary, groups={**summary.groups, ("shapes3d", "vq-vae"): vq_vae})
 
     def compared(**options):
@@ -76,7 +77,7 @@ def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice
     assert compared() == ["qlae", "beta-vae"]
     assert compared(with_vq_vae=True) == ["qlae", "vq-vae"]
     for name in ("draw_sheet", "draw_codes", "draw_heatmaps"):
-        monkeypatch.setattr(qualitative, name, lambda *_, **__: np.zeros((1, 1, 3), np.uint8))
+        monkeypatch.setattr(figures, name, lambda *_, **__: np.zeros((1, 1, 3), np.uint8))
     assert [s.name for s in draw_sheets(summary, "isaac3d")] == [
         "interventions-isaac3d",
         "codes-isaac3d",
@@ -88,16 +89,17 @@ def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice
 
 
 def test_rank_correlations(folder):
-    assert [round(correlation.rho, 2) for correlation in between_published_metrics()] == [0.79, 0.75, 0.59]
-    by_name = {correlation.what: correlation for correlation in between_metrics(summarise(folder))}
-    assert by_name["InfoM and D"].rho == pytest.approx(1.0)
-    assert by_name["InfoM and D"].num_points == 6
-    assert by_name["InfoE and I"].rho is None  # I is constant here
-    ours = {(c.what, c.where): c for c in with_published(summarise(folder))}
-    assert ours["InfoM, ours and published", "shapes3d"].rho == pytest.approx(1.0)
-    assert ours["InfoM, ours and published", "shapes3d"].p == pytest.approx(2 / 6)  # of the orders of three
-    assert ours["InfoM, ours and published", "all data sets"].num_points == 6
-    assert spearman("x", "y", [(1.0, 2.0)]).rho is None
+    published = between_metrics(published_means(), "the paper's tables")
+    assert [round(row["rho"], 2) for row in published] == [0.79, 0.75, 0.59]
+    by_name = {row["what"]: row for row in between_metrics(mean_scores(summarise(folder)), "this study")}
+    assert by_name["InfoM and D"]["rho"] == pytest.approx(1.0)
+    assert by_name["InfoM and D"]["num_points"] == 6
+    assert by_name["InfoE and I"]["rho"] is None  # I is constant here
+    ours = {(row["what"], row["where"]): row for row in with_published(summarise(folder))}
+    assert ours["InfoM, ours and published", "shapes3d"]["rho"] == pytest.approx(1.0)
+    assert ours["InfoM, ours and published", "shapes3d"]["p"] == pytest.approx(2 / 6)  # of the orders of three
+    assert ours["InfoM, ours and published", "all data sets"]["num_points"] == 6
+    assert spearman("x", "y", pd.DataFrame([(1.0, 2.0)]))["rho"] is None
 
 
 def test_vignettes_change_with_their_settings(rng):

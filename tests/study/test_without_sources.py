@@ -9,10 +9,10 @@ from PIL import Image
 from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.data import load_data
-from qlae.study import StudyFolder, run_study
+from qlae.study import StudyFolder, collect, run_study
 from qlae.study.dry_run import describe_study
 from qlae.study.report import report_study
-from qlae.study.report.aggregate import summarise
+from qlae.study.report.summary import summarise
 from qlae.study.selection import select
 
 
@@ -51,11 +51,8 @@ def test_tables_have_agreement_and_psnr_and_name_the_run_to_take(study):
     assert "| model | weights | agreement | PSNR (dB) |" in text
     assert "InfoM |" not in text
     assert "mine has no sources, so there is no InfoMEC" in text
-    scores = {
-        (group.model, seed): own["agreement"]
-        for group in summary.groups.values()
-        for seed, own in zip(group.seeds, group.scores(), strict=True)
-    }
+    counted = summary.runs[summary.runs.counts]
+    scores = dict(zip(zip(counted.model, counted.seed, strict=True), counted.agreement, strict=True))
     model, seed = max(scores, key=scores.get)
     assert f"The run to take is {model} with seed {seed}" in text
     path = text.partition(f"(agreement {scores[model, seed]:.3f}): ")[2].partition(" in the folder of the study.")[0]
@@ -63,7 +60,7 @@ def test_tables_have_agreement_and_psnr_and_name_the_run_to_take(study):
     assert "those of the other 3 runs on" in text
     assert "The run to take is" in page
     assert (folder.report_path / "main-agreement.csv").is_file()
-    assert "agreement" in (folder.report_path / "tuning.csv").read_text().splitlines()[0]
+    assert collect(folder.path).tuning_agreement.notna().sum() == 2
 
 
 def test_a_missing_sample_is_no_agreement_instead_of_an_error(study):
@@ -73,7 +70,7 @@ def test_a_missing_sample_is_no_agreement_instead_of_an_error(study):
     try:
         sample.unlink()
         group = summarise(folder).groups["mine", "ae"]
-        assert ["agreement" in scores for scores in group.scores()] == [False, True]
+        assert group.rows.agreement.notna().tolist() == [False, True]
         report_study(folder, show=False)
     finally:
         sample.write_bytes(content)
@@ -123,7 +120,6 @@ def test_studies_of_vectors_speak_of_r2(tmp_path):
     assert "the lowest mean R² that counts" in page
     assert "agreement and R²" in page
     assert "mean PSNR" not in page
-    head, first, *_ = (StudyFolder(tmp_path / "study").report_path / "tuning.csv").read_text().splitlines()
-    row = dict(zip(head.split(","), first.split(","), strict=True))
-    assert float(row["r2"]) <= 1
-    assert "psnr" not in row
+    runs = collect(tmp_path / "study")
+    assert (runs.r2 <= 1).all()
+    assert "psnr" not in runs

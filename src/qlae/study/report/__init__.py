@@ -1,5 +1,5 @@
-"""The report of a study: tables beside the paper's, rank correlations, figures, and one HTML page."""
+"""The report of a study: tables with the published numbers, rank correlations, figures, and one HTML page."""
 
-from .writing import report_study
+from .study_page import report_study
 
 __all__ = ["report_study"]

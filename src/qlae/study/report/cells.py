@@ -1,8 +1,15 @@
-"""The values of a score over seeds: their mean, its 95% interval, and the mean over several data sets.
+"""The cells of a table: the mean of a score over seeds, its 95% interval, and which cells of a column are bold.
 
 The ordinary t-interval is mean ± t·s/√n, with s from n − 1. The authors' tables use all seven seeds of a model, those
 of tuning included (t = 2.447), and s from n, which makes an interval of seven seeds 7% narrower. Over several data
 sets, they take t for all values together (2.052 for 28) times the mean of the standard errors.
+
+Bold are the cells that a test cannot tell from the best, if it can tell any. Each model is compared with the one of
+the highest mean by Welch's t-test, one-sided (is it lower?), at 5% over the whole column (Holm's correction). The test
+does not assume equal variances, which differ a lot between models, and needs no seeds in common. The paper's rule is
+that intervals overlap the one with the highest upper end. It has no known error rate and ignores the number of models,
+and with two seeds nearly all intervals overlap, so that everything is bold. It applies if the tables follow the authors
+(``aggregate = "authors"``).
 """
 
 import math
@@ -13,8 +20,7 @@ from statistics import fmean, pstdev, stdev
 from scipy import stats
 
 MIN_SEEDS = 3  # below that, a mean has no useful interval (t = 12.7 for two seeds) and single values are shown
-
-Values = Mapping[int, float]  # by seed
+LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,11 @@ def make_cell(values: Sequence[float], aggregate: str = "reruns") -> Cell:
     return Cell(tuple(values), _t(len(values)) * _standard_error(values, aggregate))
 
 
-def combine_data_sets(by_data: Sequence[Values], aggregate: str = "reruns") -> Cell | None:
+def combine_data_sets(by_data: Sequence[Mapping[int, float]], aggregate: str = "reruns") -> Cell | None:
     """Return the mean over data sets.
 
     Args:
-        by_data: the values of each data set.
+        by_data: the values of each data set, by seed.
         aggregate: ``"authors"`` to pool all values, as the authors' tables do. Otherwise each value of the cell is the
             mean over data sets of one seed, for the seeds that all data sets have.
 
@@ -72,3 +78,62 @@ def _t(count: int) -> float:
 def _standard_error(values: Sequence[float], aggregate: str) -> float:
     deviation = pstdev(values) if aggregate == "authors" else stdev(values)
     return deviation / math.sqrt(len(values))
+
+
+def mark_bold(cells: Sequence[Cell | None], *, aggregate: str = "reruns", digits: int = 2) -> list[bool]:
+    """Return which cells of a column are bold.
+
+    Cells with fewer than three seeds are never bold. Nothing is bold if such a cell has the highest mean, or if the
+    test cannot tell any model from the best. Means that are printed alike count as equal.
+
+    Args:
+        cells: the cells of the models that are compared; None where a model has no score.
+        aggregate: ``"authors"`` for the paper's rule: intervals that overlap the one with the highest upper end.
+        digits: decimal places of the printed means.
+
+    >>> mark_bold([make_cell((0.5, 0.5, 0.6)), make_cell((0.9, 0.9, 0.8)), None])
+    [False, True, False]
+    """
+    if aggregate == "authors":
+        return _overlap_highest(cells)
+    best = max((cell for cell in cells if cell), key=lambda cell: cell.mean, default=None)
+    if best is None or best.half is None:
+        return [False] * len(cells)
+    tested = {number: cell for number, cell in enumerate(cells) if cell and cell.half is not None}
+    p_values = [_p_value(best, cell, digits) for cell in tested.values()]
+    worse = {number for number, is_worse in zip(tested, _holm(p_values), strict=True) if is_worse}
+    return [bool(worse) and number in tested and number not in worse for number in range(len(cells))]
+
+
+def _p_value(best: Cell, other: Cell, digits: int) -> float:
+    """Return p of Welch's test; 1 if the means are printed alike."""
+    if other is best or f"{best.mean:.{digits}f}" == f"{other.mean:.{digits}f}":
+        return 1.0
+    if len(set(best.values)) == len(set(other.values)) == 1:
+        return 0.0  # neither varies over seeds, and the means differ
+    moments = [number for cell in (best, other) for number in (cell.mean, stdev(cell.values), len(cell.values))]
+    return float(stats.ttest_ind_from_stats(*moments, equal_var=False, alternative="greater").pvalue)
+
+
+def _holm(p_values: Sequence[float]) -> list[bool]:
+    """Return which p-values are significant by Holm's procedure; the best model's own does not count as a test.
+
+    >>> _holm([1.0, 0.02, 0.04])  # 0.02 ≤ 0.05 / 2, and then 0.04 ≤ 0.05
+    [False, True, True]
+    >>> _holm([1.0, 0.03, 0.04])
+    [False, False, False]
+    """
+    num_tests = len(p_values) - 1
+    significant = [False] * len(p_values)
+    for rank, number in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)[:num_tests]):
+        if p_values[number] > LEVEL / (num_tests - rank):
+            break
+        significant[number] = True
+    return significant
+
+
+def _overlap_highest(cells: Sequence[Cell | None]) -> list[bool]:
+    """Return which intervals overlap the one with the highest upper end; a cell without an interval is not bold."""
+    ends = [(c.mean - c.half, c.mean + c.half) if c and c.half is not None else None for c in cells]
+    highest = max((end for end in ends if end), key=lambda end: end[1], default=None)
+    return [end is not None and highest is not None and end[1] >= highest[0] for end in ends]

@@ -1,41 +1,39 @@
-"""Compute rank correlations between InfoMEC and DCI, and between a study's table and the paper's."""
+"""Rank correlations between InfoMEC and DCI, and between a study's table and the paper's."""
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from ...metrics import find_score
 from ...published import PAPER_COLUMNS, published_results
-from .aggregate import Summary
+from .summary import Summary
 
 #: Columns that measure the same property: modularity, explicitness, compactness.
 PAIRS = (("infom", "d"), ("infoe", "i"), ("infoc", "c"))
 MIN_POINTS = 3  # with fewer, a rank correlation means nothing
 MAX_EXACT_POINTS = 8  # up to which p is computed from all permutations
+EVERYWHERE = "all data sets"
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """Spearman's ρ and its p-value; both are None if there are too few points, or one side is constant."""
+def spearman(what: str, where: str, points: pd.DataFrame) -> dict[str, object]:
+    """Return Spearman's ρ and its p-value; both are None if there are too few points, or one side is constant.
 
-    what: str
-    where: str
-    rho: float | None
-    p: float | None
-    num_points: int
-
-
-def spearman(what: str, where: str, points: Sequence[tuple[float, float]]) -> Correlation:
-    """Return the rank correlation of pairs of numbers."""
-    first, second = zip(*points, strict=True) if points else ((), ())
-    if len(points) < MIN_POINTS or len(set(first)) < 2 or len(set(second)) < 2:
-        return Correlation(what, where, None, None, len(points))
-    result = stats.spearmanr(first, second)
-    p = _exact_p(first, second) if len(points) <= MAX_EXACT_POINTS else float(result.pvalue)
-    return Correlation(what, where, float(result.statistic), p, len(points))
+    Args:
+        what: the two columns.
+        where: the data that they are from.
+        points: the pairs of numbers, in two columns. Pairs with a missing number do not count.
+    """
+    points = points.dropna()
+    rho = p = None
+    if len(points) >= MIN_POINTS and (points.nunique() > 1).all():
+        first, second = points.to_numpy(dtype=float).T
+        result = stats.spearmanr(first, second)
+        rho = float(result.statistic)
+        p = _exact_p(first, second) if len(points) <= MAX_EXACT_POINTS else float(result.pvalue)
+    return {"what": what, "where": where, "rho": rho, "p": p, "num_points": len(points)}
 
 
 def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
@@ -51,69 +49,50 @@ def _exact_p(first: Sequence[float], second: Sequence[float]) -> float:
     return float(np.mean(np.abs(theirs[orders] @ ours) >= abs(theirs @ ours) - 1e-9))
 
 
-def between_metrics(summary: Summary) -> list[Correlation]:
-    """Return the correlations of InfoMEC with DCI over all data sets and models of the study.
-
-    InfoE reads codes as the authors' code does, which depends on the model.
-    """
-    correlations = []
-    for one, other in PAIRS:
-        cells = [(g.cell(g.key_like_published(one)), g.cell(other)) for g in summary.groups.values()]
-        points = [(a.mean, b.mean) for a, b in cells if a and b]
-        correlations.append(
-            spearman(f"{find_score(one).heading} and {find_score(other).heading}", "this study", points)
-        )
-    return correlations
-
-
-def between_published_metrics() -> list[Correlation]:
-    """Return the same correlations over the paper's tables, which are rounded; the paper says 0.80, 0.77 and 0.59.
-
-    >>> [round(correlation.rho, 2) for correlation in between_published_metrics()]
-    [0.79, 0.75, 0.59]
-    """
-    table = published_results()
-    keys = sorted({(data, model) for data, model, _ in table})
+def between_metrics(means: pd.DataFrame, where: str) -> list[dict[str, object]]:
+    """Return the correlations of InfoMEC with DCI over a table of means, as `mean_scores` returns it."""
     return [
-        spearman(
-            f"{find_score(one).heading} and {find_score(other).heading}",
-            "the paper's tables",
-            [(table[*key, one].mean, table[*key, other].mean) for key in keys],
-        )
+        spearman(f"{find_score(one).heading} and {find_score(other).heading}", where, means[[one, other]])
         for one, other in PAIRS
     ]
 
 
-def with_published(summary: Summary) -> list[Correlation]:
+def with_published(summary: Summary) -> list[dict[str, object]]:
     """Return the correlations of each column with the published one, over all cells and per data set that is published.
 
     The list is empty for data that the paper does not have, such as vectors and series.
     """
-    known = {data for data, _, _ in published_results()}
-    labels = [label for label in summary.data if label in known]
+    ours, theirs = mean_scores(summary), mean_scores(summary, published=True)
+    labels = [label for label in summary.data if label in {data for data, _, _ in published_results()}]
     correlations = []
     for score in PAPER_COLUMNS:
-        for where in labels if len(labels) < 2 else ["all data sets", *labels]:
-            points = [
-                (cell.mean, published.mean)
-                for (data, model), group in summary.groups.items()
-                if where in ("all data sets", data)
-                and (cell := group.cell(group.key_like_published(score))) is not None
-                and (published := summary.published(data, model, group.key_like_published(score))) is not None
-            ]
-            correlations.append(spearman(f"{find_score(score).heading}, ours and published", where, points))
+        points = pd.concat([ours[score], theirs[score]], axis=1)
+        for where in labels if len(labels) < 2 else [EVERYWHERE, *labels]:
+            rows = points if where == EVERYWHERE else points[points.index.get_level_values("data") == where]
+            correlations.append(spearman(f"{find_score(score).heading}, ours and published", where, rows))
     return correlations
 
 
-def to_rows(correlations: Sequence[Correlation]) -> list[tuple[str, str, str, str, str]]:
-    """Return the rows of a table: what, where, ρ, p, number of points."""
-    return [
-        (
-            c.what,
-            c.where,
-            "–" if c.rho is None else f"{c.rho:.2f}".replace("-", "−"),
-            "–" if c.p is None else f"{c.p:.2g}",
-            str(c.num_points),
-        )
-        for c in correlations
-    ]
+def mean_scores(summary: Summary, *, published: bool = False) -> pd.DataFrame:
+    """Return the mean of each of the paper's scores by data set and model, ours or the published ones.
+
+    InfoE reads codes as the authors' code does, which depends on the model.
+    """
+    means = {}
+    for (data, model), group in summary.groups.items():
+        keys = {score: group.key_like_published(score) for score in PAPER_COLUMNS}
+        cells = {s: summary.published(data, model, k) if published else group.cell(k) for s, k in keys.items()}
+        means[data, model] = {score: cell.mean if cell else float("nan") for score, cell in cells.items()}
+    index = pd.MultiIndex.from_tuples(means, names=["data", "model"])
+    return pd.DataFrame(list(means.values()), index=index)
+
+
+def published_means() -> pd.DataFrame:
+    """Return the paper's tables, which are rounded; the paper says that its correlations are 0.80, 0.77 and 0.59.
+
+    >>> [round(row["rho"], 2) for row in between_metrics(published_means(), "the paper's tables")]
+    [0.79, 0.75, 0.59]
+    """
+    rows = [(data, model, metric, cell.mean) for (data, model, metric), cell in published_results().items()]
+    table = pd.DataFrame(rows, columns=["data", "model", "metric", "mean"])
+    return table.pivot(index=["data", "model"], columns="metric", values="mean")

@@ -1,13 +1,15 @@
 """Write the tables of a study as Markdown, LaTeX, CSV and HTML."""
 
-import csv
 import html
-import io
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import Any
+
+import pandas as pd
 
 from ...metrics import find_score
-from .tables import DCI, PUBLISHED, ResultsTable, TableRow
+from .tables import DCI, PUBLISHED, ResultsTable, TableCell, TableRow
 
 MAX_WIDE_COLUMNS = 8  # columns of an HTML table up to which mean and interval stand in one line
 
@@ -21,7 +23,7 @@ def to_markdown(table: ResultsTable) -> str:
     ]
     lines = [f"| model | weights | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
     for row in table.rows():
-        texts = [f"{f'**{value}**' if bold else value} {beside}".rstrip() for value, beside, bold in row.texts()]
+        texts = [f"{f'**{value}**' if bold else value} {note}".rstrip() for value, note, bold in row.texts()]
         lines.append(f"| {row.model} | {row.weights} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
@@ -58,43 +60,50 @@ def _latex_row(row: TableRow) -> str:
     return rf"{_latex(row.model)} & {row.weights} & {' & '.join(cells)} \\"
 
 
-def _latex_cell(value: str, beside: str, bold: bool) -> str:
+def _latex_cell(value: str, note: str, bold: bool) -> str:
     if not value[0].isdigit() or " of " in value:
         return _latex(value)
     number = value.replace("±", r"\pm")
     number = rf"$\mathbf{{{number}}}$" if bold else f"${number}$"
-    return f"{number} {{\\tiny ${beside}$}}" if beside else number
+    return f"{number} {{\\tiny ${note}$}}" if note else number
+
+
+CSV_COLUMNS = (
+    *("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold"),
+    *("published", "difference"),
+)
 
 
 def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
-    """Return the table as CSV with one line per cell; published numbers stand in columns of their own.
+    """Return the table as CSV with one line per cell; published numbers have separate columns.
 
     Args:
         table: the table.
         origins: whether each data set is rendered or real; published numbers are of real data.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    heads = ("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold")
-    writer.writerow((*heads, "published", "difference"))
-    for row in table.rows():
-        for c in row.cells:
-            start = (table.name, c.data, origins[c.data], row.model, row.weights, c.score)
-            if c.counts:
-                single = ";".join(f"{count.informative}/{count.active}" for count in c.counts)
-                mean = fmean(count.informative for count in c.counts)
-                writer.writerow((*start, f"{mean:.6g}", "", len(c.counts), single, 0, "", ""))
-            elif c.scores is not None and row.weights != PUBLISHED:
-                half = "" if c.scores.half is None else f"{c.scores.half:.6g}"
-                single = ";".join(f"{value:.6g}" for value in c.scores.values)
-                beside = ("", "") if c.published is None else _published_numbers(c.published.mean, c.scores.mean)
-                numbers = (f"{c.scores.mean:.6g}", half, len(c.scores.values), single, int(c.bold))
-                writer.writerow((*start, *numbers, *beside))
-    return out.getvalue()
+    lines = [
+        {"table": table.name, "data": cell.data, "origin": origins[cell.data], "model": row.model}
+        | {"weights": row.weights, "score": cell.score, **numbers}
+        for row in table.rows()
+        for cell in row.cells
+        if row.weights != PUBLISHED and (numbers := _numbers(cell))
+    ]
+    return str(pd.DataFrame(lines, columns=CSV_COLUMNS).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
-def _published_numbers(published: float, mean: float) -> tuple[str, str]:
-    return f"{published:.6g}", f"{mean - published:.6g}"
+def _numbers(cell: TableCell) -> dict[str, Any]:
+    """Return the numbers of a cell for CSV; none if it is empty."""
+    if cell.counts:
+        values = ";".join(f"{count.informative}/{count.active}" for count in cell.counts)
+        mean = fmean(count.informative for count in cell.counts)
+        return {"mean": mean, "num_seeds": len(cell.counts), "values": values, "bold": 0}
+    if cell.scores is None:
+        return {}
+    scores = cell.scores
+    values = ";".join(f"{value:.6g}" for value in scores.values)
+    numbers = {"mean": scores.mean, "ci95": scores.half, "num_seeds": len(scores.values), "values": values}
+    published = cell.published.mean if cell.published else math.nan
+    return numbers | {"bold": int(cell.bold), "published": published, "difference": scores.mean - published}
 
 
 def to_html(table: ResultsTable) -> str:
@@ -136,10 +145,10 @@ def _html_row(row: TableRow, number: int, block: Sequence[TableRow], starts: Seq
     return f'<tr class="{classes}">{name}<td class=text>{row.weights}</td>{cells}</tr>'
 
 
-def _html_cell(value: str, beside: str, bold: bool, starts_group: bool) -> str:
+def _html_cell(value: str, note: str, bold: bool, starts_group: bool) -> str:
     first, _, rest = value.partition(" ")
     text = f"{first} <span>{rest}</span>" if rest else first  # on separate lines in narrow columns
-    small = f"<small>{beside}</small>" if beside else ""
+    small = f"<small>{note}</small>" if note else ""
     return f"<td{_group_class(starts_group)}>{f'<b>{text}</b>' if bold else text}{small}</td>"
 
 

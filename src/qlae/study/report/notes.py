@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 
+import pandas as pd
+
 from ...metrics import find_score
 from ...observations import described_observations
 from ...presets import training_preset
@@ -9,10 +11,8 @@ from ...published import PAPER_COLUMNS
 from ...selection.ranking import MIN_RUNS
 from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
-from .aggregate import AGGREGATED, Group, Summary
 from .cells import MIN_SEEDS
-from .informative import describe_counts
-from .run_links import name_in_study
+from .summary import AGGREGATED, Group, Summary, describe_counts
 
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",
@@ -42,7 +42,7 @@ SAME_KIND = (
 def notes(summary: Summary) -> list[str]:
     """Return what a reader of the tables has to know, one paragraph per string; the first is about data and runs."""
     has_published = any(summary.published(*key, score) for key in summary.groups for score in PAPER_COLUMNS)
-    is_rendered = "rendered" in summary.origins()[AGGREGATED]
+    is_rendered = "rendered" in summary.origins[AGGREGATED]
     has_infom = summary.has_sources
     origins = [NOT_THE_SAME + (NO_VERDICT if has_published else "")] if is_rendered else []
     return [
@@ -65,22 +65,17 @@ def _agreement_notes(summary: Summary) -> list[str]:
         if not groups:
             continue
         start = f"{data} has no sources, so there is no InfoMEC."
-        runs = [
-            (scores[KEY], group, index)
-            for group in groups
-            for index, scores in enumerate(group.scores())
-            if KEY in scores
-        ]
-        if not runs:
+        runs = pd.concat([group.rows.assign(agreement=group.column(KEY)) for group in groups]).dropna(subset=[KEY])
+        if runs.empty:
             lines.append(f"{start} Agreement compares at least two runs; raise rerun_seeds to train more.")
             continue
-        agreement, group, index = max(runs, key=lambda run: run[0])
+        best = runs.loc[runs[KEY].idxmax()]
         others = "the other run" if len(runs) == 2 else f"the other {len(runs) - 1} runs"
         few = f" With {len(runs)} runs, agreement says little." if len(runs) < MIN_RUNS else ""
         lines.append(
             f"{start} Its runs are compared by agreement: how far the codes of a run correspond to those of {others} "
-            f"on the same images (mean). The run to take is {group.model} with seed {group.seeds[index]} (agreement "
-            f"{agreement:.3f}): {name_in_study(group.runs[index])} in the folder of the study.{few}"
+            f"on the same images (mean). The run to take is {best.model} with seed {best.seed} (agreement "
+            f"{best[KEY]:.3f}): runs/{best.run} in the folder of the study.{few}"
         )
     return lines
 
@@ -90,7 +85,7 @@ def uninformative_groups(summary: Summary) -> list[str]:
     warnings = []
     for key, group in summary.groups.items():
         for weights in SCORED_WEIGHTS if summary.differences[key] == [] else [summary.weights]:  # those in the tables
-            counts = group.latent_counts(weights) or []
+            counts = list(group.latent_counts(weights).values())
             if any(count.warning for count in counts):
                 warnings.append(
                     f"Warning: the InfoM of {group.model} on {group.data} is not meaningful, because "
@@ -103,7 +98,7 @@ def uninformative_groups(summary: Summary) -> list[str]:
 def _data_note(summary: Summary) -> str:
     sets = [
         f"{label} ({about['origin']}, {observed.size}, {about['num_images']:,} {observed.traits.many})"
-        for label, about in summary.data_descriptions().items()
+        for label, about in summary.data_descriptions.items()
         for observed in (described_observations(about),)
     ]
     return (
@@ -114,7 +109,7 @@ def _data_note(summary: Summary) -> str:
 
 def _updates_note(groups: list[Group]) -> str:
     """Return the number of updates, beside the paper's."""
-    steps = sorted({result["steps"] for group in groups for result in group.results})
+    steps = sorted({int(number) for group in groups for number in group.rows["steps"]})
     updates = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     return f"{updates} updates per run; the paper's runs have {training_preset('full', '').steps:,} at 64×64."
 
@@ -124,7 +119,7 @@ def _weights_note(summary: Summary) -> str:
     return (
         f"Scores of the {summary.weights} weights, unless a row says otherwise"
         " (averaged: an exponential average over the training, which the authors' code does not have; raw: those of "
-        f"the last update).{selected if summary.index.selected else ''}"
+        f"the last update).{selected if summary.tuning else ''}"
     )
 
 
@@ -138,7 +133,7 @@ def _seeds_note(summary: Summary) -> str:
     if most < MIN_SEEDS:
         number = "One seed" if most == 1 else "Two seeds, both shown"
         return f"{number}{stages}: too few for an interval or a test, so nothing is bold."
-    fewer = any(len(group.results) < most for group in summary.groups.values())
+    fewer = any(len(group.rows) < most for group in summary.groups.values())
     return (
         f"Mean ± half of the 95% t-interval over {most} seeds{stages}"
         f"{' (where n is given, over fewer; with two seeds, both values)' if fewer else ''}. "

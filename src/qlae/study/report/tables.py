@@ -1,22 +1,21 @@
 """Arrange a study's scores in the paper's tables: main results, ablations, and one table per data set.
 
-Each model has a row per set of weights, and below them the published numbers if its runs are comparable. Beside
-published numbers both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
+Each model has a row per set of weights, and below them the published numbers if its runs are comparable. If there are
+published numbers, both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
 mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order
-in every table.
+in every table. `formats` writes tables as Markdown, LaTeX, CSV and HTML.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...metrics import METRICS, InformativeCount, find_score
 from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
 from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
-from .aggregate import AGGREGATED, Summary
-from .bold import mark_bold
-from .cells import MIN_SEEDS, Cell
-from .informative import describe_counts
+from .cells import MIN_SEEDS, Cell, mark_bold
+from .summary import AGGREGATED, Summary, describe_counts
 
 INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "agreement", "psnr", "r2")
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
@@ -41,10 +40,6 @@ class TableCell:
     most_seeds: int = 0  # largest number of seeds in the table
 
     @property
-    def digits(self) -> int:
-        return min(find_score(self.score).digits, 2)
-
-    @property
     def value(self) -> str:
         """The mean ± half of the interval, single values if there is no interval, or the counts, as text."""
         if self.counts:
@@ -52,7 +47,7 @@ class TableCell:
         if self.scores is None:
             return "–"
         if len(self.scores.values) < MIN_SEEDS:
-            return ", ".join(f"{value:.{self.digits}f}" for value in self.scores.values)
+            return ", ".join(f"{value:.{printed_digits(self.score)}f}" for value in self.scores.values)
         return self._format(self.scores.mean, self.scores.half)
 
     @property
@@ -61,13 +56,19 @@ class TableCell:
         return self._format(self.published.mean, self.published.half) if self.published else "–"
 
     @property
-    def beside(self) -> str:
-        """The number of seeds, if it is smaller than in other cells."""
+    def num_fewer_seeds(self) -> str:
+        """The number of seeds as text, if it is smaller than in other cells; otherwise empty."""
         count = len(self.scores.values) if self.scores else self.most_seeds
         return f"n = {count}" if MIN_SEEDS <= count < self.most_seeds else ""
 
     def _format(self, mean: float, half: float | None) -> str:
-        return f"{mean:.{self.digits}f}" + ("" if half is None else f" ± {half:.{self.digits}f}")
+        digits = printed_digits(self.score)
+        return f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
+
+
+def printed_digits(score: str) -> int:
+    """Return the number of decimal places of a score in tables."""
+    return min(find_score(score).digits, 2)
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ class TableRow:
     cells: tuple[TableCell, ...]
 
     def texts(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield the value, the text beside it, and whether it is bold, for each cell."""
+        """Yield for each cell its value, the number of seeds if it has fewer than others, and whether it is bold."""
         for cell in self.cells:
             if self.weights == PUBLISHED:
                 yield cell.published_value, "", False
             else:
-                yield cell.value, cell.beside, cell.bold
+                yield cell.value, cell.num_fewer_seeds, cell.bold
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,7 @@ class ResultsTable:
     @property
     def spans(self) -> list[tuple[str, int]]:
         """The data sets above the columns, with the number of columns that each spans."""
-        names: list[tuple[str, int]] = []
-        for data, _ in self.columns:
-            if names and names[-1][0] == data:
-                names[-1] = (data, names[-1][1] + 1)
-            else:
-                names.append((data, 1))
-        return names
+        return [(data, len(list(columns))) for data, columns in groupby(self.columns, key=lambda column: column[0])]
 
     def rows(self) -> Iterator[TableRow]:
         """Yield all rows."""
@@ -161,18 +156,16 @@ def make_table(
         blocks: labels of the models in each block of rows.
     """
     models = [model for block in blocks for model in block]
-    present_columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
-    if not present_columns:
+    present = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
+    if not present:
         return None
-    cells = [
-        summary.cell(data, model, score) for data, score in present_columns if data != AGGREGATED for model in models
-    ]
+    cells = [summary.cell(data, model, score) for data, score in present if data != AGGREGATED for model in models]
     most_seeds = max((len(cell.values) for cell in cells if cell), default=0)
-    has_published = any(summary.published(data, model, score) for data, score in present_columns for model in models)
+    has_published = any(summary.published(data, model, score) for data, score in present for model in models)
     others = [weights for weights in SCORED_WEIGHTS if weights != summary.weights]
     row_weights = [summary.weights, *(others if has_published else ())]
-    rows = [_make_block(summary, present_columns, block, row_weights, most_seeds) for block in blocks if block]
-    return ResultsTable(name, title, tuple(present_columns), tuple(rows))
+    rows = [_make_block(summary, present, block, row_weights, most_seeds) for block in blocks if block]
+    return ResultsTable(name, title, tuple(present), tuple(rows))
 
 
 def _make_block(
@@ -193,10 +186,11 @@ def _make_block(
             cells = tuple(column[number] for column in by_weights[weights])
             if weights == summary.weights or any(cell.scores for cell in cells):
                 rows.append(TableRow(model, weights, cells))
-        published = [summary.published(data, model, score) for data, score in columns]
-        if any(published):
-            cells = tuple(TableCell(*column, published=p) for column, p in zip(columns, published, strict=True))
-            rows.append(TableRow(model, PUBLISHED, cells))
+        published = tuple(
+            TableCell(*column, published=summary.published(column[0], model, column[1])) for column in columns
+        )
+        if any(cell.published for cell in published):
+            rows.append(TableRow(model, PUBLISHED, published))
     return tuple(rows)
 
 
@@ -205,10 +199,10 @@ def _make_column(
 ) -> list[TableCell]:
     """Return the cells of one column, for models that are compared with each other."""
     if score == "informative":
-        counts = [summary.latent_counts(data, model, weights) or () for model in models]
+        counts = [summary.latent_counts(data, model, weights) for model in models]
         return [TableCell(data, score, counts=tuple(count), most_seeds=most_seeds) for count in counts]
     scores = [summary.cell(data, model, score, weights) for model in models]
-    bold = mark_bold(scores, aggregate=summary.aggregate, digits=min(find_score(score).digits, 2))
+    bold = mark_bold(scores, aggregate=summary.aggregate, digits=printed_digits(score))
     return [
         TableCell(data, score, cell, summary.published(data, model, score), bold=is_bold, most_seeds=most_seeds)
         for model, cell, is_bold in zip(models, scores, bold, strict=True)

@@ -21,7 +21,7 @@ from ...metrics.inputs import check_latents, check_sources, random_split
 from ...metrics.protocols import find_protocol
 from ...presets import MODELS
 from ...registry import LATENTS
-from .aggregate import Group, Summary
+from .summary import Group, Summary
 
 BINS = (2, 3, 5, 10, 20, 40, 80, 160)
 NEIGHBOURS = (1, 2, 3, 5, 7, 10, 15, 20)
@@ -178,6 +178,6 @@ def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
 
 def _sample(group: Group) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return sources (n, n_s) and latents (n, n_z) of the run with the median InfoM."""
-    run = group.runs[group.median_index()]
+    run = group.median_run
     arrays = run.arrays(run.sample_path, ("sources", "latents"))
     return arrays["sources"], arrays["latents"]

@@ -27,7 +27,7 @@ from ...published import PRIOR
 from ...report.pictures import measure_label_rise, plot_interventions
 from ...report.strips import plot_strips
 from ...scoring.meanings import find_informative, listed_active, name_meanings
-from .aggregate import Group, Summary
+from .summary import Group, Summary
 
 DPI = 140
 GAP = 24  # pixels between pictures
@@ -176,7 +176,7 @@ class _ShownRun:
 
 def _has_tiles(group: Group) -> bool:
     """Return whether the data of a group are images, which can be shown as small pictures."""
-    return bool(described_observations(group.results[0]["data"]).traits.load_drawing().has_tiles)
+    return bool(described_observations(group.results["data"]).traits.load_drawing().has_tiles)
 
 
 def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
@@ -184,8 +184,8 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
 
     Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown.
     """
-    index = group.median_index()
-    run, results = group.runs[index], group.results[index]
+    run = group.median_run
+    results = run.results
     arrays = run.arrays(run.pictures_path, ["interventions"])
     observations = run.observations
     if _has_tiles(group):

@@ -1,0 +1,134 @@
+"""One table of all runs of a study: a row per run, a column per setting and per score.
+
+Everything that a report shows is an expression over this table, and so is most of what you may want to know:
+
+    runs = qlae.study.collect("runs/paper-quick")
+    runs[runs.counts].groupby(["data", "model"]).infom.agg(["mean", "std"])
+    runs[runs.stage == "tune"].pivot_table("psnr", ["data", "model"], "value")
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from .._checks import require_known
+from .._parsing import flatten
+from ..metrics import count_informative
+from ..runs.directory import Run
+from .agreements import KEY, run_agreements
+from .driver import current_index
+from .folder import Entry, Index, StudyFolder
+from .plan import AGGREGATES, SCORED_WEIGHTS, Plan
+
+FACTS = ("seconds", "steps", "num_samples", "protocol", "device")  # entries of results.json
+
+
+def collect(
+    folder: str | os.PathLike[str] | StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None
+) -> pd.DataFrame:
+    """Return the runs of a study as a table, from their directories.
+
+    Args:
+        folder: the folder of the study.
+        scored_weights: the weights whose scores have plain names (``infom``), ``"averaged"`` or ``"raw"``; by default
+            those of the plan. Scores of the other weights have a prefix (``raw_infom``).
+        aggregate: which runs count in tables, as in a plan; by default as the plan says.
+
+    Returns:
+        One row per planned run, finished or not:
+
+        - ``run`` (its directory below ``runs``), ``data``, ``model``, ``stage``, ``seed``, the ``preset`` of
+          the model, and the ``value`` of the tuned ``hyperparameter``, which is missing if nothing is tuned
+        - ``state`` (``"done"``, ``"running"``, ``"failed"`` or ``"waiting"``) and ``error``
+        - ``selected``: whether the run has the selected value; ``near``: whether the value was eligible; ``counts``:
+          whether the run counts in tables
+        - ``weights`` (those of the plain scores), facts of the evaluation such as ``seconds`` and ``warnings``
+        - settings, named as in ``config.json``, such as ``training.batch_size``
+        - scores, named as in ``results.json``. On data without sources, ``agreement`` compares the runs that count,
+          ``tuning_agreement`` those of a grid.
+    """
+    folder = folder if isinstance(folder, StudyFolder) else StudyFolder.open(folder)
+    plan = folder.plan
+    weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
+    aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
+    index = current_index(plan, folder, folder.index, strict=False)
+    facts, settings, scores = [], [], []
+    for name, entry in index.runs.items():
+        run = folder.run(name)
+        results = run.results if entry.state == "done" else {}
+        facts.append(_facts(name, entry, index, plan, aggregate) | _evaluation(results) | {"weights": weights})
+        settings.append(_settings(run) if results else {})
+        scores.append(_scores(results, weights))
+    runs = pd.concat([pd.DataFrame(part) for part in (facts, settings, scores)], axis=1)
+    return _with_agreements(runs, folder, weights, plan.scored_weights)
+
+
+def _facts(name: str, entry: Entry, index: Index, plan: Plan, aggregate: str) -> dict[str, Any]:
+    """Return what the study knows about a run: its place in the plan, its state, and whether it counts."""
+    model = next(model for model in plan.models if model.label == entry.model)
+    candidates = {c["value"]: c for c in index.selected.get(f"{entry.data}/{entry.model}", ())}
+    candidate = candidates.get(entry.value, {}) if entry.value is not None else {"selected": True}
+    is_tuning = entry.stage == "tune"
+    selected = bool(candidate.get("selected", False))
+    reruns_count = aggregate == "reruns" and plan.rerun_seeds_of(model) > 0
+    return {
+        "run": name,
+        "data": entry.data,
+        "model": entry.model,
+        "stage": entry.stage,
+        "seed": entry.seed,
+        "preset": model.name,
+        "hyperparameter": model.tuned if model.grid else None,
+        "value": entry.value,
+        "state": entry.state,
+        "error": entry.error,
+        "selected": selected,
+        "near": candidate.get("near") if is_tuning else None,
+        "counts": entry.state == "done" and (not is_tuning or (selected and not reruns_count)),
+    }
+
+
+def _evaluation(results: Mapping[str, Any]) -> dict[str, Any]:
+    if not results:
+        return {}
+    facts = {key: results.get(key) for key in FACTS}
+    warnings = "\n".join(results.get("warnings", ())) or None
+    return facts | {"num_sources": len(results["data"]["source_names"]), "warnings": warnings}
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """Return the config of a run as one flat mapping; lists are written as JSON."""
+    flat = flatten(run.config.to_dict())
+    del flat["model"]  # the column `preset`
+    return {key: json.dumps(value) if isinstance(value, list | tuple) else value for key, value in flat.items()}
+
+
+def _scores(results: Mapping[str, Any], scored: str) -> dict[str, Any]:
+    """Return the numbers and words of all scores; those of other weights have their name as a prefix."""
+    columns: dict[str, Any] = {}
+    for weights in (scored, *(other for other in SCORED_WEIGHTS if other != scored)):
+        scores = results.get(weights) or {}
+        prefix = "" if weights == scored else f"{weights}_"
+        columns |= {prefix + key: value for key, value in scores.items() if isinstance(value, int | float | str)}
+        if count := count_informative(scores):
+            columns |= {f"{prefix}informative": count.informative, f"{prefix}active": count.active}
+    return columns
+
+
+def _with_agreements(runs: pd.DataFrame, folder: StudyFolder, weights: str, tuned_weights: str) -> pd.DataFrame:
+    """Add the agreement between runs on data without sources.
+
+    The runs that count are compared with all others on their data set, tuning runs with those of the same grid.
+    """
+    without = runs[(runs.state == "done") & (runs.get("num_sources", 1) == 0)]
+    compared = [(KEY, weights, rows) for _, rows in without[without.counts].groupby("data")]
+    tuning = without[without.stage == "tune"].groupby(["data", "model"])
+    compared += [(f"tuning_{KEY}", tuned_weights, rows) for _, rows in tuning]
+    for column, of_weights, rows in compared:
+        agreements = run_agreements([folder.run(name) for name in rows.run], of_weights)
+        for place, name in rows.run.items():
+            runs.loc[place, column] = agreements.get(folder.run(name).path)
+    return runs
