@@ -17,8 +17,8 @@ QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_confi
 	tests/test_cli.py::test_bad_input_is_one_clear_line
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-quick test-slow test-oldest test-fuzz chromium docs dist bench-metrics bench-cpu \
-	bench-gpu bench-rendering lint types format clean
+.PHONY: help install dev demo test test-quick test-slow test-oldest test-gpu test-fuzz chromium docs dist \
+	bench-metrics bench-cpu bench-gpu bench-rendering lint types format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ test-oldest:  ## Fast tests with the oldest versions that pyproject.toml allows 
 	$(PYTHON) -m venv build/oldest
 	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[test]'
 	build/oldest/bin/python -m pytest -n 2 -m 'not slow' $(QUICK) tests/estimator/test_estimator.py
+
+test-gpu: dev  ## Tests that need a GPU: kernels, recorded updates, parity with the authors' code
+	$(BIN)/python -m pytest tests/test_gpu.py tests/test_kernels.py tests/test_parity.py
 
 test-fuzz: dev  ## 10,000 damaged inputs for every reader, and as many requests to the explorer
 	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz
