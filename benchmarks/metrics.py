@@ -3,7 +3,7 @@
     python benchmarks/metrics.py                 # n = 10,000, sizes of Shapes3D, MPI3D and Isaac3D
     python benchmarks/metrics.py --pieces infoe-codes dci-codes --sets mpi3d
     python benchmarks/metrics.py --scaling       # only ours at n = 10,000, 100,000 and 1,000,000, with peak memory
-    python benchmarks/metrics.py --agreement     # DCI by numba beside scikit-learn, over 10 seeds
+    python benchmarks/metrics.py --agreement     # DCI by numba and by scikit-learn, over 10 seeds
 
 Functions that numba compiles are called once before they are timed; `--compilation` says what that costs.
 Both sides run alternately (`--repeats` times); the best time of each counts, and their ratio is printed. The reference

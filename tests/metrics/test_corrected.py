@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import json
+import sys
 import warnings
+from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from fixture_cases import load
 from scipy.stats import chi2, norm
 
-from qlae.metrics import InfoMEC, infomec, mutual_information, null_scores
+from qlae.cli import main
+from qlae.metrics import InfoMEC, infomec, mutual_information, null_scores, plot_nmi, print_scores, score
 from qlae.metrics.chance import Chance, chi_square_evidence, information_by_chance, shuffled_moments
 from qlae.metrics.corrected import evidence_needed, evidence_weights
 from qlae.metrics.information import weighted_concentration
 from qlae.metrics.inputs import check_pair
+
+CORRECTED = ["infom_corrected", "infoe_corrected", "infoc_corrected"]
 
 
 def corrected(sources: np.ndarray, latents: np.ndarray, **options) -> list[float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         result: InfoMEC = infomec(sources, latents, **options)
-    return [result.infom_corrected, result.infoe_corrected, result.infoc_corrected]
+    return [getattr(result, key) for key in CORRECTED]
 
 
 @pytest.mark.parametrize("counts", [([2, 3], [1, 4]), ([2, 2, 2], [1, 2, 3]), ([1, 5], [3, 3])])
@@ -142,6 +149,34 @@ def test_a_sample_too_small_for_all_latents_falls_back_on_the_best() -> None:
     assert infomec(source, rng.permutation(latents)).infoe > 0.9  # noise, too
     assert corrected(source, latents)[1] > 0.99
     assert corrected(source, rng.permutation(latents))[1] == 0.0
+
+
+def test_corrected_scores_can_be_turned_off(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sources, codes = load("noise_codes")
+    whole = infomec(sources, codes)
+    never = Mock(side_effect=AssertionError("computed although it is turned off"))
+    for name in ("information_by_chance", "correct_information", "correct_explicitness"):
+        monkeypatch.setattr(sys.modules["qlae.metrics.infomec"], name, never)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # also about noise, which only the corrected scores find
+        plain = infomec(sources, codes, corrected=False)
+        scores = score(sources, codes, bootstrap=2, corrected=False)
+    numbers = plain.to_dict()
+    assert numbers == {key: value for key, value in whole.to_dict().items() if key in numbers}
+    assert set(whole.to_dict()) - set(numbers) == {"informative", *CORRECTED}
+    assert (plain.informative, plain.num_informative, plain.nmi_corrected) == (None, None, None)
+    assert "corrected" not in str(plain)
+    assert list(scores.values) == list(scores.intervals) == ["infom", "infoe", "infoe_scalar", "infoc"]
+    print_scores(scores)
+    assert "corrected" not in capsys.readouterr().out
+    assert plot_nmi(plain, tmp_path / "nmi.png").is_file()
+    assert null_scores(sources, codes, num_draws=1, corrected=False).values.keys() == scores.values.keys()
+    np.savez(tmp_path / "sample.npz", sources=sources, latents=codes)
+    with pytest.raises(SystemExit, match="0"):
+        main(["score", str(tmp_path / "sample.npz"), "--no-corrected", "--json"])
+    assert set(json.loads(capsys.readouterr().out)["infomec"]) == set(numbers)
 
 
 def test_null_encoders() -> None:

@@ -239,7 +239,7 @@ def test_specificity_by_hand() -> None:
         ({"protocol": "linear"}, "allowed are 'paper', 'tripod'"),
         ({"depths": []}, "depths are empty"),
         ({"split": "fair"}, "allowed are 'paper' and 'honest'"),
-        ({"split": "honest", "protocol": "tripod"}, "has a split of its own"),
+        ({"split": "honest", "protocol": "tripod"}, "has its own split"),
         ({"forest": "torch"}, "allowed are 'numba' and 'scikit-learn'"),
         ({"max_features": "half"}, "give 'sqrt', 'log2', 'all'"),
         ({"depths": [0, 3]}, "give a whole number of at least 1"),

@@ -257,8 +257,8 @@ class Evaluate:
         prune: InfoMEC leaves out latents that vary little, by the rule of the protocol. This is the default the first
             time; after that, the default is as in the last evaluation.
         no_prune: InfoMEC counts every latent that varies, however little.
-        metrics: Metrics to compute: infomec, dci, mig, sap, modularity, explicitness, irs, mcc, one of your
-            own (--import), or all; by default infomec and those of the last evaluation.
+        metrics: Metrics to compute, such as infomec, dci and mig, or all; an unknown name prints the list. By default
+            infomec and those of the last evaluation.
         max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
             a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
         dci_split: The rows on which DCI's I is computed: those that chose the depths (paper), or others (honest).

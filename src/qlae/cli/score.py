@@ -10,9 +10,6 @@ from tyro.conf import Positional, arg
 from .._imports import import_modules
 from .arguments import Flag, Imports, Names, OptionalPath
 
-BUILT_IN_METRICS = "infomec, dci, mig, sap, modularity, explicitness, irs, mcc"  # for help, which loads no metrics
-METRICS_HELP = f"Metrics to compute: {BUILT_IN_METRICS}, one of your own (--import), or all."
-
 
 @dataclass(frozen=True)
 class Score:
@@ -31,6 +28,7 @@ class Score:
         source_columns: Columns of a single .csv file that are sources; by default those whose names start
             with "source". All others are latents, except a first column named image, vector, series, file, index,
             row or id.
+        metrics: Metrics to compute, such as infomec, dci and mig, or all; an unknown name prints the list.
         protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod.
         latent_kind: Override the type of the latents, for codes that are stored as floats or continuous values stored
             as integers.
@@ -41,7 +39,8 @@ class Score:
         code_input: How codes enter the linear model of InfoE: as the protocol says (auto), one-hot, or as numbers.
         continuous_nmi: The NMI of continuous sources, 1 − exp(−2 I), from the denoised mutual information I or from
             the raw one (r-squared).
-        null_encoder: Number of null encoders (the same latents with shuffled rows) whose mean scores are shown beside
+        corrected: Leave out the scores that are corrected for chance, which saves their time.
+        null_encoder: Number of null encoders (the same latents with shuffled rows) whose mean scores are shown next to
             each score; 5 are enough.
         max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
             a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
@@ -57,13 +56,14 @@ class Score:
     files: Positional[Annotated[tuple[Path, ...], arg(metavar="FILE [FILE]", help_behavior_hint="")]]
     sources: OptionalPath = None
     source_columns: Names = ()
-    metrics: Annotated[tuple[str, ...], arg(help=METRICS_HELP)] = ("infomec",)
+    metrics: tuple[str, ...] = ("infomec",)
     protocol: str = "paper"
     latent_kind: Literal["auto", "codes", "continuous"] = "auto"
     source_kinds: tuple[Literal["auto", "discrete", "continuous"], ...] = ("auto",)
     prune: Flag = True
     code_input: Literal["auto", "one-hot", "scalar"] = "auto"
     continuous_nmi: Literal["denoised", "r-squared"] = "denoised"
+    corrected: Flag = True
     null_encoder: int = 0
     max_features: str = "sqrt"
     dci_split: Literal["paper", "honest"] = "paper"
@@ -91,6 +91,7 @@ class Score:
             "protocol": self.protocol,
             "prune": self.prune,
             "continuous_nmi": self.continuous_nmi,
+            "corrected": self.corrected,
             "seed": self.seed,
             "n_jobs": self.jobs,
             "metric_options": dci_options(self.max_features, self.dci_split),

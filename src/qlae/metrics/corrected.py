@@ -234,7 +234,7 @@ def _of_best_latents(
 
 
 def _num_inputs(latents: Latents, how: Input) -> int:
-    """Return the number of inputs beside the constant; numbers that depend linearly on others do not count."""
+    """Return the number of inputs without the constant; numbers that depend linearly on others do not count."""
     if how == "one-hot" and latents.discrete:
         return sum(size - 1 for size in latents.sizes)
     moving = latents.values[:, latents.varying]

@@ -109,7 +109,7 @@ class DCI:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a reader needs beside the scores."""
+        """Caveats to print with the scores."""
         notes = []
         if self.max_features in ("sqrt", "log2"):
             notes.append(
@@ -193,7 +193,7 @@ def dci(
     if forest not in IMPLEMENTATIONS:
         raise ValueError(f"forest is {forest!r}; allowed are 'numba' and 'scikit-learn'.")
     if split == "honest" and protocol != "paper":
-        raise ValueError(f"split='honest' belongs to the protocol 'paper'; {protocol!r} has a split of its own.")
+        raise ValueError(f"split='honest' belongs to the protocol 'paper'; {protocol!r} has its own split.")
     whole_number("seed", seed, 0)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     leave_out_constant(s)

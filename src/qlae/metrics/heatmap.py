@@ -31,16 +31,18 @@ def plot_nmi(
         source_names: one per source.
         title: a line above the scores.
     """
-    heading = (
-        f"InfoM {result.infom:.2f} ({result.num_informative} of {result.num_active} informative)   "
-        f"InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}\n"
-        f"corrected: InfoM {result.infom_corrected:.2f}   InfoE {result.infoe_corrected:.2f}   "
-        f"InfoC {result.infoc_corrected:.2f}"
-    )
+    count = corrected = ""
+    if result.informative is not None:
+        count = f" ({result.num_informative} of {result.num_active} informative)"
+        corrected = (
+            f"\ncorrected: InfoM {result.infom_corrected:.2f}   InfoE {result.infoe_corrected:.2f}   "
+            f"InfoC {result.infoc_corrected:.2f}"
+        )
+    heading = f"InfoM {result.infom:.2f}{count}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}{corrected}"
     figure = nmi_figure(
         result.nmi,
         active=result.active,
-        informative=result.informative,
+        informative=np.ones_like(result.active) if result.informative is None else result.informative,
         source_names=source_names,
         title=f"{title}\n{heading}" if title else heading,
     )

@@ -36,7 +36,7 @@ Input = Literal["one-hot", "scalar"]
 
 def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
     """Return the share of each source (n_s,) that a linear model of the latents explains; 0 for constant sources."""
-    import scipy.linalg  # noqa: F401  # has a BLAS of its own, which is limited only if it is loaded
+    import scipy.linalg  # noqa: F401  # its BLAS is limited only if it is loaded
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other

@@ -19,18 +19,18 @@ from .protocols import Protocol, choose_protocol
 
 
 class _Information(NamedTuple):
-    """What a sample says about each pair of a source and a latent."""
+    """The information of each pair of a source and a latent."""
 
     nmi: Floats  # (n_s, n_z)
-    corrected: CorrectedInformation
+    corrected: CorrectedInformation | None
 
 
 class _Explicitness(NamedTuple):
-    """What linear models explain of each source (n_s,)."""
+    """The share of each source (n_s,) that linear models explain."""
 
     per_source: Floats
     scalar: Floats | None  # with codes as numbers
-    corrected: Floats
+    corrected: Floats | None
 
 
 def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: int) -> dict[str, float]:
@@ -43,7 +43,7 @@ def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: in
         code_input=whole.infoe_input if latents.discrete else "auto",
         continuous_nmi=whole.continuous_nmi,
     )
-    information = _measure(sources, latents, rules, seed)
+    information = _measure(sources, latents, rules, seed, corrected=whole.informative is not None)
     return _scores(sources, latents, rules, information, whole.active, seed)[0]
 
 
@@ -74,6 +74,7 @@ def infomec(
     prune: bool = True,
     code_input: str = "auto",
     continuous_nmi: str = "denoised",
+    corrected: bool = True,
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
@@ -91,8 +92,8 @@ def infomec(
     active latent all scores are 0. Constant sources are left out, with a warning.
 
     The result also has scores that are corrected for chance (see `qlae.metrics.corrected`), because these ratios are
-    not small for noise. A warning says if most of the latents that InfoM counts are noise, and if the rule for active
-    latents leaves informative ones out.
+    not small for noise. A warning is issued if most of the latents that InfoM counts are noise, and if the rule for
+    active latents leaves informative ones out.
 
     Args:
         sources: (n, n_s) integers, floats, booleans or strings.
@@ -103,6 +104,8 @@ def infomec(
         code_input: input of InfoE's linear model for codes: "one-hot", "scalar" (codes as numbers), or "auto" for that
             of the protocol.
         continuous_nmi: NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`.
+        corrected: whether to compute the corrected scores, and with them which latents are informative. False saves
+            their time; the result then has None in their place, and there are no warnings about noise.
         seed: of the jitter that breaks ties among continuous latents, and of shuffles.
         source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
         latent_kind: "auto", "codes" or "continuous".
@@ -119,20 +122,16 @@ def infomec(
         raise ValueError("code_input is 'one-hot', and the latents are continuous: give codes, or leave it at 'auto'.")
     leave_out_constant(s, but_for="InfoM" if rules.counts_constant_sources else "")
     _warn_about_ties(z)
-    information = _measure(s, z, rules, seed)
-    active, informative = rules.active(z), information.corrected.informative
-    _warn_about_latents(active, informative, rules, z)
+    information = _measure(s, z, rules, seed, corrected=corrected)
+    active, beyond = rules.active(z), information.corrected
+    _warn_about_latents(active, beyond, rules, z)
     scores, explicit = _scores(s, z, rules, information, active, seed)
-    arrays: dict[str, Any] = {
-        "nmi": information.nmi,
-        "nmi_corrected": information.corrected.shares,
-        "active": active,
-        "informative": informative,
-        "infoe_per_source": explicit,
-    }
+    arrays: dict[str, Any] = {"nmi": information.nmi, "active": active, "infoe_per_source": explicit}
+    if beyond is not None:
+        arrays |= {"nmi_corrected": beyond.shares, "informative": beyond.informative}
     for array in arrays.values():
         array.flags.writeable = False
-    numbers: dict[str, Any] = {"infoe_scalar": None, **scores}
+    numbers: dict[str, Any] = {**scores}
     return InfoMEC(
         **numbers,
         **arrays,
@@ -145,10 +144,12 @@ def infomec(
     )
 
 
-def _measure(sources: Sources, latents: Latents, rules: Protocol, seed: int) -> _Information:
-    """Estimate the information of every pair, and correct it for chance."""
+def _measure(sources: Sources, latents: Latents, rules: Protocol, seed: int, *, corrected: bool) -> _Information:
+    """Estimate the information of every pair, and correct it for chance if that is asked for."""
     nats = estimate(sources, latents, k=rules.k, seed=seed)
     nmi = normalise(np.maximum(nats, 0.0), sources, latents, k=rules.k, continuous_nmi=rules.continuous_nmi)
+    if not corrected:
+        return _Information(nmi, None)
     chance = information_by_chance(sources, latents, k=rules.k, seed=seed)
     return _Information(nmi, correct_information(nats, sources, chance))
 
@@ -163,16 +164,15 @@ def _scores(
     varying = sources.varying
     counted = np.ones_like(varying) if rules.counts_constant_sources else varying
     kept = information.nmi[np.ix_(counted, active)]
-    infom_corrected, infoc_corrected = information.corrected.ratios(varying, active)
     explicit = _explain(sources, latents, rules, information.corrected, seed, any_active=bool(active.any()))
     scores = {
         "infom": concentration(kept.T),
         "infoe": float(explicit.per_source[varying].mean()),
         "infoc": concentration(kept),
-        "infom_corrected": infom_corrected,
-        "infoe_corrected": float(explicit.corrected[varying].mean()),
-        "infoc_corrected": infoc_corrected,
     }
+    if information.corrected is not None and explicit.corrected is not None:
+        scores["infom_corrected"], scores["infoc_corrected"] = information.corrected.ratios(varying, active)
+        scores["infoe_corrected"] = float(explicit.corrected[varying].mean())
     if explicit.scalar is not None:
         scores["infoe_scalar"] = float(explicit.scalar[varying].mean())
     return scores, explicit.per_source
@@ -182,7 +182,7 @@ def _explain(
     sources: Sources,
     latents: Latents,
     rules: Protocol,
-    information: CorrectedInformation,
+    information: CorrectedInformation | None,
     seed: int,
     *,
     any_active: bool,
@@ -192,22 +192,30 @@ def _explain(
     both = how == "one-hot" and rules.solver == "converged"
     if not any_active:
         nothing = np.zeros(sources.num_sources)
-        return _Explicitness(nothing, nothing if latents.discrete and (both or how == "scalar") else None, nothing)
+        scalar_too = latents.discrete and (both or how == "scalar")
+        return _Explicitness(nothing, nothing if scalar_too else None, nothing if information is not None else None)
     explicit = explicitness_per_source(sources, latents, rules, how)
     if both:
         scalar: Floats | None = explicitness_per_source(sources, latents, rules, "scalar")
     else:
         scalar = explicit if latents.discrete and how == "scalar" else None
-    corrected = correct_explicitness(sources, latents, explicit, information, protocol=rules, how=how, seed=seed)
+    corrected: Floats | None = None
+    if information is not None:
+        corrected = correct_explicitness(sources, latents, explicit, information, protocol=rules, how=how, seed=seed)
     return _Explicitness(explicit, scalar, corrected)
 
 
-def _warn_about_latents(active: Bools, informative: Bools, rules: Protocol, latents: Latents) -> None:
+def _warn_about_latents(
+    active: Bools, information: CorrectedInformation | None, rules: Protocol, latents: Latents
+) -> None:
     """Warn about scores that describe noise, and about informative latents that the activity rule leaves out."""
-    count = InformativeCount(int((active & informative).sum()), int(active.sum()))
-    if not count.active:
+    if not active.any():
         warnings.warn("no latent is active: all scores are 0.", stacklevel=3)
-    elif count.warning:
+    if information is None:
+        return
+    informative = information.informative
+    count = InformativeCount(int((active & informative).sum()), int(active.sum()))
+    if count.active and count.warning:
         warnings.warn(f"{count.warning} Read the corrected scores.", stacklevel=3)
     dropped = np.flatnonzero(informative & ~active)
     if dropped.size:
@@ -247,22 +255,10 @@ class InfoMEC:
     """Explicitness: a linear model can read the sources off the latents; see `infoe_input`."""
     infoc: float
     """Compactness: each source is encoded by one latent."""
-    infoe_scalar: float | None
-    """Explicitness with codes as numbers instead of one-hot; None for continuous latents."""
-    infom_corrected: float
-    """Modularity corrected for chance: 0 for latents that are independent of the sources."""
-    infoe_corrected: float
-    """Explicitness corrected for chance, of the same input as `infoe`."""
-    infoc_corrected: float
-    """Compactness corrected for chance."""
     nmi: Floats
     """(n_s, n_z) normalised mutual information."""
-    nmi_corrected: Floats
-    """(n_s, n_z) the same corrected for chance; entries that may be noise are 0."""
     active: Bools
     """(n_z,) latents that vary enough to count."""
-    informative: Bools
-    """(n_z,) latents that are more informative about some source than chance allows; the others are noise."""
     infoe_per_source: Floats
     """(n_s,) explicitness of each source."""
     infoe_input: str
@@ -274,15 +270,28 @@ class InfoMEC:
     """NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`."""
     num_samples: int
     seed: int
+    infoe_scalar: float | None = None
+    """Explicitness with codes as numbers instead of one-hot; None for continuous latents."""
+    infom_corrected: float | None = None
+    """Modularity corrected for chance: 0 for latents that are independent of the sources. None, as the other fields
+    that follow, if the corrected scores were turned off."""
+    infoe_corrected: float | None = None
+    """Explicitness corrected for chance, of the same input as `infoe`."""
+    infoc_corrected: float | None = None
+    """Compactness corrected for chance."""
+    nmi_corrected: Floats | None = None
+    """(n_s, n_z) NMI corrected for chance; entries that may be noise are 0."""
+    informative: Bools | None = None
+    """(n_z,) latents that are more informative about some source than chance allows; the others are noise."""
 
     @property
     def num_active(self) -> int:
         return int(self.active.sum())
 
     @property
-    def num_informative(self) -> int:
+    def num_informative(self) -> int | None:
         """Number of latents that are active and informative; InfoM counts the other active latents, too."""
-        return int((self.active & self.informative).sum())
+        return None if self.informative is None else int((self.active & self.informative).sum())
 
     @property
     def modularity_gap(self) -> float:
@@ -304,27 +313,30 @@ class InfoMEC:
             "infoe_corrected": self.infoe_corrected,
             "infoc_corrected": self.infoc_corrected,
             "active": self.num_active,
-            "informative": int(self.informative.sum()),
+            "informative": None if self.informative is None else int(self.informative.sum()),
             "protocol": self.protocol,
             "prune": self.prune,
             "infoe_input": self.infoe_input,
             "continuous_nmi": self.continuous_nmi,
             "num_samples": self.num_samples,
             "seed": self.seed,
+            "infoe_scalar": self.infoe_scalar,
         }
-        if self.infoe_scalar is not None:
-            result["infoe_scalar"] = self.infoe_scalar
-        return result
+        return {key: value for key, value in result.items() if value is not None}
 
     def __str__(self) -> str:
         scalar = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
-        informative = f"{self.num_informative} of {self.num_active} active latents informative"
         latents = f"{self.num_active} of {self.active.size} latents active{'' if self.prune else ', not pruned'}"
+        informative = corrected = ""
+        if self.informative is not None:
+            informative = f" ({self.num_informative} of {self.num_active} active latents informative)"
+            corrected = (
+                f"\ncorrected for chance: InfoM {self.infom_corrected:.3f}  InfoE {self.infoe_corrected:.3f}  "
+                f"InfoC {self.infoc_corrected:.3f}"
+            )
         return (
-            f"InfoM {self.infom:.3f} ({informative})  InfoE {self.infoe:.3f} ({self.infoe_input}{scalar})  "
-            f"InfoC {self.infoc:.3f}  [{self.protocol}; {latents}; n = {self.num_samples:,}]\n"
-            f"corrected for chance: InfoM {self.infom_corrected:.3f}  InfoE {self.infoe_corrected:.3f}  "
-            f"InfoC {self.infoc_corrected:.3f}"
+            f"InfoM {self.infom:.3f}{informative}  InfoE {self.infoe:.3f} ({self.infoe_input}{scalar})  "
+            f"InfoC {self.infoc:.3f}  [{self.protocol}; {latents}; n = {self.num_samples:,}]{corrected}"
         )
 
     def __repr__(self) -> str:

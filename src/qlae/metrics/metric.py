@@ -33,7 +33,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 UNIT = (0.0, 1.0)  # bounds of most scores
 OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
-INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi")  # passed if it depends on the InfoMEC protocol
+#: Passed to a function that takes the InfoMEC protocol.
+INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi", "corrected")
 RESERVED = frozenset(  # "all" stands for all metrics; results.json uses the others for what is not a score
     (
         "all",
@@ -172,7 +173,7 @@ def register_metric(
         holds_rows_out: whether the function trains on the first rows and tests on the last, which must be alike; it
             then receives the rows in random order.
         takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol, and possibly other
-            options of InfoMEC (``prune``, ``code_input``, ``continuous_nmi``).
+            options of InfoMEC (``prune``, ``code_input``, ``continuous_nmi``, ``corrected``).
         validates: whether the function checks its arguments itself, as those of qlae do; it then receives them as the
             caller passed them, unless rows are held out.
         compute_part: for half-samples, if something must stay as in the whole sample; see `Metric`.
@@ -291,7 +292,7 @@ def _keywords(name: str, function: Callable[..., Any], takes_protocol: bool) -> 
     except TypeError as error:
         raise ValueError(
             f"metric {name!r} cannot call {_identity(function)[1]}{signature} ({error}); it must take sources and "
-            f"latents, and beside them only arguments with defaults or {', '.join(OPTIONS)}."
+            f"latents, and otherwise only arguments with defaults or {', '.join(OPTIONS)}."
         ) from error
     return frozenset(taken)
 
@@ -310,7 +311,7 @@ def _require_free(metric: Metric) -> None:
     others = known_scores().keys() - {score.key for score in own}
     keys = [score.key for score in (*metric.scores, *metric.counts)]
     if len(set(keys)) < len(keys):
-        raise ValueError(f"metric {metric.name!r} has the scores {', '.join(keys)}; give each a key of its own.")
+        raise ValueError(f"metric {metric.name!r} has the scores {', '.join(keys)}; give each its own key.")
     _require_new_keys([*keys, metric.name], f"metric {metric.name!r}", others)
 
 
@@ -420,23 +421,18 @@ def compute_metric(
     sources: Any,
     latents: Any,
     *,
-    protocol: str = "paper",
-    prune: bool = True,
-    code_input: str = "auto",
-    continuous_nmi: str = "denoised",
     seed: int = 0,
-    n_jobs: int | None = None,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
+    **options: Any,
 ) -> Any:
     """Return the result of one metric, an object with ``to_dict``.
 
     Args:
         metric: an entry of the table.
         sources, latents, source_kinds, latent_kind: as for `infomec`.
-        protocol, prune, code_input, continuous_nmi: of InfoMEC, for the metrics that take them.
         seed: of everything random, including the order of rows for a metric that holds some out.
-        n_jobs: threads, for the metrics that take it.
+        options: ``n_jobs`` and the `INFOMEC_OPTIONS`, for the metrics that take them.
     """
     num_samples = 0
     kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
@@ -449,9 +445,8 @@ def compute_metric(
     if metric.holds_rows_out:  # so that the last rows are like the others
         order = np.random.default_rng(seed).permutation(num_samples)
         sources, latents = sources[order], latents[order]
-    options = {"protocol": protocol, "prune": prune, "code_input": code_input, "continuous_nmi": continuous_nmi}
-    options |= {"seed": seed, "n_jobs": n_jobs, **kinds}
-    result = metric.compute(sources, latents, **{name: options[name] for name in metric.keywords})
+    options = {"n_jobs": None, **options, "seed": seed, **kinds}
+    result = metric.compute(sources, latents, **{name: options[name] for name in metric.keywords & options.keys()})
     return _as_result(metric, result, num_samples)
 
 

@@ -1,7 +1,7 @@
-"""The null-encoder baseline: what metrics give for latents that are independent of the sources.
+"""The null-encoder baseline: scores of latents that are independent of the sources.
 
-Many scores are not 0 for noise, and how large they are depends on the number of latents, their levels and the sample
-size. A score says something if it exceeds that of a null encoder of the same size.
+Many scores are not 0 for noise. Their size depends on the number of latents, their levels and the sample size. A score
+is meaningful if it exceeds that of a null encoder of the same size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NullScores:
     """0 for a single draw."""
     num_draws: int
     latents: str
-    """What the latents were, in words."""
+    """A description of the latents."""
 
     def __getitem__(self, key: str) -> float:
         return self.values[key]
@@ -62,7 +62,7 @@ def null_scores(
     seed: int = 0,
     **options: Any,
 ) -> NullScores:
-    """Return what metrics give for latents that are independent of the sources.
+    """Score latents that are independent of the sources.
 
     Args:
         sources: (n, n_s), as for `score`.
@@ -118,7 +118,7 @@ def null_scores_of_file(
     source_columns: Sequence[str] = (),
     **options: Any,
 ) -> NullScores:
-    """Return what metrics give for the latents of a file if their rows are shuffled.
+    """Score the latents of a file with their rows shuffled.
 
     Args:
         path, sources_path, source_columns: files as for `score_file`.

@@ -5,7 +5,7 @@
 | KSG neighbours | 3 | 3 | 10 | 10 |
 | active, continuous | range > max/20 | range > max/8 | range > max/20 | IQR > max IQR/10 |
 | active, codes | range > 0 | range > max/8 | range > 0 | IQR > 0.1 |
-| InfoE input for codes | one-hot; scalar beside it | scalar | one-hot | one-hot |
+| InfoE input for codes | one-hot; scalar as well | scalar | one-hot | one-hot |
 | logistic regression | converged, unweighted | L-BFGS ≤ 100 iterations, balanced | as before | as before |
 
 The authors' training script (`official-train`) takes the type of the latents: the values of a quantized model are
@@ -60,7 +60,7 @@ class Protocol:
         return np.asarray(spreads / largest > share)
 
     def activity_rule(self, latents: Latents) -> str:
-        """Return in words what `active` requires of a latent."""
+        """Describe the condition under which `active` counts a latent."""
         name = "range" if self.spread == "range" else "interquartile range"
         if not self.prune or (latents.discrete and self.code_share is None and self.spread == "range"):
             return "range > 0"
@@ -97,7 +97,7 @@ def find_protocol(name: str) -> Protocol:
 def choose_protocol(
     name: str, *, prune: bool = True, code_input: str = "auto", continuous_nmi: str = "denoised"
 ) -> Protocol:
-    """Return the protocol of that name with the caller's choices; see `qlae.metrics.infomec`."""
+    """Return the protocol of that name with the given options; see `qlae.metrics.infomec`."""
     protocol = find_protocol(name)
     if not isinstance(prune, bool | np.bool_):
         raise ValueError(f"prune is {prune!r}; give True or False.")

@@ -73,6 +73,7 @@ def score(
     prune: bool = True,
     code_input: str = "auto",
     continuous_nmi: str = "denoised",
+    corrected: bool = True,
     seed: int = 0,
     bootstrap: int = 0,
     confidence: float = 0.95,
@@ -90,7 +91,7 @@ def score(
             allow.
         protocol: of InfoMEC; each other metric uses its own default. SAP and explicitness, which hold out the last
             tenth of the rows, receive them in random order.
-        prune, code_input, continuous_nmi: of InfoMEC; see `infomec`.
+        prune, code_input, continuous_nmi, corrected: of InfoMEC; see `infomec`.
         seed: of everything random.
         bootstrap: number of half-samples, from which each score gets an interval (see `half_samples`). Latents count as
             active if they are active in the whole sample. The intervals do not include bias: what a sample of this size
@@ -120,6 +121,7 @@ def score(
         "prune": prune,
         "code_input": code_input,
         "continuous_nmi": continuous_nmi,
+        "corrected": corrected,
     }
     results = {}
     for metric in chosen:
@@ -207,7 +209,7 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
     Args:
         scores: what `score` returns.
         title: of the table.
-        null: scores of null encoders, as a column beside the values.
+        null: scores of null encoders, as a column next to the values.
     """
     from rich.table import Table
 
@@ -240,7 +242,7 @@ def print_scores(
         scores: what `score` returns.
         title: of the table.
         console: a `rich` console; standard output by default.
-        null: scores of null encoders, as a column beside the values; see `null_scores`.
+        null: scores of null encoders, as a column next to the values; see `null_scores`.
     """
     from rich.console import Console
 
@@ -248,13 +250,13 @@ def print_scores(
     console.print(score_table(scores, title=title, null=null))
     result = scores.results.get("infomec")
     if isinstance(result, InfoMEC):
-        noise = np.flatnonzero(result.active & ~result.informative)
         unpruned = "" if result.prune else ", not pruned"
+        informative = "" if result.informative is None else f", {result.num_informative} of them informative"
         console.print(
-            f"{result.num_active} of {result.active.size} latents active{unpruned}, {result.num_informative} of them "
-            f"informative, n = {result.num_samples:,}."
+            f"{result.num_active} of {result.active.size} latents active{unpruned}{informative}, "
+            f"n = {result.num_samples:,}."
         )
-        if noise.size:
+        if result.informative is not None and (noise := np.flatnonzero(result.active & ~result.informative)).size:
             names = ", ".join(f"z{j}" for j in noise)
             console.print(
                 f"{names} {'is' if noise.size == 1 else 'are'} no more informative about any source than noise; "
@@ -263,10 +265,10 @@ def print_scores(
 
 
 def _meaning_of(scores: Scores, key: str) -> str:
-    """Return what a score says; with InfoM, how many of the latents that it counts are informative."""
+    """Return the meaning of a score; with InfoM, how many of the latents that it counts are informative."""
     meaning = find_score(key).meaning
     result = scores.results.get("infomec")
-    if key == "infom" and isinstance(result, InfoMEC):
+    if key == "infom" and isinstance(result, InfoMEC) and result.informative is not None:
         return f"{meaning} ({result.num_informative} of {result.num_active} active latents informative)"
     return meaning
 
