@@ -36,7 +36,7 @@ TITLES = {
     **{f"info{letter}_corrected": f"Info{letter.upper()}, corrected" for letter in "mce"},
 }
 DIGITS = {"r2": 4}  # of the others two
-KEPT_FILES = ("config.json", "results.json", "log.jsonl")
+KEPT_FILES = ("config.json", "results.json")
 MODELS = {
     "qlae": "QLAE, 4 values",
     "qlae-10": "QLAE, 10 values",

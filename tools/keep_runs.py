@@ -3,7 +3,7 @@
     python tools/keep_runs.py runs/leaderboard-small results/leaderboard-small
     python tools/keep_runs.py runs/leaderboard results/leaderboard --samples
 
-Of each finished run these are its config, its log and its results, and with ``--samples`` the sample that it was scored
+Of each finished run these are its config and its results, and with ``--samples`` the sample that it was scored
 on. The run of median InfoM of each model and data set also gets a picture of interventions, a smaller one than `qlae
 report` draws: one image, a few steps and 256 colours. Runs that are there already are left as they are, so a study can
 be kept in parts, from several machines.
@@ -24,7 +24,7 @@ from qlae.scoring.meanings import find_informative, listed_active, name_meanings
 from qlae.study.folder import StudyFolder
 from qlae.study.report.summary import summarise
 
-FILES = ("config.json", "log.jsonl", "results.json")
+FILES = ("config.json", "results.json")
 SAMPLE = "sample.npz"
 PICTURE = "interventions.png"
 NUM_STEPS = 5  # rows of the picture, at most
