@@ -85,6 +85,7 @@ ORDER = [
         "scoring",
         "training",
         "report",
+        "configuring",
         "pipeline",
         "components",
         "estimator",

@@ -11,7 +11,6 @@ from qlae.data import data_config
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent
 from qlae.objectives import code_penalties, players_of, reconstruction_terms
 from qlae.objectives.code_penalties import PENALTIES, code_entropy, penalty_terms, support_gap
-from qlae.presets import RECIPES
 from qlae.resolving import resolve
 from qlae.training.state import build_state
 
@@ -275,10 +274,8 @@ def test_they_are_part_of_a_run_that_resumes_exactly(tiny_data):
 
 
 def test_the_recipe_scales_its_schedule_with_the_run():
-    curve = RECIPES["fast"].curve("entropy", 1000)
-    assert curve == resolve("qlae", SHAPES, 6, recipe="fast", steps=1000).objective.schedules["entropy"]
-    assert [step for step, _ in curve] == sorted(step for step, _ in curve)
+    curve = resolve("qlae", SHAPES, 6, recipe="fast", steps=1000).objective.schedules["entropy"]
+    assert [step for step, _ in curve] == [0, 60, 300, 600, 900]
     assert resolve("qlae", SHAPES, 6, recipe="fast", weight_schedules={"entropy": "0:1"}).objective.schedules == {
         "entropy": ((0, 1.0),)
     }
-    assert RECIPES["fast"].curve("quantize", 1000) == ()

@@ -17,6 +17,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from .components import find_components
+    from .configuring import configure
     from .data import SourceDataset, load_data, register_dataset
     from .estimator import QLAE
     from .metrics import register_metric
@@ -43,6 +44,7 @@ __all__ = [
     "Run",
     "SourceDataset",
     "__version__",
+    "configure",
     "evaluate",
     "find_components",
     "load",
@@ -67,6 +69,7 @@ _HOMES = {
     "QuantizedLatent": (".models.latents", "QuantizedLatent"),
     "Run": (".runs.directory", "Run"),
     "SourceDataset": (".data", "SourceDataset"),
+    "configure": (".configuring", "configure"),
     "evaluate": (".scoring.evaluation", "evaluate_run"),
     "find_components": (".components", "find_components"),
     "load": (".runs.loading", "load"),

@@ -12,36 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from ._checks import whole_number
 from ._device import pick_device
 from ._numpy_errors import usual_errors
-from .config import DataConfig, RunConfig
-from .data import SourceDataset, data_config, load_data, load_from_config
-from .data.arrays import is_in_memory
+from .config import RunConfig
+from .configuring import Configuration, check_options, configure, describe_duration, require_data
+from .data import SourceDataset, load_from_config
 from .data.loading import is_image_files
 from .data.loading_again import require_same_array
-from .data.picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
 from .data.sources import BUNDLED_SETS
-from .models.building import Networks, own_roles
-from .observations import IMAGES, Observations
+from .models.building import Networks
 from .options import ExecutionOptions, TrainingOptions, split_options
-from .presets import ModelSpec, find_model
-from .registry import OBJECTIVES
-from .resolving import network_pair, resolve
+from .presets import ModelSpec
 from .runs import checkpoint
 from .runs.directory import Run
-from .runs.memory import require_memory
-from .training.callbacks import Callback, TensorBoard, require_tensorboard
-from .training.state import require_trainable
+from .training.callbacks import Callback, TensorBoard
 from .training.trainer import Estimate, Watch, train_run
 
-MOST_THREADS = 256  # or four per core, if that is more
 LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
 SMALL_SIDE = 32  # pixels of images that small networks are trained on in minutes
 NUM_COMPARED = 256  # observations that are compared at once
-FEW_ENTRIES = 1024  # of an observation, up to which one thread trains small networks fastest
 
 
 @usual_errors()
@@ -78,72 +68,9 @@ def train(
         check_options(model, out=out, networks=networks, **options)
     data = require_data(data)
     run = Run(out)
-    config, execution, modules = configure(model, data, run, networks=networks, **options)
-    _train_and_report(run, config, data, execution, networks=modules, callbacks=callbacks, show=show)
+    configuration = configure(model, data, out=out, networks=networks, **options)
+    _train_and_report(run, configuration, data, callbacks=callbacks, show=show)
     return run
-
-
-def configure(
-    model: str | ModelSpec,
-    data: SourceDataset,
-    run: Run,
-    *,
-    networks: Networks | str | None = None,
-    **options: Any,
-) -> tuple[RunConfig, ExecutionOptions, Networks | None]:
-    """Return the config of a training, how it is carried out, and the caller's modules; arguments as for `train`."""
-    return _configure(model, data_config(data), run, networks=networks, **options)
-
-
-def check_options(
-    model: str | ModelSpec,
-    *,
-    out: str | os.PathLike[str],
-    images: PictureSize | None = None,
-    networks: Networks | str | None = None,
-    **options: Any,
-) -> None:
-    """Raise the errors of `train` that do not depend on the images, before thousands of image files are read.
-
-    Args:
-        model, out, networks, options: as for `train`.
-        images: their size; the default one if not given.
-    """
-    run = Run(out)
-    if run.is_begun and run.config_path.is_file():
-        described = run.config.data
-    else:
-        size = images or wanted_size(DEFAULT_RESOLUTION)
-        observed = None if size.is_standard else Observations(IMAGES, size.shape)
-        described = DataConfig("unread", size.height, "real", observations=observed, source_names=("unread",))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `train` warns about the same
-        config, execution, modules = _configure(model, described, run, networks=networks, **options)
-        _require_executable(config, execution)
-        require_trainable(config, modules)
-    run.require_free(config)
-
-
-def _configure(
-    model: str | ModelSpec,
-    described: DataConfig,
-    run: Run,
-    *,
-    networks: Networks | str | None,
-    **options: Any,
-) -> tuple[RunConfig, ExecutionOptions, Networks | None]:
-    training, execution = split_options(options)
-    spec = find_model(model)
-    if isinstance(networks, str):
-        training, networks = dataclasses.replace(training, networks=networks), None
-    own = own_roles(networks)
-    trusted = not own and network_pair(spec, described, training).is_ours
-    trusted = trusted and OBJECTIVES[spec.objective].part.trains_in_bfloat16
-    training = dataclasses.replace(
-        training, precision=_choose_precision(training.precision, run, execution.device, trusted=trusted)
-    )
-    config = resolve(spec, described, len(described.source_names), training, own_networks=own)
-    return config, execution, networks
 
 
 @usual_errors()
@@ -185,21 +112,16 @@ def resume(
         config = longer
     data = load_from_config(config.data) if data is None else require_data(data)
     require_same_array(data, config.data)
-    _train_and_report(run, config, data, execution, networks=networks, callbacks=callbacks, show=show)
+    configuration = Configuration(config, {}, execution, networks)
+    _train_and_report(run, configuration, data, callbacks=callbacks, show=show)
     return run
 
 
 def _train_and_report(
-    run: Run,
-    config: RunConfig,
-    data: SourceDataset,
-    execution: ExecutionOptions,
-    *,
-    networks: Networks | None,
-    callbacks: Sequence[Callback],
-    show: bool,
+    run: Run, configuration: Configuration, data: SourceDataset, *, callbacks: Sequence[Callback], show: bool
 ) -> None:
-    _require_executable(config, execution)
+    config, execution, networks = configuration.config, configuration.execution, configuration.networks
+    configuration.require_executable()
     if execution.evaluate and data.source_names:
         _require_scorable(data)
     _warn_of_equal_observations(data)
@@ -217,7 +139,7 @@ def _train_and_report(
         networks=networks,
         device=execution.device,
         compile=execution.compile,
-        threads=_choose_threads(execution, config),
+        threads=configuration.threads,
         watch=_watch(execution, run, data, networks) if execution.score_every else None,
         callbacks=callbacks_from,
         estimate=_announcement(config, execution.device) if show else None,
@@ -235,23 +157,6 @@ def _train_and_report(
         callback.on_end(run)
 
 
-def _require_executable(config: RunConfig, execution: ExecutionOptions) -> None:
-    """Raise an error for a config that this machine cannot train, or cannot train in this way."""
-    if not execution.checkpoint_seconds >= 0:
-        raise ValueError(f"checkpoint_seconds must not be negative, got {execution.checkpoint_seconds}")
-    if execution.threads is not None:
-        whole_number("threads", execution.threads, at_most=max(MOST_THREADS, 4 * (os.cpu_count() or 1)))
-    every, log_every = execution.score_every, config.training.log_every
-    if every < 0 or every % log_every:
-        raise ValueError(
-            f"score_every must be a multiple of {log_every}, at which losses are logged, or 0 for no scores before "
-            f"the end, got {every}"
-        )
-    if execution.tensorboard:
-        require_tensorboard()
-    require_memory(config, config.training.batch_size, execution.device, draws_pictures=execution.evaluate)
-
-
 def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) -> None:
     """Fit the latent space to the trained encoder, if it is one that is fitted after training."""
     from .scoring.fitting import fit_run, is_fitted_after_training
@@ -260,18 +165,6 @@ def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) 
         snapshot = checkpoint.load(run.path)
         assert snapshot is not None
         fit_run(run, snapshot, data, networks=networks, device=device)
-
-
-def require_data(data: Any) -> SourceDataset:
-    """Return a data set as it is, or load it by its name or path or from an array; raise an error for anything else."""
-    if isinstance(data, SourceDataset):
-        return data
-    if isinstance(data, str | Path | list | tuple) or is_in_memory(data):
-        return load_data(data)
-    raise ValueError(
-        f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
-        "qlae.load_data(array, sources=…) combines an array with sources"
-    )
 
 
 def _require_scorable(data: SourceDataset) -> None:
@@ -302,16 +195,6 @@ def _watch(execution: ExecutionOptions, run: Run, data: SourceDataset, networks:
     return Watch(execution.score_every, scorer(run, data, networks=networks, device=execution.device))
 
 
-def _choose_precision(name: str, run: Run, device: str, *, trusted: bool) -> Any:
-    """Return the precision that ``"auto"`` means; networks of the caller's, and some losses, may need float32."""
-    if name != "auto":
-        return name
-    if run.config_path.is_file():
-        return str(run.config.training.precision)
-    reduced = trusted and pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    return "bfloat16" if reduced else "float32"
-
-
 def _announcement(config: RunConfig, device: str) -> Estimate:
     """Return a function that prints how long a training will take, if that is long, and what would take less."""
 
@@ -319,7 +202,7 @@ def _announcement(config: RunConfig, device: str) -> Estimate:
         seconds = seconds_per_update * num_left
         if seconds < LONG_SECONDS:
             return
-        message = f"qlae: training will take about {_duration(seconds)} ({seconds_per_update:.2g} s per update)"
+        message = f"qlae: training will take about {describe_duration(seconds)} ({seconds_per_update:.2g} s per update)"
         message += f"; {_quicker(config, device)}. Ctrl-C stops it and saves the run"
         print(message, file=sys.stderr, flush=True)
 
@@ -335,27 +218,3 @@ def _quicker(config: RunConfig, device: str) -> str:
     if is_resizable and max(data.observed.shape[:2]) > SMALL_SIDE:
         options += f" --resolution {SMALL_SIDE}"
     return f"small networks take minutes on a CPU: {options} (size='small' in Python)"
-
-
-def _choose_threads(execution: ExecutionOptions, config: RunConfig) -> int | None:
-    """Return the number of CPU threads; None for one per core.
-
-    Updates of small networks on few numbers are so short that threads mostly wait for each other. The paper's images
-    keep one thread per core at every size, on which the last bits of sums depend.
-    """
-    is_short = config.data.observed.num_entries <= FEW_ENTRIES and getattr(config.networks, "size", "") == "small"
-    if execution.threads is None and is_short and not config.data.observed.is_standard:
-        return 1 if pick_device(execution.device).type == "cpu" else None
-    return execution.threads
-
-
-def _duration(seconds: float) -> str:
-    """Return a duration in words.
-
-    >>> _duration(1800), _duration(10_000), _duration(864_000)
-    ('30 minutes', '3 hours', '10 days')
-    """
-    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
-        if seconds >= 1.5 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return "a minute"

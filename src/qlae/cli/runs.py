@@ -173,10 +173,10 @@ class Train:
 
     def _check_options(self, last: str, run: str = "") -> None:
         """Raise the errors of a training on image files before all of them are read."""
+        from ..configuring import check_options
         from ..data.loading import is_image_files
         from ..data.picture_size import DEFAULT_RESOLUTION, wanted_size
         from ..data.user_images import name_of_images
-        from ..pipeline import check_options
 
         path = self.images.data_path or self.data
         if not is_image_files(path):

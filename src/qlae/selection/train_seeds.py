@@ -18,9 +18,10 @@ from .._files import write_json
 from .._numpy_errors import usual_errors
 from .._progress import progress_bar
 from ..config import RunConfig
+from ..configuring import configure, require_data
 from ..data import RenderedImages, SourceDataset, data_config
 from ..models.building import Networks
-from ..pipeline import configure, require_data, train
+from ..pipeline import train
 from ..presets import ModelSpec
 from ..runs.directory import SELECTION_FILE, Run
 from ..training import TrainingDiverged
@@ -67,7 +68,8 @@ def train_seeds(
     jobs = [(seed, Run(folder / f"s{seed}")) for seed in range(first, first + seeds)]
     configs = {}
     for seed, run in jobs:  # before anything is trained
-        configs[seed], execution, _ = configure(model, data, run, networks=networks, **options | {"seed": seed})
+        configuration = configure(model, data, out=run.path, networks=networks, **options | {"seed": seed})
+        configs[seed], execution = configuration.config, configuration.execution
         run.require_free(configs[seed])
         options["num_latents"] = configs[seed].latent.num_latents  # so that a warning names their number once
     waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]

@@ -79,8 +79,9 @@ def _failure(error: Exception, seconds: float) -> dict[str, Any]:
 
 def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
     from ..components import MODEL, reuse_training
+    from ..configuring import configure
     from ..data import data_config
-    from ..pipeline import configure, train
+    from ..pipeline import train
     from ..scoring.evaluation import evaluate_run
     from ..scoring.sample import require_scorable
 
@@ -93,7 +94,7 @@ def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: 
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
     if job.model_name == MODEL:
         siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
-        reuse_training(run, configure(job.model_name, data, run, **options)[0], siblings)
+        reuse_training(run, configure(job.model_name, data, out=run.path, **options).config, siblings)
     train(job.model_name, data, out=run.path, show=False, **options)
     evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)
 

@@ -1,0 +1,379 @@
+"""Configure a training before it starts: every value with its origin, and the parameters, memory and time it takes.
+
+    print(qlae.configure("qlae", "shapes3d", size="small"))
+
+`qlae train … --dry-run` prints the same table. ``resolving.py`` decides the values.
+"""
+
+import dataclasses
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ._checks import whole_number
+from ._device import describe_device, pick_device
+from ._numpy_errors import usual_errors
+from ._parsing import flatten
+from ._process import training_process
+from .config import DataConfig, RunConfig
+from .data import SourceDataset, data_config, load_data
+from .data.arrays import is_in_memory
+from .data.batches import DeviceBatches
+from .data.picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
+from .models.building import Networks, own_roles
+from .models.forms import TYPES
+from .observations import IMAGES, Observations
+from .options import ExecutionOptions, split_options
+from .presets import ModelSpec, find_model
+from .registry import OBJECTIVES
+from .resolving import Origin, network_pair, resolve_values
+from .runs.directory import Run
+from .runs.memory import require_memory
+from .training.callbacks import require_tensorboard
+from .training.state import TrainingState, initial_model, require_trainable, state_on
+
+MOST_THREADS = 256  # or four per core, if that is more
+FEW_ENTRIES = 1024  # of an observation, up to which one thread trains small networks fastest
+SHORT_UPDATE = 3.0  # seconds; longer updates are timed on a part of a batch
+PART = 16  # of a batch, that many times fewer observations
+TIMED_SECONDS = 1.0
+LONGEST_TEXT = 44  # of a value in the table
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a training takes on this machine.
+
+    Attributes:
+        num_parameters: of all modules of the model.
+        memory: bytes of the weights, the optimizer's state and the tensors that an update keeps for its gradients.
+        data_memory: bytes of all observations.
+        seconds_per_update: timed on random observations.
+        num_timed: updates that were timed.
+        num_rows: observations per timed update; with fewer than a batch, the time is scaled to a batch.
+        device: where the model trains.
+    """
+
+    num_parameters: int
+    memory: int
+    data_memory: int
+    seconds_per_update: float
+    num_timed: int
+    num_rows: int
+    device: str
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A training that has not started: its config and where each value comes from. Printed, it is a table.
+
+    Attributes:
+        config: every number that the training depends on.
+        origins: the origin of each value, by its dotted name in the config.
+        execution: where and how the training is carried out.
+        networks: the caller's encoder and decoder, if there are any.
+    """
+
+    config: RunConfig
+    origins: Mapping[str, Origin]
+    execution: ExecutionOptions
+    networks: Networks | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the config by their dotted names, such as ``"training.optimizer.learning_rate"``."""
+        return _flat_values(self.config)
+
+    @cached_property
+    def requirements(self) -> Requirements:
+        """The parameters, memory and time of the training, from a few updates on random observations."""
+        return _measure(self)
+
+    def require_trainable(self) -> None:
+        """Raise an error if this machine cannot train the config, or the parts of the model do not fit."""
+        self.require_executable()
+        require_trainable(self.config, self.networks)
+
+    def require_executable(self) -> None:
+        """Raise an error if this machine cannot train the config, or not in this way."""
+        execution, config = self.execution, self.config
+        if not execution.checkpoint_seconds >= 0:
+            raise ValueError(f"checkpoint_seconds must not be negative, got {execution.checkpoint_seconds}")
+        if execution.threads is not None:
+            whole_number("threads", execution.threads, at_most=max(MOST_THREADS, 4 * (os.cpu_count() or 1)))
+        every, log_every = execution.score_every, config.training.log_every
+        if every < 0 or every % log_every:
+            raise ValueError(
+                f"score_every must be a multiple of {log_every}, at which losses are logged, or 0 for no scores before "
+                f"the end, got {every}"
+            )
+        if execution.tensorboard:
+            require_tensorboard()
+        require_memory(config, config.training.batch_size, execution.device, draws_pictures=execution.evaluate)
+
+    @property
+    def threads(self) -> int | None:
+        """The number of CPU threads; None for one per core.
+
+        Updates of small networks on few numbers are so short that threads mostly wait for each other. The paper's
+        images keep one thread per core at every size, on which the last bits of sums depend.
+        """
+        observed, size = self.config.data.observed, getattr(self.config.networks, "size", "")
+        is_short = observed.num_entries <= FEW_ENTRIES and size == "small" and not observed.is_standard
+        if self.execution.threads is None and is_short:
+            return 1 if pick_device(self.execution.device).type == "cpu" else None
+        return self.execution.threads
+
+    def describe(self, name_option: Callable[[str], str] = str) -> str:
+        """Return a table of all values with their origins, and what the training takes.
+
+        Args:
+            name_option: turns the name of an option into the way in which the reader sets it.
+        """
+        origins = {name: _origin_text(origin, name_option) for name, origin in self.origins.items()}
+        rows = [(name, _text(value), origins[name]) for name, value in self.values.items()]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        lines = [f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}" for name, value, origin in rows]
+        return "\n".join([*lines, "", *_describe_requirements(self)])
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    __repr__ = __str__
+
+
+@usual_errors()
+def configure(
+    model: str | ModelSpec,
+    data: Any,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    networks: Networks | str | None = None,
+    **options: Any,
+) -> Configuration:
+    """Return the configuration of a training, without training or writing anything; ``print`` shows it as a table.
+
+    Args:
+        model, data, networks, options: as for ``qlae.train``.
+        out: the run directory, if there is one; a run that has begun keeps its precision.
+
+    Example:
+        >>> configuration = configure("qlae", "shapes3d", size="small", learning_rate=0.001)
+        >>> optimizer = configuration.config.training.optimizer
+        >>> optimizer.learning_rate, optimizer.weight_decay
+        (0.001, 0.3)
+        >>> print(configuration.origins["training.optimizer.learning_rate"])
+        your option learning_rate
+        >>> print(configuration.origins["training.optimizer.weight_decay"])
+        model qlae, times 3 for size small
+    """
+    return _configure(model, data_config(require_data(data)), out, networks=networks, **options)
+
+
+def check_options(
+    model: str | ModelSpec,
+    *,
+    out: str | os.PathLike[str],
+    images: PictureSize | None = None,
+    networks: Networks | str | None = None,
+    **options: Any,
+) -> None:
+    """Raise the errors of a training that do not depend on the images, before thousands of image files are read.
+
+    Args:
+        model, out, networks, options: as for ``qlae.train``.
+        images: their size; the default one if not given.
+    """
+    run = Run(out)
+    if run.is_begun and run.config_path.is_file():
+        described = run.config.data
+    else:
+        size = images or wanted_size(DEFAULT_RESOLUTION)
+        observed = None if size.is_standard else Observations(IMAGES, size.shape)
+        described = DataConfig("unread", size.height, "real", observations=observed, source_names=("unread",))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the training warns about the same
+        configuration = _configure(model, described, out, networks=networks, **options)
+        configuration.require_trainable()
+    run.require_free(configuration.config)
+
+
+def require_data(data: Any) -> SourceDataset:
+    """Return a data set as it is, or load it by its name or path or from an array; raise an error for anything else."""
+    if isinstance(data, SourceDataset):
+        return data
+    if isinstance(data, str | Path | list | tuple) or is_in_memory(data):
+        return load_data(data)
+    raise ValueError(
+        f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
+        "qlae.load_data(array, sources=…) combines an array with sources"
+    )
+
+
+def _configure(
+    model: str | ModelSpec,
+    described: DataConfig,
+    out: str | os.PathLike[str] | None,
+    *,
+    networks: Networks | str | None,
+    **options: Any,
+) -> Configuration:
+    training, execution = split_options(options)
+    spec = find_model(model)
+    if isinstance(networks, str):
+        training, networks = dataclasses.replace(training, networks=networks), None
+    own = own_roles(networks)
+    trusted = not own and network_pair(spec, described, training).is_ours
+    trusted = trusted and OBJECTIVES[spec.objective].part.trains_in_bfloat16
+    precision = "float32"
+    if training.precision == "auto":
+        precision = _choose_precision(out, execution.device, trusted=trusted)
+    resolved = resolve_values(
+        spec, described, len(described.source_names), training, own_networks=own, auto_precision=precision
+    )
+    origins = {name: resolved.origin_of(name) for name in _flat_values(resolved.config)}
+    return Configuration(resolved.config, origins, execution, networks)
+
+
+def _choose_precision(out: str | os.PathLike[str] | None, device: str, *, trusted: bool) -> str:
+    """Return the precision that ``"auto"`` means; custom networks, and some losses, may need float32."""
+    if out is not None and Run(out).config_path.is_file():
+        return str(Run(out).config.training.precision)
+    reduced = trusted and pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if reduced else "float32"
+
+
+def _flat_values(config: RunConfig) -> dict[str, Any]:
+    """Return the values of a config by dotted name, in the order in which they matter."""
+    content = config.to_dict()
+    order = ("model", "training", "objective", "latent", "networks", "data")
+    return flatten({name: content[name] for name in order})
+
+
+def _measure(configuration: Configuration) -> Requirements:
+    """Make a few updates of a fresh model on random observations, and note their time and memory."""
+    config, device = configuration.config, pick_device(configuration.execution.device)
+    batch_size, compile = config.training.batch_size, configuration.execution.compile
+    with training_process(device, compile=compile, threads=configuration.threads):
+        model = initial_model(config, configuration.networks, device)
+        rows = max(2, batch_size // PART) if device.type == "cpu" else batch_size
+        state = state_on(config, model, _random_batches(config, rows, device), compile=compile)
+        kept = _kept_bytes(state) * batch_size // rows
+        _time_updates(state)  # the first updates are slow
+        if rows < batch_size and _time_updates(state)[0] * batch_size / rows < SHORT_UPDATE:
+            rows = batch_size
+            state.update.batches = _random_batches(config, rows, device)
+            _time_updates(state)
+        seconds, count = _time_updates(state, TIMED_SECONDS)
+    observed = config.data.observed
+    return Requirements(
+        num_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        memory=kept + _state_bytes(state),
+        data_memory=config.data.num_images * observed.num_entries * TYPES[observed.dtype].itemsize,
+        seconds_per_update=seconds * batch_size / rows,
+        num_timed=count,
+        num_rows=rows,
+        device=describe_device(device),
+    )
+
+
+def _random_batches(config: RunConfig, num_rows: int, device: torch.device) -> DeviceBatches:
+    """Return batches of random observations."""
+    observed, generator = config.data.observed, torch.Generator(device).manual_seed(0)
+    shape = (num_rows, *observed.shape)
+    if observed.dtype == "uint8":
+        rows = torch.randint(256, shape, dtype=torch.uint8, generator=generator, device=device)
+    else:
+        rows = torch.randn(shape, dtype=TYPES[observed.dtype], generator=generator, device=device)
+    return DeviceBatches(rows, num_rows, generator)
+
+
+def _kept_bytes(state: TrainingState) -> int:
+    """Return the bytes that the largest of the players' losses keeps for its gradients."""
+    step, most = state.update, 0
+    for turn in step.turns:
+        storages: dict[int, int] = {}
+
+        def keep(tensor: torch.Tensor, storages: dict[int, int] = storages) -> torch.Tensor:
+            storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        images = step.to_input(step.batches.draw())
+        with step.others_frozen(turn), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            turn.loss_and_gradients(images, step.noise, step.number + 1)
+        most = max(most, sum(storages.values()))
+    return most
+
+
+def _state_bytes(state: TrainingState) -> int:
+    """Return the bytes of weights, gradients, moments and averages."""
+    flat = [turn.flat for turn in state.update.turns]
+    return sum(5 * one.values.nbytes + (0 if one.copies is None else 2 * one.copies.nbytes) for one in flat)
+
+
+def _time_updates(state: TrainingState, seconds: float = 0.0) -> tuple[float, int]:
+    """Return the seconds per update of whole cycles of the players, over a time; and the number of updates timed."""
+    device, cycle = state.update.batches.device, max(turn.player.period for turn in state.update.turns)
+    cycle = max(cycle, 50 if device.type == "cuda" else 1)  # blocks that are recorded and launched as a whole
+    start, done, elapsed = time.perf_counter(), 0, 0.0
+    while not done or elapsed < seconds:
+        for turn in state.update.turns:
+            turn.window.filled = 0
+        target = state.step + cycle
+        while state.step < target:
+            state.step += state.updates.advance(state.step, target - state.step)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        done, elapsed = done + cycle, time.perf_counter() - start
+    return elapsed / done, done
+
+
+def _describe_requirements(configuration: Configuration) -> list[str]:
+    needs, training = configuration.requirements, configuration.config.training
+    many, count = configuration.config.data.observed.traits.many, configuration.config.data.num_images
+    scaled = "" if needs.num_rows == training.batch_size else f" of {needs.num_rows} {many}, scaled to a batch"
+    seconds = needs.seconds_per_update * training.steps
+    return [
+        f"Parameters: {needs.num_parameters:,}",
+        f"Memory: about {_size(needs.memory)} for training, and {_size(needs.data_memory)} of {count:,} {many}",
+        f"Time: about {describe_duration(seconds)} for {training.steps:,} updates on {needs.device}, estimated from "
+        f"{needs.num_timed} timed updates{scaled} ({needs.seconds_per_update:.2g} s per update), without scoring",
+    ]
+
+
+def _origin_text(origin: Origin, name_option: Callable[[str], str]) -> str:
+    return str(origin._replace(name=name_option(origin.name)) if origin.layer == "option" else origin)
+
+
+def _text(value: Any) -> str:
+    """Return a value for the table, shortened if it is long."""
+    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def _size(num_bytes: int) -> str:
+    """Return a number of bytes in a unit that suits it.
+
+    >>> _size(2_300_000), _size(5_900_000_000)
+    ('2 MB', '5.9 GB')
+    """
+    return f"{num_bytes / 1e9:.1f} GB" if num_bytes >= 1e9 else f"{max(1, round(num_bytes / 1e6))} MB"
+
+
+def describe_duration(seconds: float) -> str:
+    """Return a duration in a unit that suits it.
+
+    >>> describe_duration(1800), describe_duration(10_000), describe_duration(864_000)
+    ('30 minutes', '3 hours', '10 days')
+    """
+    for unit, size in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return "a minute"
