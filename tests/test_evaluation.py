@@ -19,10 +19,11 @@ from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
 from qlae.report import draw_pictures, print_results, results_table
-from qlae.report.pictures import GAP, plot_interventions, tile
+from qlae.report.image_pictures import GAP, plot_interventions, tile
 from qlae.runs.directory import Run
 from qlae.runs.pretrained import Origin, model_card
 from qlae.scoring.evaluation import evaluate_run, intervention_steps, make_pictures
+from qlae.scoring.latent_labels import LatentLabels
 from qlae.scoring.sample import draw_sample
 
 NAMES = ("reconstructions", "interventions", "nmi", "curves")
@@ -138,9 +139,8 @@ def test_informative_latents_stand_beside_infom(run, tmp_path, capsys):
 def test_uninformative_latents_are_faded(run, tmp_path):
     noisy = with_noise(run, tmp_path / "noisy")
     blocks = noisy.arrays(noisy.pictures_path)["interventions"]
-    figure = plot_interventions(
-        blocks, np.ones(4, bool), ["shape", "", "", ""], "", informative=np.array([True] + [False] * 3)
-    )
+    labels = LatentLabels(np.ones(4, bool), np.array([True] + [False] * 3), ["shape", "", "", ""])
+    figure = plot_interventions(blocks, labels, "")
     sheet = np.asarray(figure.axes[0].images[0].get_array())
     side = blocks.shape[3]
     np.testing.assert_array_equal(sheet[:side, :side], blocks[0, 0, 0])

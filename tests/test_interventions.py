@@ -8,8 +8,7 @@ from torch import nn
 from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
-from qlae.report.strips import FRAME, arrange_strips, plot_strips
-from qlae.report.tiles import GAP, fade
+from qlae.report.image_pictures import FRAME, GAP, arrange_strips, fade, plot_strips
 from qlae.scoring.interventions import (
     NUM_STEPS,
     NUM_STRIP,
@@ -19,6 +18,7 @@ from qlae.scoring.interventions import (
     intervention_steps,
     make_pictures,
 )
+from qlae.scoring.latent_labels import LatentLabels
 
 
 class Painter(nn.Module):
@@ -108,13 +108,18 @@ def test_decode_takes_values_between_codes(quantized):
     assert model.decode(between)[0, 0, 0, 0] == brightness(0.0)
 
 
+def labels(names, informative=None):
+    active = np.ones(len(names), bool)
+    return LatentLabels(active, active if informative is None else np.array(informative), names)
+
+
 def test_strips_show_latents_with_two_codes_and_grey_those_that_say_nothing(rng):
     strips = rng.integers(0, 200, (3, 5, 8, 8, 3), dtype=np.uint8)
     codes = np.array([[0, 1], [2, 2], [1, 2]])
-    figure = plot_strips(strips, codes, ["hue", "", ""], "x", informative=np.array([True, True, False]))
+    figure = plot_strips(strips, codes, labels(["hue", "", ""], [True, True, False]), "x")
     (axes,) = figure.axes
-    labels = {text.get_text(): text.get_color() for text in axes.get_yticklabels()}
-    assert labels == {"$z_{0}$ hue": "black", "$z_{2}$": UNINFORMATIVE}  # the second latent has one code
+    colours = {text.get_text(): text.get_color() for text in axes.get_yticklabels()}
+    assert colours == {"$z_{0}$ hue": "black", "$z_{2}$": UNINFORMATIVE}  # the second latent has one code
     sheet, centres = arrange_strips(np.stack([strips[0], fade(strips[2])]))
     assert np.array_equal(axes.images[0].get_array(), sheet)
     assert sheet.shape == (2 * 8 + GAP, (8 + 2) + (3 * (8 + GAP) - GAP) + (2 + 8), 3)  # a quarter of an image apart
@@ -122,12 +127,12 @@ def test_strips_show_latents_with_two_codes_and_grey_those_that_say_nothing(rng)
     assert (sheet[0, :8] == FRAME).all()  # codes are framed
     assert np.array_equal(sheet[1:7, 1:7], strips[0, 0, 1:-1, 1:-1])
     assert centres == [4, 10 + 14, 40 + 4]
-    assert plot_strips(strips, codes[[1, 1, 1]], ["", "", ""], "x") is None
+    assert plot_strips(strips, codes[[1, 1, 1]], labels(["", "", ""]), "x") is None
 
 
 def test_labels_and_heads_of_strips_lie_inside_the_picture(rng):
     strips = rng.integers(0, 255, (2, 9, 8, 8, 3), dtype=np.uint8)
-    figure = plot_strips(strips, np.array([[0, 1], [1, 2]]), ["lighting direction", "x"], "short")
+    figure = plot_strips(strips, np.array([[0, 1], [1, 2]]), labels(["lighting direction", "x"]), "short")
     width, height = figure.get_size_inches() * figure.dpi
     (axes,) = figure.axes
     for text in (*axes.get_xticklabels(), *axes.get_yticklabels()):

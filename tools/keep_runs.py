@@ -18,9 +18,9 @@ import numpy as np
 from PIL import Image
 
 from qlae._files import write_whole
-from qlae.report.pictures import plot_interventions
+from qlae.report.image_pictures import plot_interventions
 from qlae.runs.directory import Run
-from qlae.scoring.meanings import find_informative, listed_active, name_meanings
+from qlae.scoring.latent_labels import LatentLabels
 from qlae.study.folder import StudyFolder
 from qlae.study.report.summary import summarise
 
@@ -53,15 +53,7 @@ def draw_interventions(run: Run, title: str, path: Path) -> None:
     blocks = run.arrays(run.pictures_path, ("interventions",))["interventions"]
     num_steps, num_latents = blocks.shape[1:3]
     rows = np.linspace(0, num_steps - 1, min(num_steps, NUM_STEPS)).round().astype(int)
-    results = run.results
-    scores = results["averaged"]
-    figure = plot_interventions(
-        blocks[:1, rows],
-        listed_active(scores, num_latents),
-        name_meanings(results, num_latents),
-        title,
-        informative=find_informative(scores, num_latents),
-    )
+    figure = plot_interventions(blocks[:1, rows], LatentLabels.from_results(run.results, num_latents), title)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=110)
     picture = Image.open(buffer).convert("RGB").quantize(256, kmeans=2, dither=Image.Dither.NONE)

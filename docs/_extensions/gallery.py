@@ -15,9 +15,9 @@ from run_pictures import PICTURES, TITLES, beside_heatmap, copy_pictures, draw_h
 
 from qlae.explorer import open_run
 from qlae.presets import MODELS
-from qlae.report.pictures import plot_interventions
+from qlae.report.image_pictures import plot_interventions
 from qlae.runs.shipped import shipped_folder, shipped_models
-from qlae.scoring.meanings import find_informative, listed_active, name_meanings
+from qlae.scoring.latent_labels import LatentLabels
 
 OTHER_SETTINGS = ("recipe", "leaderboard-small")  # folders of runs whose hyperparameters are not the paper's
 VARIANTS = {  # labels of results/known-sources that are not names of models
@@ -120,14 +120,7 @@ def _draw_interventions(name: str, results: dict[str, Any], path: Path) -> None:
     for latent in range(count):
         codes[:, :, latent, latent] = np.arange(values)
     images = exploration.decode(codes.reshape(-1, count)).reshape(2, values, count, 32, 32, 3)
-    scores = results["averaged"]
-    figure = plot_interventions(
-        images,
-        listed_active(scores, count),
-        name_meanings(results, count),
-        name,
-        informative=find_informative(scores, count),
-    )
+    figure = plot_interventions(images, LatentLabels.from_results(results, count), name)
     figure.savefig(path, dpi=110)
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from qlae.metrics.heatmap import nmi_figure
-from qlae.scoring.meanings import find_informative, listed_active
 
 TITLES = {
     "shapes3d": "Shapes3D",
@@ -75,8 +74,7 @@ def draw_heatmap(run: Path, scores: dict[str, Any], source_names: list[str], pat
     if not is_older(path, run / "results.json"):
         return
     nmi = np.array(scores["nmi"], float)
-    count = nmi.shape[1]
-    active, informative = listed_active(scores, count), find_informative(scores, count)
+    active, informative = (np.array(scores[key]) for key in ("active_latents", "informative_latents"))
     nmi_figure(nmi, active=active, informative=informative, source_names=source_names).savefig(path, dpi=110)
 
 

@@ -7,7 +7,8 @@ from PIL import Image
 from qlae.cli import main
 from qlae.data import SourceDataset, load_data
 from qlae.data.inspection import describe_column
-from qlae.report.data_sheets import series_sheet, vector_sheet
+from qlae.report.series_pictures import series_sheet
+from qlae.report.vector_pictures import vector_sheet
 
 TABLE = """id,site,temp,load,fixed
 1,north,3.5,10,7

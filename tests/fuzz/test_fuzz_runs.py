@@ -18,8 +18,8 @@ from qlae.explorer import open_run
 from qlae.explorer.exploration import Exploration, read_sample
 from qlae.metrics import score_file
 from qlae.report import draw_pictures, intervals_table, results_table
-from qlae.report.files import ReportFiles
-from qlae.report.pictures import plot_curves
+from qlae.report.html_page import ReportFiles
+from qlae.report.run_pictures import plot_curves
 from qlae.runs import checkpoint
 from qlae.runs.names import Names
 from qlae.runs.pretrained import model_card, read_pretrained

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..models.latents import DiscreteLatent, LatentSpace
-from ..scoring.meanings import find_active, find_informative, find_meanings
+from ..scoring.latent_labels import find_active, find_encoded_sources, find_informative
 
 MAX_STEPS = 12  # tiles in the strip of a latent with codes
 RANGE_STEPS = 9  # tiles in the strip of a continuous latent
@@ -71,8 +71,8 @@ def build_controls(latent: LatentSpace, codes: NDArray[Any], scores: dict[str, A
     """
     active, informative = find_active(scores, codes), find_informative(scores, codes.shape[1])
     controls = []
-    for j, meaning in enumerate(find_meanings(scores, codes.shape[1])):
-        source, nmi = meaning or (None, None)
+    for j, encoded in enumerate(find_encoded_sources(scores, codes.shape[1])):
+        source, nmi = encoded or (None, None)
         fields = _control_fields(latent, codes, j)
         fields |= {"active": bool(active[j]), "informative": bool(informative[j]), "source": source, "nmi": nmi}
         controls.append(Control(index=j, **fields))

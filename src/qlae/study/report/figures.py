@@ -24,9 +24,8 @@ from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
 from ...observations import described_observations
 from ...published import PRIOR
-from ...report.pictures import measure_label_rise, plot_interventions
-from ...report.strips import plot_strips
-from ...scoring.meanings import find_informative, listed_active, name_meanings
+from ...report.image_pictures import measure_label_rise, plot_interventions, plot_strips
+from ...scoring.latent_labels import LatentLabels
 from .summary import Group, Summary
 
 DPI = 140
@@ -116,7 +115,7 @@ def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pix
     runs = [replace(run, blocks=run.blocks[:num_blocks]) for run in runs]
     num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in runs)))
     pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / max(run.blocks.shape[2] for run in runs)))
-    rise = max(measure_label_rise(run.meanings) for run in runs)
+    rise = max(measure_label_rise(run.labels) for run in runs)
     above = [figure_pixels(_draw_interventions(run, num_steps, pitch, rise)) for run in runs]
     if not all("nmi" in run.scores for run in runs):  # data without sources
         return side_by_side(above)
@@ -137,10 +136,8 @@ def draw_codes(summary: Summary, data: str) -> Pixels | None:
     if run.strips is None:
         return None
     pitch = min(MAX_PITCH, max(MIN_PITCH, WIDTH / run.blocks.shape[2]))
-    strips = plot_strips(
-        *run.strips, run.meanings, f"{run.title}: between two codes of a latent", informative=run.informative
-    )
-    rise = measure_label_rise(run.meanings)
+    strips = plot_strips(*run.strips, run.labels, f"{run.title}: between two codes of a latent")
+    rise = measure_label_rise(run.labels)
     figures = [_draw_interventions(run, MAX_STEPS, pitch, rise), *([] if strips is None else [strips])]
     return side_by_side([figure_pixels(figure) for figure in figures])
 
@@ -161,12 +158,8 @@ class _ShownRun:
     steps: str  # what the steps of the blocks are, in words
     results: dict[str, Any]
     blocks: Pixels  # (blocks, steps, num_latents, r, r, 3)
-    meanings: list[str]
+    labels: LatentLabels
     strips: tuple[Pixels, NDArray[np.integer]] | None  # images (num_latents, steps, r, r, 3) and their codes
-
-    @property
-    def informative(self) -> NDArray[np.bool_]:
-        return find_informative(self.scores, self.blocks.shape[2])
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -200,7 +193,7 @@ def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
         steps="by code" if by_code else "even steps",
         results=results,
         blocks=blocks,
-        meanings=name_meanings(results, blocks.shape[2]),
+        labels=LatentLabels.from_results(results, blocks.shape[2]),
         strips=(arrays["strips"], arrays["strip_codes"]) if "strips" in arrays else None,
     )
 
@@ -210,11 +203,8 @@ def _draw_interventions(run: _ShownRun, num_steps: int, pitch: float, rise: floa
     steps = run.blocks.shape[1]
     rows = np.unique(np.linspace(0, steps - 1, min(steps, num_steps)).round().astype(int))
     reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
-    active = listed_active(run.scores, run.blocks.shape[2])
     title = f"{run.title}, seed {run.results['seed']}: {run.steps}{reduced}"
-    return plot_interventions(
-        run.blocks[:, rows], active, run.meanings, title, informative=run.informative, pitch=pitch, rise=rise
-    )
+    return plot_interventions(run.blocks[:, rows], run.labels, title, pitch=pitch, rise=rise)
 
 
 def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:

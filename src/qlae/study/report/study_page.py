@@ -16,8 +16,7 @@ from PIL import Image
 
 from ..._progress import progress_bar
 from ...metrics import find_score
-from ...report.files import ReportFiles
-from ...report.page import Section, page, paragraph, picture, plain_table
+from ...report.html_page import ReportFiles, Section, page, paragraph, picture, plain_table
 from ..folder import StudyFolder
 from ..selection import FIDELITY_SCORES, describe_rule, lowest_near
 from .charts import CurvePoint, Dot, DotRow, draw_curve, draw_dots, make_bounds

@@ -6,14 +6,15 @@ import pytest
 from qlae.explorer.controls import build_controls
 from qlae.metrics import infomec
 from qlae.models.latents import ContinuousLatent
-from qlae.scoring.meanings import Meaning, find_active, find_informative, find_meanings, name_meanings
+from qlae.scoring.latent_labels import EncodedSource, LatentLabels, find_active, find_encoded_sources, find_informative
 
 SCORES = {"nmi": [[0.1, 0.0], [0.7, 0.0]], "informative_latents": [True, False]}
 
 
-def test_a_latent_means_the_source_with_the_highest_nmi():
-    assert find_meanings(SCORES, 2) == [Meaning(source=1, nmi=0.7), None]
-    assert find_meanings(SCORES | {"informative_latents": [True, True]}, 2)[1] == Meaning(source=0, nmi=0.0)
+def test_a_latent_encodes_the_source_with_the_highest_nmi():
+    assert find_encoded_sources(SCORES, 2) == [EncodedSource(source=1, nmi=0.7), None]
+    both = SCORES | {"informative_latents": [True, True]}
+    assert find_encoded_sources(both, 2)[1] == EncodedSource(source=0, nmi=0.0)
 
 
 def test_uninformative_latents_are_marked_where_sources_are_known():
@@ -23,16 +24,19 @@ def test_uninformative_latents_are_marked_where_sources_are_known():
     assert find_informative({}, 3).all()
 
 
-def test_without_sources_no_latent_has_a_meaning():
-    assert find_meanings({}, 2) == [None, None]
-    assert name_meanings({"averaged": {}, "data": {"source_names": []}}, 2) == ["", ""]
+def test_without_sources_no_latent_has_a_name():
+    assert find_encoded_sources({}, 2) == [None, None]
+    labels = LatentLabels.from_results({"averaged": {}, "data": {"source_names": []}}, 2)
+    assert labels.names == ["", ""]
+    assert labels.active.all()
 
 
 def test_pictures_and_explorer_label_latents_alike():
     names = ["hue", "shape"]
     controls = build_controls(ContinuousLatent(2), np.array([[0.0, 1.0], [1.0, 0.0]]), SCORES)
     labels = ["" if control.source is None else names[control.source] for control in controls]
-    assert name_meanings({"averaged": SCORES, "data": {"source_names": names}}, 2) == labels == ["shape", ""]
+    results = {"averaged": SCORES, "data": {"source_names": names}}
+    assert LatentLabels.from_results(results, 2).names == labels == ["shape", ""]
 
 
 def test_scores_decide_which_latents_are_active():

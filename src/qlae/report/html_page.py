@@ -1,9 +1,16 @@
-"""Build a self-contained HTML page: no network, no scripts; it opens from disk and prints well."""
+"""Build a self-contained HTML page (no network, no scripts; it opens from disk and prints well) and write its files."""
 
 import base64
 import html
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from .._files import write_bytes, write_json
+from .._opening import read_regular
+
+MANIFEST = "files.json"
 
 STYLE = """
 :root { color-scheme: light; }
@@ -135,3 +142,35 @@ def _text_class(place: int, num_text: int) -> str:
 def paragraph(text: str, css_class: str = "") -> str:
     """Return the HTML of a paragraph of plain text."""
     return f"<p{f' class={css_class}' if css_class else ''}>{html.escape(text)}</p>"
+
+
+class ReportFiles:
+    """A folder that keeps a list of the files written into it.
+
+    Args:
+        folder: the folder; it is created if it does not exist.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.names: list[str] = []
+        folder.mkdir(exist_ok=True)
+
+    def write(self, name: str, content: bytes) -> Path:
+        """Write a file and return its path."""
+        write_bytes(self.folder / name, content)
+        self.names.append(name)
+        return self.folder / name
+
+    def remove_outdated(self) -> None:
+        """Remove files that an earlier report wrote and this one did not; files from elsewhere stay."""
+        manifest = self.folder / MANIFEST
+        try:
+            previous = json.loads(read_regular(manifest))
+        except (OSError, ValueError, RecursionError):
+            previous = []
+        for name in previous if isinstance(previous, list) else []:
+            is_plain = isinstance(name, str) and Path(name).name == name and "\0" not in name
+            if is_plain and name not in self.names and (self.folder / name).is_file():
+                (self.folder / name).unlink()
+        write_json(manifest, sorted(self.names))

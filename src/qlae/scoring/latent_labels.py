@@ -1,6 +1,6 @@
-"""What the scores of a run say about each latent: whether it is active, whether it is informative, what it encodes.
+"""Label latents by the scores of a run: which are active, which are informative, and which source each encodes.
 
-The explorer and the pictures take their labels of latents from here. Nothing in this module needs torch.
+The explorer and the pictures take their labels from here.
 """
 
 from typing import Any, NamedTuple
@@ -11,15 +11,39 @@ from numpy.typing import NDArray
 from ..metrics import active_latents
 
 
-class Meaning(NamedTuple):
+class EncodedSource(NamedTuple):
     """The source that a latent is most informative about."""
 
     source: int  # column of the sources
     nmi: float  # normalised mutual information with that source, from 0 to 1
 
 
-def find_meanings(scores: dict[str, Any], num_latents: int) -> list[Meaning | None]:
-    """Return the meaning of each latent, read from the NMI matrix of a run's scores.
+class LatentLabels(NamedTuple):
+    """The labels of all latents of a model."""
+
+    active: NDArray[np.bool_]  # (num_latents,)
+    informative: NDArray[np.bool_]  # (num_latents,)
+    names: list[str]  # of the source that each latent is most informative about; may be empty
+
+    @staticmethod
+    def from_results(results: dict[str, Any], num_latents: int) -> "LatentLabels":
+        """Return the labels by the scores of the averaged weights.
+
+        Args:
+            results: Content of ``results.json``.
+            num_latents: Number of latents of the model.
+        """
+        scores, names = results["averaged"], results["data"]["source_names"]
+        encoded = find_encoded_sources(scores, num_latents)
+        return LatentLabels(
+            _flags(scores, "active_latents", num_latents),
+            find_informative(scores, num_latents),
+            ["" if each is None else names[each.source] for each in encoded],
+        )
+
+
+def find_encoded_sources(scores: dict[str, Any], num_latents: int) -> list[EncodedSource | None]:
+    """Return the source that each latent encodes, read from the NMI matrix of a run's scores.
 
     Args:
         scores: Scores of one set of weights, as in ``results.json``.
@@ -34,34 +58,11 @@ def find_meanings(scores: dict[str, Any], num_latents: int) -> list[Meaning | No
     nmi = np.asarray(scores["nmi"], dtype=float)  # (num_sources, num_latents)
     informative = find_informative(scores, num_latents)
     best = nmi.argmax(0)
-    return [Meaning(int(i), float(nmi[i, j])) if informative[j] else None for j, i in enumerate(best)]
-
-
-def name_meanings(results: dict[str, Any], num_latents: int) -> list[str]:
-    """Return the name of the source that each latent is most informative about.
-
-    Args:
-        results: Content of ``results.json``; the scores of the averaged weights count.
-        num_latents: Number of latents of the model.
-
-    Returns:
-        One name per latent, empty where ``find_meanings`` finds no meaning.
-    """
-    names = results["data"]["source_names"]
-    meanings = find_meanings(results["averaged"], num_latents)
-    return ["" if meaning is None else names[meaning.source] for meaning in meanings]
+    return [EncodedSource(int(i), float(nmi[i, j])) if informative[j] else None for j, i in enumerate(best)]
 
 
 def find_informative(scores: dict[str, Any], num_latents: int) -> NDArray[np.bool_]:
-    """Return which latents are informative about some source, as far as is known.
-
-    Args:
-        scores: Scores of one set of weights. If the data have no sources, nothing is known against any latent.
-        num_latents: Number of latents of the model.
-
-    Returns:
-        Booleans (num_latents,).
-    """
+    """Return which latents (num_latents,) are informative about some source; all of them if there are no sources."""
     return _flags(scores, "informative_latents", num_latents)
 
 
@@ -83,22 +84,12 @@ def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_
     return active_latents(codes)
 
 
-def listed_active(scores: dict[str, Any], num_latents: int) -> NDArray[np.bool_]:
-    """Return which latents the scores list as active; all of them if the data have no sources.
-
-    Args:
-        scores: Scores of one set of weights.
-        num_latents: Number of latents of the model.
-    """
-    return _flags(scores, "active_latents", num_latents)
-
-
 def _flags(scores: dict[str, Any], key: str, num_latents: int) -> NDArray[np.bool_]:
     """Return a list of booleans of the scores, by default all true; raise an error unless there is one per latent."""
     flags = np.asarray(scores.get(key, [True] * num_latents), dtype=bool)
     if len(flags) != num_latents:
         raise ValueError(
-            f"{key} in results.json are {len(flags)}, and the run has {num_latents} latents: "
-            "its files are of different evaluations; run `qlae evaluate` on it"
+            f"results.json has {len(flags)} {key}, and the run has {num_latents} latents: its files are of different "
+            "evaluations; run `qlae evaluate` on it"
         )
     return flags

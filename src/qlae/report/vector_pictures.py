@@ -1,42 +1,43 @@
-"""Pictures of vectors: heatmaps of features, in standard deviations from their mean."""
+"""Pictures of vectors: heatmaps of features in standard deviations from their mean, and histograms of a data set."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..data import SourceDataset
 from ..metrics.heatmap import escape_math
-from .drawing import Drawing
-from .panels import LABEL_SIZE, TICK_SIZE, TITLE_SIZE, latent_rows, step_text
+from .run_pictures import (
+    LABEL_SIZE,
+    TICK_SIZE,
+    TITLE_SIZE,
+    ObservationPictures,
+    latent_rows,
+    random_rows,
+    short_name,
+    write_sheet,
+)
 
 COLOURS = "RdBu_r"
 MAX_FEATURES = 32  # shown; of more features, those that change most
 MAX_NAME = 24  # characters of a feature's name
 GAP = 1  # columns between latents
+SHEET_COLUMNS = 4  # histograms side by side
+SHEET_NAME = 28  # characters of a feature's name above a histogram
+MAX_SOURCES = 12
+MAX_ROWS = 100_000  # whose values a histogram counts
+MAX_BARS = 40
+FEATURE_COLOUR, SOURCE_COLOUR = "#2b6cb0", "#b7791f"
 
 
-class VectorDrawing(Drawing):
+class VectorPictures(ObservationPictures):
     """Draws vectors."""
 
-    def draw(self, arrays: dict[str, NDArray[Any]], scores: dict[str, Any], title: str) -> dict[str, Figure]:
-        """Return the pictures by name, from the arrays of ``pictures.npz`` and the scores of the averaged weights."""
-        figures = {
-            "reconstructions": self._reconstructions(arrays, scores.get("r2_features"), title),
-            "interventions": self._interventions(
-                arrays["interventions"],
-                arrays["intervention_steps"],
-                f"{title}: features while one latent at a time moves through its range, left to right",
-            ),
-        }
-        if "interpolations" in arrays:
-            heading = f"{title}: features while one latent at a time is interpolated over its range, left to right"
-            figures["interpolations"] = self._interventions(
-                arrays["interpolations"], arrays["interpolation_steps"], heading
-            )
-        if "generated" in arrays:
-            figures["generated"] = self._generated(arrays["generated"], title)
-        return figures
+    moved = "features while one latent at a time moves through its range, left to right"
+    interpolated = "features while one latent at a time is interpolated over its range, left to right"
 
     def _standardised(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
         values: NDArray[np.float64] = (vectors - np.asarray(self.observations.offset)) / np.asarray(
@@ -45,10 +46,9 @@ class VectorDrawing(Drawing):
         return values
 
     def _names(self, features: NDArray[np.intp]) -> list[str]:
-        names = [self.observations.names[i] for i in features]
-        return [escape_math(name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…") for name in names]
+        return [short_name(self.observations.names[i], MAX_NAME) for i in features]
 
-    def _interventions(self, blocks: NDArray[Any], steps: NDArray[Any], title: str) -> Figure:
+    def interventions(self, blocks: NDArray[Any], steps: NDArray[Any], title: str) -> Figure:
         """Draw decoded features (samples, steps, latents, d): a panel per sample, with a heatmap per latent."""
         values = self._standardised(blocks)
         features = most_changed(np.ptp(values, axis=1).max((0, 1)))
@@ -69,13 +69,13 @@ class VectorDrawing(Drawing):
             panel.set_yticks(range(len(features)), self._names(features))
             panel.set_ylabel(f"sample {row + 1}", fontsize=LABEL_SIZE)
         places = [latent * pitch + place + 0.5 for latent in range(num_latents) for place in (0, num_steps - 1)]
-        panels[-1].set_xticks(places, [step_text(step) for step in steps[[0, -1]].T.ravel().tolist()])
+        panels[-1].set_xticks(places, [_step_text(step) for step in steps[[0, -1]].T.ravel().tolist()])
         _colour_bar(figure, image, panels)
         return figure
 
-    def _reconstructions(self, arrays: dict[str, NDArray[Any]], shares: Any, title: str) -> Figure:
-        """Draw originals and reconstructions as two heatmaps, and R² of each feature as bars beside them."""
-        originals, decoded = self._standardised(arrays["originals"]), self._standardised(arrays["reconstructions"])
+    def reconstructions(self, originals: NDArray[Any], decoded: NDArray[Any], shares: Any, title: str) -> Figure:
+        """Draw originals and reconstructions as two heatmaps, and R² of each feature as bars next to them."""
+        originals, decoded = self._standardised(originals), self._standardised(decoded)
         features = most_changed(np.ptp(originals, axis=0))
         bound = _bound(originals)
         size = 1.8 + 0.5 * len(originals) + 2.0, max(2.2, 0.9 + 0.18 * len(features))
@@ -105,8 +105,8 @@ class VectorDrawing(Drawing):
         panel.axvline(0, color="black", linewidth=0.5)
         panel.set_title("R² over the sample", fontsize=LABEL_SIZE)
 
-    def _generated(self, vectors: NDArray[Any], title: str) -> Figure:
-        values = self._standardised(vectors)
+    def generated(self, decoded: NDArray[Any], title: str) -> Figure:
+        values = self._standardised(decoded)
         features = most_changed(np.ptp(values, axis=0))
         figure = Figure(figsize=(7.0, max(2.2, 0.9 + 0.18 * len(features))), layout="constrained")
         figure.suptitle(f"{escape_math(title)}: decoded from random latents", fontsize=TITLE_SIZE)
@@ -134,7 +134,73 @@ def _bound(values: NDArray[Any]) -> float:
     return max(1e-6, float(np.quantile(np.abs(values), 0.99)))
 
 
+def _step_text(step: Any) -> str:
+    """Return the code or value that a latent is set to as text.
+
+    >>> _step_text(3), _step_text(-0.25)
+    ('3', '-0.25')
+    """
+    return f"{step:.2g}" if isinstance(step, float) else str(step)
+
+
 def _colour_bar(figure: Figure, image: Any, axes: Any) -> None:
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01, aspect=30)
     bar.set_label("standard deviations from the mean", fontsize=TICK_SIZE)
     bar.ax.tick_params(labelsize=TICK_SIZE, length=2)
+
+
+def vector_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Path:
+    """Write histograms of the features and the sources of vectors as PNG.
+
+    Args:
+        data: vectors; missing values (NaN) are left out.
+        path: the PNG to write. Missing folders are created.
+        seed: decides which rows are counted, if there are many.
+
+    Returns:
+        The path.
+    """
+    rows = random_rows(len(data), MAX_ROWS, np.random.default_rng(seed))
+    vectors = np.asarray(data.images[rows])
+    names = data.observations.names[:MAX_FEATURES]
+    columns = [(name, vectors[:, i], FEATURE_COLOUR) for i, name in enumerate(names)]
+    columns += [
+        (f"source: {name}", data.sources[rows, i], SOURCE_COLOUR)
+        for i, name in enumerate(data.source_names[:MAX_SOURCES])
+    ]
+    title = f"{data.name}: {len(data):,} vectors of {data.observations.size}"
+    if len(names) < data.observations.num_features:
+        title += f", of which the first {len(names)}"
+    figure, axes = _panels(len(columns), title)
+    for panel, (name, values, colour) in zip(axes, columns, strict=True):
+        _draw_histogram(panel, values, colour)
+        panel.set_title(short_name(name, SHEET_NAME), fontsize=LABEL_SIZE)
+    return write_sheet(figure, path)
+
+
+def _panels(count: int, title: str) -> tuple[Figure, list[Axes]]:
+    columns = min(SHEET_COLUMNS, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(2.6 * columns + 0.4, 1.5 * rows + 0.7), layout="constrained")
+    figure.suptitle(escape_math(title), fontsize=TITLE_SIZE)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for panel in axes[count:]:
+        panel.set_axis_off()
+    return figure, axes[:count]
+
+
+def _draw_histogram(panel: Axes, values: NDArray[Any], colour: str) -> None:
+    """Draw one bar per value where there are few different ones, else a histogram."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    distinct, counts = np.unique(numbers, return_counts=True)
+    if len(distinct) <= 1:
+        panel.text(0.5, 0.5, "constant" if len(distinct) else "no values", ha="center", transform=panel.transAxes)
+    if len(distinct) <= MAX_BARS // 2:
+        panel.bar(np.arange(len(distinct)), counts, width=0.8, color=colour)
+        shown = sorted({round(i) for i in np.linspace(0, len(distinct) - 1, 5)}) if len(distinct) else []
+        panel.set_xticks(shown, [f"{distinct[i]:.4g}" for i in shown])
+    else:
+        panel.hist(numbers, bins=MAX_BARS, color=colour)
+    panel.tick_params(labelsize=TICK_SIZE, length=2)
+    panel.locator_params(axis="y", nbins=3)

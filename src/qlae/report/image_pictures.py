@@ -1,0 +1,237 @@
+"""Pictures of images: tiles side by side."""
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ..data.colours import to_colours
+from ..metrics.heatmap import UNINFORMATIVE, escape_math
+from ..scoring.latent_labels import LatentLabels
+from .run_pictures import (
+    LABEL_SIZE,
+    SLANT,
+    TITLE_SIZE,
+    ObservationPictures,
+    label_latents,
+    latent_text,
+    measure_text,
+)
+
+GAP = 2  # pixels between tiles
+FADED = 0.6  # share of white in the tiles of uninformative latents
+FRAME = 51  # brightness of the frames around codes
+GENERATED_COLUMNS = 10
+PITCH, STACKED_PITCH = 0.38, 0.6  # inches from one tile of an intervention to the next
+STRIP_PITCH = 0.62
+BLOCK_GAP = 0.3  # inches between two samples
+MARGIN = 0.1  # inches
+TITLE_HEIGHT, LABEL_HEIGHT, HEAD_HEIGHT = 0.35, 0.22, 0.24  # inches, including the space around the line
+STRIP_HEADS = ("code", "between the two codes", "next code")
+
+Pixels = NDArray[np.uint8]
+
+
+class ImagePictures(ObservationPictures):
+    """Draws images."""
+
+    has_tiles = True
+    moved = "one latent moved at a time through its range, top to bottom"
+    interpolated = "one latent interpolated at a time over its range, top to bottom"
+
+    def reconstructions(self, originals: NDArray[Any], decoded: NDArray[Any], shares: Any, title: str) -> Figure:
+        return plot_reconstructions(self._tiles(originals), self._tiles(decoded), title)
+
+    def interventions(self, blocks: NDArray[Any], steps: NDArray[Any], title: str) -> Figure:
+        return plot_interventions(self._tiles(blocks), self.labels, title)
+
+    def strips(self, strips: NDArray[Any], codes: NDArray[Any], title: str) -> Figure | None:
+        return plot_strips(self._tiles(strips), codes, self.labels, f"{title}: between two codes of a latent")
+
+    def generated(self, decoded: NDArray[Any], title: str) -> Figure:
+        return plot_generated(self._tiles(decoded), title)
+
+    def _tiles(self, images: NDArray[Any]) -> Pixels:
+        """Return images (…, h, w, c) as they are shown, (…, h, w, 3) bytes."""
+        return to_colours(images, self.observations)
+
+
+def tile(images: Pixels) -> Pixels:
+    """Return images arranged on one sheet, with white gaps between them.
+
+    Args:
+        images: Images (rows, columns, h, w, 3).
+
+    Returns:
+        The sheet (height, width, 3).
+    """
+    rows, columns, height, width = images.shape[:4]
+    sheet = np.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), 255, np.uint8)
+    for i in range(rows):
+        for j in range(columns):
+            y, x = i * (height + GAP), j * (width + GAP)
+            sheet[y : y + height, x : x + width] = images[i, j]
+    return sheet
+
+
+def fade(images: Pixels) -> Pixels:
+    """Return images, of any shape, mixed with white.
+
+    >>> fade(np.array([0, 255], np.uint8)).tolist()
+    [153, 255]
+    """
+    mixed: Pixels = (FADED * 255 + (1 - FADED) * images).round().astype(np.uint8)
+    return mixed
+
+
+def plot_reconstructions(originals: Pixels, decoded: Pixels, title: str) -> Figure:
+    """Draw originals (n, h, w, 3) above their reconstructions (n, h, w, 3)."""
+    figure, axes = _draw_sheet(tile(np.stack([originals, decoded])), width=max(4.0, 0.9 * len(originals)), left=1.2)
+    figure.suptitle(f"{escape_math(title)}: reconstructions", fontsize=TITLE_SIZE)
+    side = originals.shape[1]
+    axes.set_yticks(np.arange(2) * (side + GAP) + side / 2, ["original", "decoded"])
+    axes.tick_params(length=0, labelsize=LABEL_SIZE)
+    return figure
+
+
+def plot_generated(images: Pixels, title: str) -> Figure:
+    """Draw images (n, h, w, 3) that were decoded from random latents."""
+    columns = min(GENERATED_COLUMNS, len(images))
+    rows = len(images) // columns
+    sheet = tile(images[: rows * columns].reshape(rows, columns, *images.shape[1:]))
+    figure, axes = _draw_sheet(sheet, width=max(4.0, 0.9 * columns), left=0.0)
+    axes.set_yticks([])
+    figure.suptitle(f"{escape_math(title)}: decoded from random latents", fontsize=TITLE_SIZE)
+    return figure
+
+
+def plot_interventions(
+    blocks: Pixels, labels: LatentLabels, title: str, *, pitch: float | None = None, rise: float = 0.0
+) -> Figure:
+    """Draw interventions: one block per sample, one column per latent, one row per step through the latent's range.
+
+    The label above each column names the source that the latent is most informative about. The columns of
+    uninformative latents are faded.
+
+    Args:
+        blocks: Decoded images (num_blocks, num_steps, num_latents, h, w, 3).
+        labels: Of the latents.
+        title: Title of the picture.
+        pitch: Distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
+        rise: Minimum height in inches of the labels, so that pictures placed side by side are level.
+    """
+    blocks = blocks.copy()
+    blocks[:, :, ~labels.informative] = fade(blocks[:, :, ~labels.informative])
+    sheets = [tile(block) for block in blocks]
+    num_steps, num_latents, _, side = blocks.shape[1:5]
+    stacked = pitch is not None or len(blocks) * num_steps <= 1.5 * num_latents
+    pitch = pitch or (STACKED_PITCH if stacked else PITCH)
+    height, width = (pitch / (side + GAP) * pixels for pixels in sheets[0].shape[:2])
+    lengths = [measure_text(latent_text(labels, j), LABEL_SIZE) for j in range(num_latents)]
+    ends = [pitch / 2 + j * pitch + length * math.cos(math.radians(SLANT)) for j, length in enumerate(lengths)]
+    room = max(width, *ends)  # width of a block with its labels
+    rows, columns = (len(blocks), 1) if stacked else (1, len(blocks))
+    inner = columns * room + (columns - 1) * BLOCK_GAP
+    top = TITLE_HEIGHT + max(rise, measure_label_rise(labels))
+    full_width = max(inner, measure_text(escape_math(title), TITLE_SIZE)) + 2 * MARGIN
+    full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
+    figure = _titled_figure(full_width, full_height, title)
+    for number, sheet in enumerate(sheets):
+        row, column = (number, 0) if stacked else (0, number)
+        left = (full_width - inner) / 2 + column * (room + BLOCK_GAP)
+        bottom = full_height - top - height - row * (height + BLOCK_GAP)
+        axes = _add_sheet(figure, sheet, left, bottom, width, height)
+        axes.set_yticks([])
+        axes.set_xticks([])
+        if row == 0:
+            label_latents(axes, np.arange(num_latents) * (side + GAP) + side / 2, labels)
+    return figure
+
+
+def measure_label_rise(labels: LatentLabels) -> float:
+    """Return the height in inches that the slanted labels of interventions need above the tiles."""
+    longest = max(measure_text(latent_text(labels, j), LABEL_SIZE) for j in range(len(labels.names)))
+    return longest * math.sin(math.radians(SLANT)) + LABEL_HEIGHT
+
+
+def plot_strips(strips: Pixels, codes: NDArray[np.integer], labels: LatentLabels, title: str) -> Figure | None:
+    """Draw what lies between two neighbouring codes of each latent: the paper's "meaningful interpolation".
+
+    There is one row per latent: the image of a code on the left, that of a neighbouring code on the right. Latents that
+    always have the same code are left out. The rows of uninformative latents are faded.
+
+    Args:
+        strips: Images (num_latents, num_steps, h, w, 3), from one code to the other.
+        codes: Codes at both ends (num_latents, 2); equal where there is nothing to show.
+        labels: Of the latents.
+        title: Title of the picture.
+
+    Returns:
+        The picture; None if no latent has two codes.
+    """
+    latents = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
+    if not latents:
+        return None
+    sheet, centres = arrange_strips(
+        np.stack([strips[j] if labels.informative[j] else fade(strips[j]) for j in latents])
+    )
+    texts = [latent_text(labels, j) for j in latents]
+    tile_height, tile_width = strips.shape[2:4]
+    height, width = (STRIP_PITCH / (tile_width + GAP) * pixels for pixels in sheet.shape[:2])
+    left = MARGIN + max(measure_text(text, LABEL_SIZE) for text in texts) + 0.1
+    full_width = max(left + width + 3 * MARGIN, measure_text(escape_math(title), TITLE_SIZE) + 2 * MARGIN)
+    figure = _titled_figure(full_width, TITLE_HEIGHT + HEAD_HEIGHT + height + MARGIN, title)
+    axes = _add_sheet(figure, sheet, left, MARGIN, width, height)
+    axes.set_xticks(centres, STRIP_HEADS)
+    axes.set_yticks(np.arange(len(latents)) * (tile_height + GAP) + tile_height / 2, texts)
+    for label, j in zip(axes.get_yticklabels(), latents, strict=True):
+        label.set_color("black" if labels.informative[j] else UNINFORMATIVE)
+    return figure
+
+
+def arrange_strips(strips: Pixels) -> tuple[Pixels, list[float]]:
+    """Return strips (rows, num_steps, h, w, 3) on one sheet, their first and last images framed and set apart.
+
+    Returns:
+        The sheet (height, width, 3), and the centres of its three parts in pixels from the left.
+    """
+    rows, _, height, width = strips.shape[:4]
+    ends = strips[:, [0, -1]].copy()
+    ends[:, :, [0, -1]] = FRAME
+    ends[:, :, :, [0, -1]] = FRAME
+    space = np.full((rows * (height + GAP) - GAP, width // 4, 3), 255, np.uint8)
+    parts = [tile(ends[:, :1]), space, tile(strips[:, 1:-1]), space, tile(ends[:, 1:])]
+    starts = np.cumsum([0, *(part.shape[1] for part in parts)])
+    centres = [float(starts[i] + parts[i].shape[1] / 2) for i in (0, 2, 4)]
+    return np.concatenate(parts, 1), centres
+
+
+def _draw_sheet(sheet: Pixels, *, width: float, left: float) -> tuple[Figure, Any]:
+    """Return a figure of a sheet that is ``width`` inches wide, with room for labels at the left, and its axes."""
+    height, pixels = sheet.shape[:2]
+    figure = Figure(figsize=(width + left, width * height / pixels + 0.45), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(sheet, interpolation="nearest")
+    axes.set_xticks([])
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _titled_figure(width: float, height: float, title: str) -> Figure:
+    """Return a figure of a size in inches whose title stands at the upper edge."""
+    figure = Figure(figsize=(width, height))
+    figure.suptitle(escape_math(title), fontsize=TITLE_SIZE, y=1 - MARGIN / height, verticalalignment="top")
+    return figure
+
+
+def _add_sheet(figure: Figure, sheet: Pixels, left: float, bottom: float, width: float, height: float) -> Any:
+    """Draw a sheet at a place given in inches, and return its axes, whose labels stand above it."""
+    full_width, full_height = figure.get_size_inches().tolist()
+    axes = figure.add_axes((left / full_width, bottom / full_height, width / full_width, height / full_height))
+    axes.imshow(sheet, interpolation="nearest", aspect="auto")
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, labelsize=LABEL_SIZE)
+    axes.spines[:].set_visible(False)
+    return axes
