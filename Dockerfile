@@ -15,7 +15,8 @@ RUN useradd --create-home qlae && mkdir /work && chown qlae /work
 # torch alone, so that a change of the sources does not download it again
 RUN pip install --no-cache-dir torch --index-url ${TORCH_INDEX}
 
-COPY pyproject.toml hatch_build.py README.md LICENSE /source/
+COPY pyproject.toml README.md LICENSE /source/
+COPY tools/readme_hook.py /source/tools/
 COPY src /source/src
 RUN pip install --no-cache-dir '/source[train,explorer]' && rm -r /source
 

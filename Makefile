@@ -27,13 +27,13 @@ install: $(READY)  ## Create .venv and install qlae into it
 
 dev: $(TOOLS)  ## Also install what the tests need
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml tools/constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[train,explorer]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c tools/constraints.txt -e '.[train,explorer]'
 	@touch $@
 
 $(TOOLS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c tools/constraints.txt -e '.[dev]'
 	@touch $@
 
 demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score both and draw pictures
@@ -50,7 +50,7 @@ test-slow: dev  ## Only the slow tests: full data sets, Ray, ONNX, kills
 
 test-oldest:  ## Fast tests with the oldest versions that pyproject.toml allows (Python 3.11), in build/oldest
 	$(PYTHON) -m venv build/oldest
-	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[test]'
+	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check -c tools/constraints-oldest.txt -e '.[test]'
 	build/oldest/bin/python -m pytest -n 2 -m 'not slow' $(QUICK) tests/estimator/test_estimator.py
 
 test-gpu: dev  ## Tests that need a GPU: kernels, recorded updates, parity with the authors' code
@@ -63,7 +63,7 @@ chromium:  ## Install Chromium for the browser tests (Debian, as root), or say h
 	@$(PYTHON) tests/explorer/chromium.py
 
 docs: $(READY)  ## Build the site into build/site; a warning is an error
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c tools/constraints.txt -e '.[docs]'
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 	@echo "build/site/index.html"
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    ROOT / "CODE_OF_CONDUCT.md",
+    ROOT / ".github/CODE_OF_CONDUCT.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if "generated" not in page.parts),
     ROOT / "results/README.md",
 ]

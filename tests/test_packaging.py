@@ -43,7 +43,7 @@ def test_the_sdist_is_small_and_whole(distributions):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {f"src/{name}" for name in package_files()} <= names
-    assert {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "hatch_build.py"} <= names
+    assert {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "tools/readme_hook.py"} <= names
     assert not any(name.startswith(("results/", "tests/", "docs/", "benchmarks/")) for name in names)
 
 
@@ -79,7 +79,7 @@ def test_the_readme_of_the_index_has_no_relative_links(distributions):
 def test_addresses_agree():
     urls = PROJECT["urls"]
     assert f"repository-code: {urls['Homepage']}" in (ROOT / "CITATION.cff").read_text()
-    assert f'REPOSITORY = "{urls["Homepage"]}"' in (ROOT / "hatch_build.py").read_text()
+    assert f'REPOSITORY = "{urls["Homepage"]}"' in (ROOT / "tools/readme_hook.py").read_text()
     assert urls["Documentation"] in (ROOT / ".github/ISSUE_TEMPLATE/config.yml").read_text()
     assert f"version: {_version()}" in (ROOT / "CITATION.cff").read_text()
 
@@ -93,14 +93,14 @@ def pins(file: str) -> dict[str, str]:
 
 
 def test_the_oldest_versions_are_those_of_pyproject():
-    """Every lower bound of what qlae imports stands in constraints-oldest.txt, and nothing else does."""
+    """Every lower bound of what qlae imports stands in tools/constraints-oldest.txt, and nothing else does."""
     extras = PROJECT["optional-dependencies"]
     runtime = [*PROJECT["dependencies"]]
     for extra in ("train", "ray", "explorer", "parquet", "tensorboard", "onnx"):
         runtime += [requirement for requirement in extras[extra] if not requirement.startswith("qlae[")]
     bounds = dict(re.match(r"([\w-]+)>=([\d.]+)", requirement).groups() for requirement in runtime)
     bounds["triton"] = next(text for text in extras["test"] if text.startswith("triton")).split(">=")[1].split(";")[0]
-    oldest = pins("constraints-oldest.txt")
+    oldest = pins("tools/constraints-oldest.txt")
     assert oldest.keys() == bounds.keys()
     for name, bound in bounds.items():
         assert oldest[name] == bound or oldest[name].startswith(f"{bound}."), name
@@ -110,10 +110,8 @@ def test_make_installs_nothing_older_than_allowed():
     def number(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in re.findall(r"\d+", text))
 
-    newest = pins("constraints.txt")
-    assert all(
-        number(newest[name]) >= number(old) for name, old in pins("constraints-oldest.txt").items() if name in newest
-    )
+    newest, oldest = pins("tools/constraints.txt"), pins("tools/constraints-oldest.txt")
+    assert all(number(newest[name]) >= number(old) for name, old in oldest.items() if name in newest)
 
 
 def test_pre_commit_runs_what_make_lint_runs():
@@ -123,7 +121,7 @@ def test_pre_commit_runs_what_make_lint_runs():
     recipe = re.search(r"^lint:.*?\n((?:\t.*\n)+)", makefile, re.M)[1]
     commands = [line.split("/")[1].removesuffix(" .") for line in recipe.splitlines()]
     assert [hook["entry"].replace(" --force-exclude", "") for hook in hooks] == commands
-    known = pins("constraints.txt")
+    known = pins("tools/constraints.txt")
     for hook in hooks:
         name, _, version = hook["additional_dependencies"][0].partition("==")
         assert known[name] == version
@@ -157,7 +155,7 @@ def test_workflows_name_what_exists():
     makefile = (ROOT / "Makefile").read_text()
     for path in (ROOT / ".github/workflows").glob("*.yml"):
         text = path.read_text()
-        for name in re.findall(r"\btests/[\w./]+|\bconstraints[\w-]*\.txt", text):
+        for name in re.findall(r"\btests/[\w./]+|\btools/constraints[\w-]*\.txt", text):
             assert (ROOT / name).exists(), name
         for targets in re.findall(r"run: make ([a-z -]+)$", text, re.M):
             assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets.split())
@@ -170,7 +168,7 @@ def test_the_docker_file_copies_what_the_build_needs():
     words = {line.split()[0] for line in lines if line and not line.startswith("#")}
     assert words <= {"FROM", "ARG", "RUN", "COPY", "USER", "WORKDIR", "ENTRYPOINT", "CMD"}
     copied = [name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]]
-    assert {"pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "src"} == set(copied)
+    assert {"pyproject.toml", "tools/readme_hook.py", "README.md", "LICENSE", "src"} == set(copied)
     allowed = (ROOT / ".dockerignore").read_text().splitlines()
     assert all(f"!{name}" in allowed and (ROOT / name).exists() for name in copied)
     extras = re.search(r"/source\[([\w,]+)\]", "\n".join(lines))[1].split(",")

@@ -14,7 +14,7 @@ PAGES = {
     "results/study/report/tables.md": "study-tables.md",
     "results/known-sources/tables.md": "known-sources-tables.md",
     "CHANGELOG.md": "changelog.md",
-    "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    ".github/CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
