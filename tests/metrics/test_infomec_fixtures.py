@@ -32,7 +32,7 @@ def score(name: str, protocol: str) -> InfoMEC:
     sources, latents = load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # constant sources, no active latent
-        return infomec(sources, latents, protocol=protocol)
+        return infomec(sources, latents, protocol=protocol, corrected=False)
 
 
 @pytest.mark.parametrize("protocol", REFERENCE)
@@ -113,7 +113,7 @@ def test_scalar_infoe_is_the_maximum(name: str) -> None:
     model = LogisticRegression(C=np.inf, tol=1e-8, max_iter=20_000).fit(design, source)
     loss = -model.predict_log_proba(design)[np.arange(source.size), source].mean()
     p = np.bincount(source) / source.size
-    ours = infomec(source, latents).infoe_scalar
+    ours = infomec(source, latents, corrected=False).infoe_scalar
     assert ours == pytest.approx(1 - loss / -np.sum(p * np.log(p)), abs=1e-5)
 
 
@@ -150,11 +150,11 @@ def test_gaps_of_the_training_variant(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(DISCRETE_SOURCES) - UNDEFINED))
 def test_discrete_sources_as_numbers_give_the_regression_of_the_training_variant(name: str) -> None:
     sources, latents = load(name)
-    numbers = infomec(sources, latents, protocol="official-train", source_kinds="continuous")
+    numbers = infomec(sources, latents, protocol="official-train", source_kinds="continuous", corrected=False)
     assert numbers.infoe == pytest.approx(expected(name, "official-train", "explicitness_regression"), abs=1e-9)
     one_hot = expected(name, "official-train", "explicitness_regression_onehot")
     if one_hot is not None:
-        ours = infomec(sources, latents, source_kinds="continuous").infoe
+        ours = infomec(sources, latents, source_kinds="continuous", corrected=False).infoe
         assert ours == pytest.approx(one_hot, abs=1e-9)
 
 
@@ -168,5 +168,5 @@ def test_binned_latents_give_the_binned_variant(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(CODES) - UNDEFINED))
 def test_scaled_codes_give_the_mask_of_tripod(name: str) -> None:
     sources, latents = load(name)
-    result = infomec(sources, 2 * latents / 9 - 1, protocol="tripod", latent_kind="codes")
+    result = infomec(sources, 2 * latents / 9 - 1, protocol="tripod", latent_kind="codes", corrected=False)
     np.testing.assert_array_equal(result.active, expected(name, "tripod[codes scaled 2z/9-1]", "active"))
