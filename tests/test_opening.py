@@ -115,9 +115,8 @@ def test_the_log_of_a_worker_follows_no_link(tmp_path):
     outside = tmp_path / "outside"
     outside.write_bytes(b"precious")
     (tmp_path / "worker-0.log").symlink_to(outside)
-    start = LocalEngine(1, device="cpu")._starter(0, StudyFolder(tmp_path))
     with pytest.raises(ValueError, match=r"worker-0\.log is a symbolic link"):
-        start()
+        LocalEngine(1, device="cpu").start_worker(0, StudyFolder(tmp_path))
     assert outside.read_bytes() == b"precious"
 
 

@@ -9,13 +9,10 @@ from fuzzing import NUM_INPUTS, fuzz_bytes, fuzz_json
 from rich.console import Console
 
 from qlae.study import StudyFolder
-from qlae.study.driver import current_index
-from qlae.study.dry_run import describe_study
-from qlae.study.folder import Index
 from qlae.study.local import LocalEngine
 from qlae.study.plan import read_plan
 from qlae.study.report.summary import summarise
-from qlae.study.view import status
+from qlae.study.status import describe_study, status
 
 STUDY = Path(__file__).parents[2] / "results" / "study"
 PLAN = {
@@ -51,10 +48,8 @@ def test_dry_run(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A copy of a finished study, with its index."""
-    folder = StudyFolder(shutil.copytree(STUDY, tmp_path / "study", ignore=shutil.ignore_patterns("report", "*.png")))
-    folder.write_index(current_index(folder.plan, folder, Index(), strict=False))
-    return folder
+    """A copy of a finished study."""
+    return StudyFolder(shutil.copytree(STUDY, tmp_path / "study", ignore=shutil.ignore_patterns("report", "*.png")))
 
 
 def shown(folder):
@@ -66,16 +61,16 @@ def test_study(folder):
     fuzz_json(folder.plan_path, json.loads(folder.plan_path.read_text()), lambda: folder.plan)
 
 
-def test_index(folder):
-    content = json.loads(folder.index_path.read_text())
-    fuzz_json(folder.index_path, content, lambda: folder.index)
+def test_failure(folder):
+    run = next(folder.path.glob("runs/*/*/*"))
+    (run / "results.json").unlink()
+    path = run / "failure.json"
+    few = max(10, NUM_INPUTS // 50)
+    fuzz_json(path, {"error": "ValueError: x", "trace": ""}, lambda: shown(folder), num_inputs=few)
 
 
 def test_status(folder):
-    index = folder.index_path.read_text()
     few = max(10, NUM_INPUTS // 50)
-    fuzz_json(folder.index_path, json.loads(index), lambda: shown(folder), num_inputs=few)
-    folder.index_path.write_text(index)
     fuzz_json(folder.plan_path, json.loads(folder.plan_path.read_text()), lambda: shown(folder), num_inputs=few)
 
 

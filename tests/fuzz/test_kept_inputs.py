@@ -19,7 +19,6 @@ from qlae.runs import checkpoint
 from qlae.runs.loading import load
 from qlae.runs.pretrained import model_card, read_pretrained
 from qlae.scoring.sample import rescore_run
-from qlae.study.folder import Index
 
 
 def change(path, *keys, value=None):
@@ -195,18 +194,6 @@ def test_bzip2_in_a_zip(tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"images.zip cannot be read \(it is damaged: Invalid data stream\); download"):
         read_user_images(path)
-
-
-@pytest.mark.parametrize(
-    "entry", [{"seconds": "x"}, {"state": "x"}, {"state": []}, {"value": "x"}, {"unknown": 1}, {"seconds": 10**400}]
-)
-def test_index_of_a_study(entry):
-    valid = {"stage": "tune", "data": "shapes3d", "model": "qlae", "value": 0.1, "seed": 0}
-    assert Index.from_dict({"runs": {"a": valid}, "selected": {}}).runs["a"].state == "waiting"
-    with pytest.raises(ValueError, match=r"state of a|the index\.runs\.a"):
-        Index.from_dict({"runs": {"a": valid | entry}, "selected": {}})
-    with pytest.raises(ValueError, match="the selection of shapes3d/qlae"):
-        Index.from_dict({"runs": {}, "selected": {"shapes3d/qlae": [{"value": 0.1}]}})
 
 
 @pytest.mark.parametrize("jobs_done", [-1, 3, 10**30, True, None, 1.0])

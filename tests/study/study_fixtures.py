@@ -9,8 +9,8 @@ from qlae._files import write_json, write_npz
 from qlae.data import data_config, load_data
 from qlae.resolving import resolve
 from qlae.study import Plan, StudyFolder
-from qlae.study.engine import Event
-from qlae.study.folder import Entry, Index
+from qlae.study.folder import write_failure
+from qlae.study.run import Event
 from qlae.study.worker import run_job
 
 TINY = {
@@ -60,7 +60,7 @@ class InlineEngine:
             self.names.append(job.name)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # tiny models may have too few active latents
-                yield Event(job, **run_job(job, folder.run(job.name), device="cpu"))
+                yield Event(job, run_job(job, folder.run(job.name), device="cpu"))
 
 
 SEEDS = (2, 3, 4)  # of the 2 to 5 of the plan of `report_folder`
@@ -118,12 +118,8 @@ def write_study(path) -> StudyFolder:
     study = StudyFolder(path)
     content = {"tune": False, "rerun_seeds": 4, "data": ["shapes3d", "isaac3d"], "models": ["qlae", "beta-vae", "ae"]}
     study.write_plan(Plan.from_content(content | {"steps": STEPS}, name="study"))
-    runs = {}
     for (data, model), values in INFOM.items():
         for seed, infom in zip(SEEDS, values, strict=True):
-            name = f"{data}/{model}/s{seed}"
-            write_run(study, name, data, model, seed, infom)
-            runs[name] = Entry("rerun", data, model, None, seed, "done", 60.0)
-    runs["shapes3d/ae/s5"] = Entry("rerun", "shapes3d", "ae", None, 5, "failed", error="ValueError: <no> luck")
-    study.write_index(Index(runs))
+            write_run(study, f"{data}/{model}/s{seed}", data, model, seed, infom)
+    write_failure(study.run("shapes3d/ae/s5"), "ValueError: <no> luck")
     return study

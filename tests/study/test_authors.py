@@ -12,11 +12,11 @@ from qlae.cli import main
 from qlae.presets import MODELS
 from qlae.published import published_results
 from qlae.study import Plan, StudyFolder, collect, read_plan
-from qlae.study.driver import current_index
+from qlae.study.folder import read_state
 from qlae.study.jobs import rerun_jobs, tune_jobs
 from qlae.study.report import report_study
 from qlae.study.report.summary import summarise
-from qlae.study.selection import NEAR_DB, select
+from qlae.study.tuning import NEAR_DB, select
 
 GRID = (0.001, 0.1)
 TUNING = {0.001: (0.60, 0.62), 0.1: (0.90, 0.94)}  # InfoM of seeds 0 and 1
@@ -70,7 +70,7 @@ def test_the_psnr_filter_is_for_autoencoders_only(tmp_path):
         for value, infom, psnr in ((0.001, 0.5, 25.0), (0.1, 0.7, 12.0)):
             name = f"shapes3d/{model}/weight-decay-{value:g}-s0"
             write_run(study, name, "shapes3d", model, 0, infom, psnr=psnr, weight_decay=value, batch_size=8)
-    index = current_index(plan, study, study.index)
+    index = read_state(plan, study)
     assert index.selected_values("shapes3d", "qlinfowgan-gp") == [0.1]
     assert index.selected_values("shapes3d", "qlae") == [0.001]
 
@@ -79,17 +79,17 @@ def test_selection_uses_the_weights_that_the_plan_names(tuned):
     for path in tuned.path.glob("runs/shapes3d/qlae/weight-decay-0.1-s?/results.json"):
         path.write_text(path.read_text().replace('"raw": {\n    "infom": 0.', '"raw": {\n    "infom": 0.0'))
     plan = tuned.plan
-    assert current_index(plan, tuned, tuned.index).selected_values("shapes3d", "qlae") == [0.1]
+    assert read_state(plan, tuned).selected_values("shapes3d", "qlae") == [0.1]
     raw = plan.with_options(scored_weights="raw")
-    assert current_index(raw, tuned, tuned.index).selected_values("shapes3d", "qlae") == [0.001]
+    assert read_state(raw, tuned).selected_values("shapes3d", "qlae") == [0.001]
 
 
 def test_runs_without_raw_scores_are_unfinished(tuned):
     plan = tuned.plan.with_options(scored_weights="raw")
-    assert current_index(plan, tuned, tuned.index).selected_values("shapes3d", "qlae")
+    assert read_state(plan, tuned).selected_values("shapes3d", "qlae")
     path = tuned.run("shapes3d/qlae/weight-decay-0.1-s0").results_path
     path.write_text(path.read_text().replace('"raw"', '"other"'))
-    index = current_index(plan, tuned, tuned.index)
+    index = read_state(plan, tuned)
     assert not index.selected_values("shapes3d", "qlae")
     assert index.runs["shapes3d/qlae/weight-decay-0.1-s0"].state != "done"
 

@@ -1,13 +1,17 @@
 """The verb `study`, and `evaluate --bootstrap`: whole commands, and one clear line for bad input."""
 
 import json
+import shlex
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from study_fixtures import TINY
+from study_fixtures import TINY, InlineEngine
 
 from qlae.cli import main
 from qlae.scoring.resampling import by_sample_size, mean_interval
+from qlae.study import StudyFolder, run_study, worker
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -38,7 +42,7 @@ def test_a_dry_run_lists_all_runs_and_executes_nothing(tmp_path, capsys):
         (["status"], "name the study: qlae study status FOLDER"),
         (["status", "/nowhere"], "is not a study: it does not exist"),
         (["paper", "somewhere"], "give the folder with --out"),
-        (["paper-quick", "--workers", "0"], "--workers must be at least 1, got 0"),
+        (["paper-quick", "--workers", "0"], "workers must be at least 1, got 0"),
     ],
 )
 def test_bad_input_ends_in_one_line(arguments, message, capsys):
@@ -109,3 +113,60 @@ def test_a_small_study_from_the_command_line(tmp_path, capsys):
     assert "2 done, 0 running, 0 failed, 0 waiting" in capsys.readouterr().out
     assert run("study", out, "--workers", "1", "--device", "cpu", "--quiet", "--no-report") == 0  # by its folder
     assert run("report", out) == 0
+
+
+def lines_of(capsys, *arguments: str) -> list[list[str]]:
+    """Return the commands that ``qlae study … --list`` prints, without the program."""
+    capsys.readouterr()
+    assert run("study", *arguments, "--list", "--device", "cpu") == 0
+    commands = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
+    assert all(command[:4] == [sys.executable, "-m", "qlae", "study"] for command in commands)
+    return [command[3:] for command in commands]
+
+
+def test_a_list_of_commands_ends_with_the_same_tables_as_the_study(tmp_path, capsys, monkeypatch):
+    """The commands run in any order, from any directory and more than once; tuning and reruns are two lists."""
+    (tmp_path / "plan.json").write_text(json.dumps(TINY))
+    plan, listed, driven = (str(tmp_path / name) for name in ("plan.json", "listed", "driven"))
+    tuning = lines_of(capsys, plan, "--out", listed)
+    names = [command[command.index("--run") + 1] for command in tuning]
+    assert names == [
+        f"shapes3d/{rest}" for rest in ("qlae/weight-decay-0.1-s0", "qlae/weight-decay-0.3-s0", "ae/s1", "ae/s2")
+    ]
+    monkeypatch.chdir("/")
+    for command in [*reversed(tuning), tuning[0]]:
+        assert run(*command) == 0
+    reruns = lines_of(capsys, listed)
+    assert [command[command.index("--run") + 1].rpartition("-")[2] for command in reruns] == ["s1", "s2"]
+    for command in reruns:
+        assert run(*command) == 0
+    assert lines_of(capsys, listed) == []
+    assert run("study", listed, "--workers", "1", "--device", "cpu", "--quiet") == 0  # nothing is left but the report
+    assert run("study", plan, "--out", driven, "--workers", "1", "--device", "cpu", "--quiet") == 0
+    tables = [Path(folder, "report", "tables.md").read_text() for folder in (listed, driven)]
+    assert tables[0] == tables[1]
+
+
+def test_one_run_says_how_it_ended(tmp_path, capsys):
+    plan = TINY | {"rerun_seeds": 1, "models": {"ae": {"grid": [], "learning_rate": 1e30}}}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    ((*command,),) = lines_of(capsys, str(tmp_path / "plan.json"), "--out", str(tmp_path / "x"))
+    assert run(*command) == 1
+    assert "failed shapes3d/ae/s1: TrainingDiverged" in capsys.readouterr().out
+    assert lines_of(capsys, str(tmp_path / "x")) == []
+    assert len(lines_of(capsys, str(tmp_path / "x"), "--retry-failed")) == 1
+    assert run("study", str(tmp_path / "x"), "--run", "shapes3d/ae/s9") == 2
+    assert "has no run shapes3d/ae/s9" in capsys.readouterr().err
+
+
+def test_a_run_that_another_process_holds_is_left_to_it(tmp_path, capsys, monkeypatch):
+    (tmp_path / "plan.json").write_text(json.dumps(TINY | {"rerun_seeds": 1, "models": {"ae": {"grid": []}}}))
+    ((*command,),) = lines_of(capsys, str(tmp_path / "plan.json"), "--out", str(tmp_path / "x"))
+    monkeypatch.setattr(worker, "LOCK_SECONDS", 0.0)
+    with StudyFolder(tmp_path / "x").run("shapes3d/ae/s1").locked():
+        assert run(*command) == 1
+        assert "busy shapes3d/ae/s1: another process is running it" in capsys.readouterr().out
+        state = run_study(StudyFolder(tmp_path / "x").plan, tmp_path / "x", InlineEngine())
+        assert state.runs["shapes3d/ae/s1"].state == "waiting"
+    assert not (tmp_path / "x/runs/shapes3d/ae/s1/failure.json").exists()
+    assert run(*command) == 0

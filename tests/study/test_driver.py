@@ -1,4 +1,4 @@
-"""Studies from plan to index: the stages, what is repeated and what is not, and failures."""
+"""Studies from plan to results: the stages, what is repeated and what is not, and failures."""
 
 import io
 import json
@@ -16,9 +16,9 @@ import qlae
 from qlae import pipeline
 from qlae.runs.directory import Run
 from qlae.study import StudyFolder, is_study, run_study, worker
-from qlae.study.dry_run import describe_study
-from qlae.study.selection import select
-from qlae.study.view import status, status_table, summary_line
+from qlae.study.folder import read_state, write_failure
+from qlae.study.status import describe_study, status, status_table, summary_line
+from qlae.study.tuning import select
 
 
 def text_of(renderable) -> str:
@@ -41,7 +41,7 @@ def finished_study(tmp_path_factory):
 def test_stages_go_tune_select_rerun(finished_study):
     out, engine, index = finished_study
     assert engine.names[:2] == ["shapes3d/qlae/weight-decay-0.1-s0", "shapes3d/qlae/weight-decay-0.3-s0"]
-    (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
+    (chosen,) = index.selected_values("shapes3d", "qlae")
     assert engine.names[2:] == [
         f"shapes3d/{rest}" for s in (1, 2) for rest in (f"qlae/weight-decay-{chosen:g}-s{s}", f"ae/s{s}")
     ]
@@ -53,14 +53,6 @@ def test_stages_go_tune_select_rerun(finished_study):
 def test_a_finished_study_repeats_nothing(finished_study):
     out, _, index = finished_study
     assert describe_study(tiny_plan(), out, InlineEngine()).endswith("6 runs, 6 known to be finished")
-    engine = InlineEngine()
-    assert states(run_study(tiny_plan(), out, engine)) == states(index)
-    assert engine.names == []
-
-
-def test_without_its_index_a_study_recognises_finished_runs(finished_study):
-    out, _, index = finished_study
-    StudyFolder(out).index_path.unlink()
     engine = InlineEngine()
     assert states(run_study(tiny_plan(), out, engine)) == states(index)
     assert engine.names == []
@@ -97,10 +89,10 @@ def test_a_metric_added_to_a_plan_is_computed_from_samples(tmp_path):
 
 def test_another_plan_in_the_same_folder_is_an_error(finished_study):
     out, _, _ = finished_study
-    with pytest.raises(ValueError, match=r"another run: training.steps is 20, the plan says 10.*Choose another out=…"):
+    with pytest.raises(ValueError, match=r"another run: training.steps is 20, the plan says 10.*Choose another folder"):
         run_study(tiny_plan(steps=10), out, InlineEngine())
     with pytest.raises(
-        ValueError, match=r"holds another run: training.batch_size is 8, the plan says 4.*Choose another out=…"
+        ValueError, match=r"holds another run: training.batch_size is 8, the plan says 4.*Choose another folder"
     ):
         run_study(tiny_plan(batch_size=4), out, InlineEngine())
     other = {"shapes3d": {"resolution": 16, "sources": ["wall hue", "shape"]}}
@@ -113,7 +105,7 @@ def test_a_stopped_study_is_resumed_and_repeats_nothing(tmp_path):
     engine = InlineEngine(stop_after=3)
     with pytest.raises(KeyboardInterrupt):
         run_study(tiny_plan(), tmp_path / "x", engine)
-    index = StudyFolder(tmp_path / "x").index
+    index = read_state(tiny_plan(), StudyFolder(tmp_path / "x"))
     assert sorted(states(index).values()) == ["done", "done", "done", "waiting", "waiting", "waiting"]
     rest = InlineEngine()
     index = run_study(tiny_plan(), tmp_path / "x", rest)
@@ -130,7 +122,9 @@ def test_failures_are_recorded_and_stop_no_other_run(tmp_path):
     assert states(index) == {"shapes3d/qlae/s1": "done", "shapes3d/ae/s1": "failed"}
     entry = index.runs["shapes3d/ae/s1"]
     assert "TrainingDiverged: the loss is not finite" in entry.error
-    assert "Traceback" in entry.trace
+    failure = json.loads((tmp_path / "x/runs/shapes3d/ae/s1/failure.json").read_text())
+    assert failure["error"] == entry.error
+    assert "Traceback" in failure["trace"]
     again = InlineEngine()
     run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", again)
     assert again.names == []
@@ -142,7 +136,7 @@ def test_failures_are_recorded_and_stop_no_other_run(tmp_path):
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
-    with pytest.raises(ValueError, match="is not empty and is not a study; choose another out=…"):
+    with pytest.raises(ValueError, match="is not empty and is not a study; choose another folder"):
         run_study(tiny_plan(), tmp_path, InlineEngine())
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -166,7 +160,7 @@ def test_select_requires_a_psnr_near_the_best():
         (1.0, True, True),
         (10.0, False, False),
     ]
-    assert (candidates[0].infom, candidates[0].psnr, candidates[0].num_seeds) == (0.6, 31.0, 2)
+    assert (candidates[0].quality, candidates[0].psnr, candidates[0].num_seeds) == (0.6, 31.0, 2)
     assert [c.value for c in select(scores, 2.0) if c.selected] == [0.1]
     assert select([], 3.0) == []
 
@@ -177,34 +171,32 @@ def test_status_shows_the_state(finished_study):
     assert "shapes3d" in text
     assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary_line(index, 2, tiny_plan()))
     folder = StudyFolder(out)
-    changed = folder.index
-    changed.runs["shapes3d/ae/s1"].state = "running"  # as a killed driver leaves it
-    folder.write_index(changed)
-    results = folder.run("shapes3d/ae/s1").results_path
-    results.rename(results.with_name("aside"))
+    run = folder.run("shapes3d/ae/s1")
+    run.results_path.rename(run.path / "aside")
     text = text_of(status(folder))
     assert "0 running, 0 failed, 1 waiting" in text
     assert "of work left" in text
     assert "The study is not running. To resume it: qlae study" in text
-    results.with_name("aside").rename(results)
-    folder.index_path.unlink()
+    with run.locked():
+        text = text_of(status(folder))
+        assert "1 running, 0 failed, 0 waiting" in text
+        assert "running shapes3d/ae/s1: update 20 of 20" in text
+    (run.path / "aside").rename(run.results_path)
     assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", text_of(status(folder)))
-    folder.write_index(index)
     with pytest.raises(ValueError, match=r"is not a study: it has no study\.json"):
         StudyFolder.open(out / "runs")
 
 
-def test_a_damaged_index_is_ignored(finished_study):
-    out, _, index = finished_study
-    path = StudyFolder(out).index_path
-    content_before = path.read_text()
-    for content in (json.dumps({"runs": {"a": {"oops": 1}}, "selected": {}}), "{", "[]"):
-        path.write_text(content)
-        with pytest.warns(UserWarning, match=r"index\.json cannot be read .*; using the run directories instead"):
-            assert re.search(r"\d done, 0 running, 0 failed, 0 waiting", text_of(status(StudyFolder(out))))
-        with pytest.warns(UserWarning, match="using the run directories instead"):
-            assert states(run_study(tiny_plan(), out, InlineEngine())) == states(index)
-    path.write_text(content_before)
+@pytest.mark.parametrize("content", ["{", "[]", '{"oops": 1}'])
+def test_a_damaged_record_of_a_failure_still_says_that_the_run_failed(tmp_path, content):
+    plan = tiny_plan(tune=False, rerun_seeds=1, models=["ae"])
+    folder = StudyFolder(tmp_path / "x")
+    folder.write_plan(plan)
+    write_failure(folder.run("shapes3d/ae/s1"), "ValueError: no luck")
+    assert read_state(plan, folder).runs["shapes3d/ae/s1"].error == "ValueError: no luck"
+    (folder.run("shapes3d/ae/s1").path / "failure.json").write_text(content)
+    (state,) = read_state(plan, folder).runs.values()
+    assert (state.state, "failure.json cannot be read" in state.error) == ("failed", True)
 
 
 def test_damaged_or_differently_scored_runs_are_named_and_repeated(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 from study_fixtures import TINY, tiny_plan
 
 from qlae.study import StudyFolder, run_study
+from qlae.study.folder import read_state
 from qlae.study.local import LocalEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -72,13 +73,13 @@ def test_a_killed_driver_leaves_no_worker_and_the_same_command_resumes(tmp_path,
     for model in models:  # workers save their runs on SIGTERM and when their parent is gone
         assert (folder.run(f"shapes3d/{model}/s1").path / "checkpoint.json").is_file()
     assert subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0
-    assert {entry.state for entry in folder.index.runs.values()} == {"done"}
+    assert {run.state for run in read_state(folder.plan, folder).runs.values()} == {"done"}
     status = [sys.executable, "-m", "qlae.cli", "study", "status", str(out)]
     assert "2 done, 0 running, 0 failed, 0 waiting" in subprocess.run(status, capture_output=True, text=True).stdout
 
 
 def test_bad_numbers_are_rejected():
-    with pytest.raises(ValueError, match="num_workers must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
         LocalEngine(0)
     with pytest.raises(ValueError, match="threads must be at least 1, got 0"):
         LocalEngine(1, threads=0)

@@ -8,8 +8,8 @@ from PIL import Image
 from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.study import StudyFolder, run_study
-from qlae.study.dry_run import describe_study
 from qlae.study.report import report_study
+from qlae.study.status import describe_study
 
 SHAPES = {"wide": (8, 12, 1), "array": (9, 9, 2), "table": (5,)}
 

@@ -137,18 +137,6 @@ def test_the_page_is_complete_and_needs_no_network(folder):
     assert len(json.loads((path.parent / "correlations.json").read_text())) == 6 + 7 * 3
 
 
-def test_without_its_index_a_study_has_the_same_report(folder, copy_of):
-    study = copy_of(folder)
-    with_error = report_study(study, show=False).read_text()
-    index = study.index
-    del index.runs["shapes3d/ae/s5"]  # the failed run: why it failed is all that the index alone knows
-    study.write_index(index)
-    before = report_study(study, show=False).read_text()
-    assert ("1 failed" in with_error, "0 failed" in before) == (True, True)
-    study.index_path.unlink()
-    assert report_study(study, show=False).read_text() == before
-
-
 def test_the_committed_tables_are_those_of_the_committed_runs(tmp_path):
     committed = Path(__file__).parents[2] / "results" / "study"
     study = StudyFolder(shutil.copytree(committed, tmp_path / "study", ignore=shutil.ignore_patterns("report")))
@@ -221,7 +209,7 @@ def test_a_study_with_nothing_finished_says_so(tmp_path):
 def test_without_reruns_the_tuning_runs_of_the_selected_value_count(tmp_path):
     plan = tiny_plan(rerun_seeds=0, models={"qlae": {"grid": [0.1, 0.3]}})
     index = run_study(plan, tmp_path / "x", InlineEngine())
-    (chosen,) = [c["value"] for c in index.selected["shapes3d/qlae"] if c["selected"]]
+    (chosen,) = index.selected_values("shapes3d", "qlae")
     (group,) = summarise(StudyFolder(tmp_path / "x")).groups.values()
     assert [run.config.training.optimizer.weight_decay for run in group.runs] == [chosen]
     assert report_study(StudyFolder(tmp_path / "x"), show=False).is_file()

@@ -9,7 +9,7 @@ from study_fixtures import OWN_MODEL, TINY
 from qlae._imports import import_modules
 from qlae.cli import main
 from qlae.presets import MODELS
-from qlae.study import StudyFolder
+from qlae.study import collect
 
 pytestmark = pytest.mark.usefixtures("own_presets")
 
@@ -83,7 +83,7 @@ def test_a_study_with_a_model_of_ones_own(in_folder, capsys, module):
     assert "unknown model 'mine'" in capsys.readouterr().err  # the plan alone imports nothing
     assert not (in_folder / "x").exists()
     assert run("study", "--import", module, "plan.json", *options) == 0  # in worker processes
-    assert [entry.state for entry in StudyFolder("x").index.runs.values()] == ["done", "done"]
+    assert collect("x").state.tolist() == ["done", "done"]
     assert run("study", "status", "x", "--import", module) == 0
     assert "2 done, 0 running, 0 failed, 0 waiting" in capsys.readouterr().out
     del MODELS["mine"]

@@ -10,10 +10,10 @@ from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.data import load_data
 from qlae.study import StudyFolder, collect, run_study
-from qlae.study.dry_run import describe_study
 from qlae.study.report import report_study
 from qlae.study.report.summary import summarise
-from qlae.study.selection import select
+from qlae.study.status import describe_study
+from qlae.study.tuning import select
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +34,10 @@ def study(tmp_path_factory):
 def test_every_run_is_done_and_a_value_is_selected(study):
     plan, folder, index, _engine = study
     assert {entry.state for entry in index.runs.values()} == {"done"}
-    candidates = index.selected["mine/qlae"]
-    assert [candidate["selected"] for candidate in candidates].count(True) == 1
-    assert all(candidate["infom"] is None and 0 <= candidate["agreement"] <= 1 for candidate in candidates)
+    candidates = index.candidates["mine", "qlae"]
+    assert [candidate.selected for candidate in candidates].count(True) == 1
+    agreements = collect(folder.path).query("stage == 'tune'").tuning_agreement
+    assert [candidate.quality for candidate in candidates] == agreements.tolist()
     again = InlineEngine()
     run_study(plan, folder.path, again)
     assert again.names == []  # nothing is repeated
@@ -103,7 +104,7 @@ def test_selection_by_agreement_keeps_to_the_psnr():
     runs = [(0.1, {"agreement": 0.2, "psnr": 30.0}), (1.0, {"agreement": 0.6, "psnr": 20.0})]
     assert [c.value for c in select(runs, 6.0) if c.selected] == [0.1]
     assert [c.value for c in select(runs, None) if c.selected] == [1.0]
-    assert [c.infom for c in select(runs, 6.0)] == [None, None]
+    assert [c.quality for c in select(runs, 6.0)] == [0.2, 0.6]
 
 
 def test_studies_of_vectors_speak_of_r2(tmp_path):

@@ -1,5 +1,8 @@
-"""``qlae study``: run a study, resume it, or show its state."""
+"""``qlae study``: run a study, resume it, list its runs, or show its state."""
 
+import os
+import shlex
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +15,8 @@ from .arguments import Aggregate, Flag, Imports, OptionalInt, OptionalPath, Scor
 
 if TYPE_CHECKING:
     from ..study import Plan
-    from ..study.engine import Engine
-
-#: Arguments of the engines by the name of their flag.
-FLAGS = {
-    "num_workers": "--workers",
-    "threads": "--threads",
-    "num_cpus": "--cpus-per-run",
-    "num_gpus": "--gpus-per-run",
-}
+    from ..study.folder import StudyState
+    from ..study.run import Engine
 
 
 @dataclass(frozen=True)
@@ -40,6 +36,9 @@ class Study:
         folder: The folder of the study, after `status`.
         out: The study's folder; by default runs/PLAN.
         dry_run: List the runs in order and estimate the time, without running anything.
+        list: Print one command for each run that is not finished and can run now, for a cluster's scheduler. Each
+            command is safe to repeat. When all have run, list again: the reruns of tuned models follow.
+        run: Run only the run of this name, in this process, as the commands of --list do.
         retry_failed: Repeat runs that failed before.
         imports: A module or file of yours to import first, here and in each worker, such as my_models or
             path/to/my_models.py, which registers models, metrics or data sets.
@@ -63,6 +62,8 @@ class Study:
     folder: Positional[Annotated[Path | None, arg(metavar="[FOLDER]", help_behavior_hint="")]] = None
     out: OptionalPath = None
     dry_run: Flag = False
+    list: Flag = False
+    run: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     retry_failed: Flag = False
     imports: Imports = ()
     engine: Literal["local", "ray"] = "local"
@@ -79,22 +80,11 @@ class Study:
 
     def __call__(self) -> None:
         from .._imports import import_modules
+        from ..study import StudyFolder, is_study, read_plan
 
         import_modules(self.imports)  # before the plan is read, which names their models
-        try:
-            self._execute()
-        except ValueError as error:
-            raise ValueError(str(error).replace("out=…", "--out")) from None
-
-    def _execute(self) -> None:
-        from ..study import StudyFolder, is_study, read_plan
-        from ..study.dry_run import describe_study
-        from ..study.view import status
-
         if self.plan == "status":
-            if self.folder is None:
-                raise ValueError("name the study: qlae study status FOLDER")
-            Console().print(status(StudyFolder.open(self.folder)))
+            self._show_status()
             return
         if self.folder is not None:
             raise ValueError(f"give the folder with --out: qlae study {self.plan} --out {self.folder}")
@@ -105,52 +95,109 @@ class Study:
             out = self.out or Path("runs") / plan.name
         plan = plan.with_options(scored_weights=self.scored_weights, aggregate=self.aggregate)
         if self.dry_run:
-            text = describe_study(plan, out, self._build_engine())
-            Console(soft_wrap=True, highlight=False).print(text, markup=False)
+            self._describe(plan, out)
+        elif self.list:
+            self._list(plan, out)
+        elif self.run is not None:
+            self._run_one(plan, out, self.run)
         else:
             self._run(plan, out)
 
+    def _show_status(self) -> None:
+        from ..study import StudyFolder
+        from ..study.status import status
+
+        if self.folder is None:
+            raise ValueError("name the study: qlae study status FOLDER")
+        Console().print(status(StudyFolder.open(self.folder)))
+
+    def _describe(self, plan: "Plan", out: Path) -> None:
+        from ..study.status import describe_study
+
+        text = describe_study(plan, out, self._build_engine())
+        Console(soft_wrap=True, highlight=False).print(text, markup=False)
+
+    def _list(self, plan: "Plan", out: Path) -> None:
+        from ..study.run import list_study
+
+        state = list_study(plan, out, self.imports, retry_failed=self.retry_failed)
+        options = ["--device", self.device, "--threads", str(self.threads)]
+        options += [part for name in self.imports for part in ("--import", _from_anywhere(name))]
+        for name in state.names("waiting"):
+            print(shlex.join([*_qlae(), "study", str(out.absolute()), "--run", name, *options]))
+        unselected = sum(bool(model.grid) for model in plan.models) * len(plan.data) - len(state.candidates)
+        if unselected:
+            message = f"{unselected} models are not tuned yet: list again after these runs, for the selected values"
+            print(f"qlae: {message}", file=sys.stderr)
+
+    def _run_one(self, plan: "Plan", out: Path, name: str) -> None:
+        from ..study import StudyFolder
+        from ..study.folder import read_failure
+        from ..study.jobs import find_job
+        from ..study.worker import run_job
+
+        run = StudyFolder(out).run(name)
+        state = run_job(find_job(plan, name), run, device=self.device, threads=self.threads)
+        reason = {"failed": f": {read_failure(run)}", "busy": ": another process is running it"}.get(state, "")
+        print(f"{state} {name}{reason}")
+        if state != "done":
+            sys.exit(1)
+
     def _run(self, plan: "Plan", out: Path) -> None:
         from ..study import StudyFolder, run_study
-        from ..study.view import resume_command, study_progress
+        from ..study.status import resume_command, study_progress
 
         engine = self._build_engine()
         folder = StudyFolder(out)
         try:
             with study_progress(folder, plan, engine, show=not self.quiet) as show:
-                index = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
+                state = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
         except KeyboardInterrupt as stop:
             again = f"To resume it, repeat the command or run {resume_command(folder)}"
             print(f"\nqlae: stopped; {out} is saved. {again}", file=sys.stderr)
             raise stop
-        failed = {name: entry for name, entry in index.runs.items() if entry.state == "failed"}
-        for name, entry in failed.items():
-            print(f"failed {name}: {entry.error}")
-        if failed:
-            print(f"{len(failed)} runs failed; --retry-failed repeats them")
-        if not self.no_report and any(entry.state == "done" for entry in index.runs.values()):
+        _print_unfinished(state)
+        if not self.no_report and state.names("done"):
             from ..study.report import report_study
 
             print(report_study(folder, show=not self.quiet))
-        if failed:
+        if len(state.names("done")) < len(state.runs):
             sys.exit(1)
 
     def _build_engine(self) -> "Engine":
-        try:
-            if self.engine == "ray":
-                from ..study.ray_engine import RayEngine
-
-                return RayEngine(
-                    self.address,
-                    num_cpus=self.cpus_per_run,
-                    num_gpus=self.gpus_per_run,
-                    device=self.device,
-                    threads=self.threads,
-                    imports=self.imports,
-                )
+        if self.engine == "local":
             from ..study.local import LocalEngine
 
             return LocalEngine(self.workers, device=self.device, threads=self.threads, imports=self.imports)
-        except ValueError as error:
-            argument, _, rest = str(error).partition(" ")
-            raise ValueError(f"{FLAGS.get(argument, argument)} {rest}") from None
+        from ..study.ray_engine import RayEngine
+
+        return RayEngine(
+            self.address,
+            cpus_per_run=self.cpus_per_run,
+            gpus_per_run=self.gpus_per_run,
+            device=self.device,
+            threads=self.threads,
+            imports=self.imports,
+        )
+
+
+def _print_unfinished(state: "StudyState") -> None:
+    """Print why runs failed, and which are left to other processes."""
+    failed = state.names("failed")
+    for name in failed:
+        print(f"failed {name}: {state.runs[name].error}")
+    if failed:
+        print(f"{len(failed)} runs failed; --retry-failed repeats them")
+    for name in state.names("waiting"):
+        print(f"not finished {name}: {state.runs[name].error}; repeat the command later")
+
+
+def _qlae() -> list[str]:
+    """Return the command that starts qlae as it was started now."""
+    is_on_path = Path(sys.argv[0]).name == "qlae" and shutil.which("qlae") is not None
+    return ["qlae"] if is_on_path else [sys.executable, "-m", "qlae"]
+
+
+def _from_anywhere(module: str) -> str:
+    """Return the name of a module, or the absolute path of a file, for commands that run in another directory."""
+    return os.path.abspath(module) if module.endswith(".py") else module

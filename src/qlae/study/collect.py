@@ -18,10 +18,9 @@ from .._checks import require_known
 from .._parsing import flatten
 from ..metrics import count_informative
 from ..runs.directory import Run
-from .agreements import KEY, run_agreements
-from .driver import current_index
-from .folder import Entry, Index, StudyFolder
+from .folder import RunState, StudyFolder, StudyState, read_state
 from .plan import AGGREGATES, SCORED_WEIGHTS, Plan
+from .tuning import AGREEMENT, run_agreements
 
 FACTS = ("seconds", "steps", "num_samples", "protocol", "device")  # entries of results.json
 
@@ -54,40 +53,38 @@ def collect(
     plan = folder.plan
     weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
     aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
-    index = current_index(plan, folder, folder.index, strict=False)
+    state = read_state(plan, folder, strict=False)
     facts, settings, scores = [], [], []
-    for name, entry in index.runs.items():
-        run = folder.run(name)
-        results = run.results if entry.state == "done" else {}
-        facts.append(_facts(name, entry, index, plan, aggregate) | _evaluation(results) | {"weights": weights})
-        settings.append(_settings(run) if results else {})
+    for name, run in state.runs.items():
+        results = run.results or {}
+        facts.append(_facts(run, state, plan, aggregate) | _evaluation(results) | {"weights": weights})
+        settings.append(_settings(folder.run(name)) if results else {})
         scores.append(_scores(results, weights))
     runs = pd.concat([pd.DataFrame(part) for part in (facts, settings, scores)], axis=1)
     return _with_agreements(runs, folder, weights, plan.scored_weights)
 
 
-def _facts(name: str, entry: Entry, index: Index, plan: Plan, aggregate: str) -> dict[str, Any]:
+def _facts(run: RunState, state: StudyState, plan: Plan, aggregate: str) -> dict[str, Any]:
     """Return what the study knows about a run: its place in the plan, its state, and whether it counts."""
-    model = next(model for model in plan.models if model.label == entry.model)
-    candidates = {c["value"]: c for c in index.selected.get(f"{entry.data}/{entry.model}", ())}
-    candidate = candidates.get(entry.value, {}) if entry.value is not None else {"selected": True}
-    is_tuning = entry.stage == "tune"
-    selected = bool(candidate.get("selected", False))
-    reruns_count = aggregate == "reruns" and plan.rerun_seeds_of(model) > 0
+    job = run.job
+    model = next(model for model in plan.models if model.label == job.model)
+    candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
+    selected = candidate.selected if candidate else job.value is None
+    only_reruns = aggregate == "reruns" and plan.rerun_seeds_of(model) > 0
     return {
-        "run": name,
-        "data": entry.data,
-        "model": entry.model,
-        "stage": entry.stage,
-        "seed": entry.seed,
+        "run": job.name,
+        "data": job.data,
+        "model": job.model,
+        "stage": job.stage,
+        "seed": job.seed,
         "preset": model.name,
         "hyperparameter": model.tuned if model.grid else None,
-        "value": entry.value,
-        "state": entry.state,
-        "error": entry.error,
+        "value": job.value,
+        "state": run.state,
+        "error": run.error,
         "selected": selected,
-        "near": candidate.get("near") if is_tuning else None,
-        "counts": entry.state == "done" and (not is_tuning or (selected and not reruns_count)),
+        "near": candidate.near if candidate and job.stage == "tune" else None,
+        "counts": run.state == "done" and (job.stage == "rerun" or (selected and not only_reruns)),
     }
 
 
@@ -124,9 +121,9 @@ def _with_agreements(runs: pd.DataFrame, folder: StudyFolder, weights: str, tune
     The runs that count are compared with all others on their data set, tuning runs with those of the same grid.
     """
     without = runs[(runs.state == "done") & (runs.get("num_sources", 1) == 0)]
-    compared = [(KEY, weights, rows) for _, rows in without[without.counts].groupby("data")]
+    compared = [(AGREEMENT, weights, rows) for _, rows in without[without.counts].groupby("data")]
     tuning = without[without.stage == "tune"].groupby(["data", "model"])
-    compared += [(f"tuning_{KEY}", tuned_weights, rows) for _, rows in tuning]
+    compared += [(f"tuning_{AGREEMENT}", tuned_weights, rows) for _, rows in tuning]
     for column, of_weights, rows in compared:
         agreements = run_agreements([folder.run(name) for name in rows.run], of_weights)
         for place, name in rows.run.items():

@@ -1,99 +1,27 @@
-"""A study on disk: ``study.json`` (the plan), ``index.json`` (the state of each run), ``runs/`` (the run directories).
+"""A study on disk: ``study.json`` (the plan) and ``runs/`` (the run directories), which show the state of the study.
 
-The run directories decide which runs are finished (`driver.current_index`). The index adds what they do not hold: the
-errors of failed runs, which runs are running, and how long runs took. Reading a study does not need torch.
+Nothing else is stored. A run is finished if its directory has all that its job asks for, failed if a ``failure.json``
+there says why, and running while a process holds its lock.
 """
 
 import contextlib
-import dataclasses
-import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._checks import require_known
 from .._directory_lock import LOCK_FILE, is_locked, locked_directory
-from .._files import write_json
-from .._opening import read_regular
-from .._parsing import parse_dataclass
+from .._files import read_json, write_json
 from .._version import __version__
 from ..runs.directory import Run
-from .jobs import Job
+from .jobs import Job, data_difference, missing_work, rerun_jobs, tune_jobs
 from .plan import Plan
-from .selection import Candidate
+from .tuning import AGREEMENT, Candidate, run_agreements, select
 
 STATES = ("done", "running", "failed", "waiting")
-
-
-@dataclass
-class Entry:
-    """A run of the study in the index."""
-
-    stage: str
-    data: str
-    model: str
-    value: float | None
-    seed: int
-    state: str = "waiting"
-    seconds: float | None = None  # duration of the run, evaluation included
-    error: str | None = None
-    trace: str | None = None
-
-    @staticmethod
-    def from_job(job: Job) -> "Entry":
-        """Return the entry of a job that has not run yet."""
-        return Entry(job.stage, job.data, job.model, job.value, job.seed)
-
-
-@dataclass
-class Index:
-    """The state of a study.
-
-    Attributes:
-        runs: the entries by name of the run.
-        selected: the candidates of each tuned model by ``data/model``, as `Candidate.to_dict` returns them.
-    """
-
-    runs: dict[str, Entry] = field(default_factory=dict)
-    selected: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-
-    def selected_values(self, data: str, model: str) -> list[float]:
-        """Return the selected value of a model on a data set as a list; it is empty if nothing is tuned (yet)."""
-        candidates = self.selected.get(f"{data}/{model}", [])
-        return [candidate["value"] for candidate in candidates if candidate["selected"]]
-
-    def rerun_values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
-        """Return the values for the reruns by (data, model): the selected one, or None if nothing is tuned.
-
-        Pairs whose selection is not made yet are absent.
-        """
-        values: dict[tuple[str, str], float | None] = {}
-        for data in plan.data:
-            for model in plan.models:
-                for value in self.selected_values(data.label, model.label) if model.grid else [None]:
-                    values[data.label, model.label] = value
-        return values
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the index as JSON can hold it."""
-        return {
-            "runs": {name: dataclasses.asdict(entry) for name, entry in self.runs.items()},
-            "selected": self.selected,
-        }
-
-    @staticmethod
-    def from_dict(content: dict[str, Any]) -> "Index":
-        """Return the index that `to_dict` described; raise a ``ValueError`` if a field is wrong."""
-        index = parse_dataclass(Index, content, "the index")
-        for name, entry in index.runs.items():
-            require_known(entry.state, STATES, f"state of {name}")
-        for pair, candidates in index.selected.items():
-            for candidate in candidates:
-                parse_dataclass(Candidate, candidate, f"the selection of {pair}")
-        return index
+FAILURE_FILE = "failure.json"
 
 
 class StudyFolder:
@@ -125,17 +53,13 @@ class StudyFolder:
         return self.path / "study.json"
 
     @property
-    def index_path(self) -> Path:
-        return self.path / "index.json"
-
-    @property
     def report_path(self) -> Path:
         return self.path / "report"
 
     @property
     def plan(self) -> Plan:
         """The plan; a ``ValueError`` names the modules that the study imported if the plan cannot be read."""
-        content = self._read(self.plan_path)
+        content = read_json(self.plan_path)
         try:
             return Plan.from_content(content["plan"], name=content["name"])
         except (KeyError, TypeError, ValueError) as error:
@@ -146,22 +70,9 @@ class StudyFolder:
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that the study's last driver imported. Reading them executes nothing."""
-        content = self._read(self.plan_path)
+        content = read_json(self.plan_path)
         names = content.get("imports", []) if isinstance(content, dict) else []
         return tuple(map(str, names)) if isinstance(names, list) else ()
-
-    @property
-    def index(self) -> Index:
-        """The index that was written last; an empty one if there is none or it is damaged."""
-        if not self.index_path.is_file():
-            return Index()
-        try:
-            return Index.from_dict(self._read(self.index_path))
-        except ValueError as error:
-            warnings.warn(
-                f"{self.index_path} cannot be read ({error}); using the run directories instead", stacklevel=2
-            )
-            return Index()
 
     def run(self, name: str) -> Run:
         """Return the run directory of a run, whether it exists or not."""
@@ -169,15 +80,14 @@ class StudyFolder:
 
     def require_free(self) -> None:
         """Raise ``ValueError`` if the folder holds files but no study."""
-        own_files = {LOCK_FILE, "study.json", "index.json"}
         if (
             self.path.is_dir()
             and not self.plan_path.is_file()
-            and any(file.name not in own_files for file in self.path.iterdir())
+            and any(file.name not in (LOCK_FILE, self.plan_path.name) for file in self.path.iterdir())
         ):
-            raise ValueError(f"{self.path} is not empty and is not a study; choose another out=…")
+            raise ValueError(f"{self.path} is not empty and is not a study; choose another folder (out=…, --out)")
 
-    def write_plan(self, plan: Plan, imports: tuple[str, ...] = ()) -> None:
+    def write_plan(self, plan: Plan, imports: Sequence[str] = ()) -> None:
         """Write the plan, which makes the folder a study.
 
         Args:
@@ -189,28 +99,179 @@ class StudyFolder:
         content = {"qlae": __version__, "name": plan.name, "plan": plan.content}
         write_json(self.plan_path, content | ({"imports": list(imports)} if imports else {}))
 
-    def write_index(self, index: Index) -> None:
-        """Write the index."""
-        write_json(self.index_path, index.to_dict())
-
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the study for the length of a ``with`` block; raise ``ValueError`` if another process is running it."""
-        message = f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another"
-        with locked_directory(self.path, f"{message} out=…"):
+        message = (
+            f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another folder "
+            "(out=…, --out)"
+        )
+        with locked_directory(self.path, message):
             yield
 
     def is_driven(self) -> bool:
         """Return whether a process on this machine is running the study now."""
         return is_locked(self.path)
 
-    def _read(self, path: Path) -> Any:
-        try:
-            return json.loads(read_regular(path))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-
 
 def is_study(path: str | os.PathLike[str]) -> bool:
     """Return whether a folder holds a study."""
     return (Path(path) / "study.json").is_file()
+
+
+def write_failure(run: Run, error: str, trace: str = "") -> None:
+    """Record in a run directory why the run failed; a run that starts again removes the record."""
+    run.path.mkdir(parents=True, exist_ok=True)
+    write_json(run.path / FAILURE_FILE, {"error": error, "trace": trace})
+
+
+def read_failure(run: Run) -> str | None:
+    """Return why a run failed; None if it did not."""
+    path = run.path / FAILURE_FILE
+    if not path.is_file():
+        return None
+    try:
+        return str(read_json(path)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"{path} cannot be read"
+
+
+@dataclass
+class RunState:
+    """The state of one run of a study.
+
+    Attributes:
+        job: the run.
+        state: one of `STATES`.
+        error: why it failed, or why a run that has results must run again.
+        results: its results if it is done.
+    """
+
+    job: Job
+    state: str = "waiting"
+    error: str | None = None
+    results: dict[str, Any] | None = None
+
+
+def read_run_state(job: Job, run: Run, *, retry_failed: bool = False, strict: bool = True) -> RunState:
+    """Return the state of a run from its directory; arguments as for `read_state`."""
+    try:
+        missing = missing_work(job, run)
+    except ValueError as error:
+        if strict:
+            raise
+        missing = str(error)
+    if missing is None:
+        return RunState(job, "done", results=run.results)
+    failure = None if retry_failed else read_failure(run)
+    if failure is not None:
+        return RunState(job, "failed", failure)
+    return RunState(job, "waiting", missing if run.results_path.is_file() else None)
+
+
+@dataclass
+class StudyState:
+    """The state of a study.
+
+    Attributes:
+        runs: the state of each run by name.
+        candidates: the values of each grid whose tuning is over by (data, model); none if all its runs failed.
+    """
+
+    runs: dict[str, RunState] = field(default_factory=dict)
+    candidates: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
+
+    def selected_values(self, data: str, model: str) -> list[float]:
+        """Return the selected value of a model on a data set as a list; it is empty if nothing is tuned (yet)."""
+        return [candidate.value for candidate in self.candidates.get((data, model), ()) if candidate.selected]
+
+    def rerun_values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
+        """Return the values for the reruns by (data, model): the selected one, or None if nothing is tuned.
+
+        Pairs whose selection is not made yet are absent.
+        """
+        values: dict[tuple[str, str], float | None] = {}
+        for data in plan.data:
+            for model in plan.models:
+                for value in self.selected_values(data.label, model.label) if model.grid else [None]:
+                    values[data.label, model.label] = value
+        return values
+
+    def names(self, state: str) -> list[str]:
+        """Return the names of the runs in a state."""
+        return [name for name, run in self.runs.items() if run.state == state]
+
+
+def read_state(plan: Plan, folder: StudyFolder, *, retry_failed: bool = False, strict: bool = True) -> StudyState:
+    """Return the state of a study from its run directories.
+
+    Args:
+        plan: the plan of the study.
+        folder: the folder of the study.
+        retry_failed: whether failed runs count as waiting.
+        strict: whether a run directory that contradicts the plan is an error; otherwise its state notes the reason.
+
+    Raises:
+        ValueError: if ``strict`` and a run directory contradicts the plan.
+    """
+    state = StudyState()
+    for job in tune_jobs(plan):
+        state.runs[job.name] = read_run_state(job, folder.run(job.name), retry_failed=retry_failed, strict=strict)
+    select_values(plan, folder, state)
+    add_reruns(plan, folder, state, retry_failed=retry_failed, strict=strict)
+    _require_same_images(state, folder, strict=strict)
+    return state
+
+
+def add_reruns(
+    plan: Plan, folder: StudyFolder, state: StudyState, *, retry_failed: bool = False, strict: bool = True
+) -> None:
+    """Add the reruns of the selected values, and remove those of values that are no longer selected."""
+    known = state.runs
+    state.runs = {name: run for name, run in known.items() if run.job.stage == "tune"}
+    for job in rerun_jobs(plan, state.rerun_values(plan)):
+        state.runs[job.name] = known.get(job.name) or read_run_state(
+            job, folder.run(job.name), retry_failed=retry_failed, strict=strict
+        )
+
+
+def select_values(plan: Plan, folder: StudyFolder, state: StudyState) -> None:
+    """Select a value of each grid whose tuning is over."""
+    state.candidates = {}
+    for data in plan.data:
+        for model in plan.models:
+            pair = data.label, model.label
+            runs = [run for run in state.runs.values() if run.job.stage == "tune" and run.job.pair == pair]
+            if model.grid and all(run.state in ("done", "failed") for run in runs):
+                scores = _grid_scores([run for run in runs if run.state == "done"], folder, plan.scored_weights)
+                state.candidates[pair] = select(scores, plan.near_db if model.reconstructs else None)
+
+
+def _grid_scores(runs: Sequence[RunState], folder: StudyFolder, weights: str) -> list[tuple[float, dict[str, Any]]]:
+    """Return value and scores of the finished runs of a grid; on data without sources, with their agreement."""
+    results = [run.results or {} for run in runs]
+    scores: list[dict[str, Any]] = [result[weights] for result in results]
+    if not all(result["data"]["source_names"] for result in results):
+        agreements = run_agreements([folder.run(run.job.name) for run in runs], weights)
+        scores = [
+            own | {AGREEMENT: agreements.get(folder.run(run.job.name).path, 0.0)}
+            for own, run in zip(scores, runs, strict=True)
+        ]
+    return [(run.job.value or 0.0, own) for run, own in zip(runs, scores, strict=True)]
+
+
+def _require_same_images(state: StudyState, folder: StudyFolder, *, strict: bool) -> None:
+    """Raise an error, or warn and exclude the run, if a run saw other images than the first run on its data set."""
+    first_run: dict[str, Run] = {}
+    for name, run_state in state.runs.items():
+        if run_state.state != "done":
+            continue
+        run = folder.run(name)
+        difference = data_difference(run.config.data, first_run.setdefault(run_state.job.data, run))
+        if difference and strict:
+            raise ValueError(
+                f"{run.path} {difference}; move the wrong one out of the study, or choose another folder (out=…, --out)"
+            )
+        if difference:
+            state.runs[name] = RunState(run_state.job, "waiting", difference)
+            warnings.warn(f"{run.path} is left out: it {difference}", stacklevel=3)

@@ -1,6 +1,5 @@
 """The runs of a plan: each job is one run directory, and this module says whether that directory is finished."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ READING_KEYS = ("source_columns", "drop_columns", "kind")  # entries that decide
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a study: everything that a worker needs, as plain data.
+    """One run of a study: a model, its data, options, a seed, and how it is scored.
 
     Attributes:
         stage: ``"tune"`` or ``"rerun"``.
@@ -65,14 +64,10 @@ class Job:
         value = "" if self.value is None else f"{MODELS[self.model_name].tuned.replace('_', '-')}-{self.value:g}-"
         return f"{self.data}/{self.model}/{value}s{self.seed}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the job as JSON can hold it."""
-        return dataclasses.asdict(self)
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> "Job":
-        """Return the job that `to_dict` described."""
-        return Job(**{**content, "metrics": tuple(content["metrics"])})
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The labels of the data set and the model."""
+        return self.data, self.model
 
 
 def tune_jobs(plan: Plan) -> list[Job]:
@@ -111,6 +106,20 @@ def rerun_jobs(plan: Plan, values: Mapping[tuple[str, str], float | None]) -> li
 def _rerun_seeds(plan: Plan, model: ModelPlan) -> range:
     first = plan.tune_seeds if model.grid or plan.aggregate == "reruns" else 0
     return range(first, plan.tune_seeds + plan.rerun_seeds_of(model))
+
+
+def find_job(plan: Plan, name: str) -> Job:
+    """Return the job of a plan whose run directory has a name, whatever value of a grid is selected."""
+    for data in plan.data:
+        for model in plan.models:
+            if name.startswith(f"{data.label}/{model.label}/"):
+                for value in model.grid or (None,):
+                    for seed in range(plan.tune_seeds + plan.rerun_seeds_of(model)):
+                        stage = "tune" if model.grid and seed < plan.tune_seeds else "rerun"
+                        job = make_job(plan, stage, data, model, value, seed)
+                        if job.name == name:
+                            return job
+    raise ValueError(f"the plan {plan.name} has no run {name}; `qlae study PLAN --dry-run` lists them")
 
 
 def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: float | None, seed: int) -> Job:
@@ -267,7 +276,7 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
         differences["training.steps"] = config.training.steps, num_updates(job)
     if differences:
         details = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differences.items())
-        raise ValueError(f"{run.path} holds another run: {details}. Choose another out=…")
+        raise ValueError(f"{run.path} holds another run: {details}. Choose another folder (out=…, --out)")
 
 
 def data_difference(data: DataConfig, run: Run) -> str | None:

@@ -25,7 +25,7 @@ from ..options import TrainingOptions
 from ..presets import MODELS, SIZES
 from ..registry import OBJECTIVES
 from .data_paths import LABEL, with_absolute_paths
-from .selection import NEAR_DB
+from .tuning import NEAR_DB
 
 
 def _types_in_file(hint: Any) -> tuple[type, ...]:

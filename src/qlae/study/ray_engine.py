@@ -12,9 +12,9 @@ from typing import Any
 
 from .._files import write_bytes
 from .._opening import read_regular
-from .engine import TICK_SECONDS, Event
-from .folder import StudyFolder
+from .folder import FAILURE_FILE, StudyFolder, write_failure
 from .jobs import Job
+from .run import TICK_SECONDS, Event
 from .worker import run_job_on_node
 
 MAX_RETRIES = 3  # for a task whose node or worker was lost
@@ -25,8 +25,8 @@ class RayEngine:
 
     Args:
         address: the cluster, ``"auto"`` for one on this machine; None takes ``RAY_ADDRESS`` or starts a cluster here.
-        num_cpus: CPUs per run, for Ray's scheduling.
-        num_gpus: GPUs per run, for Ray's scheduling; with a fraction, runs share a GPU.
+        cpus_per_run: for Ray's scheduling.
+        gpus_per_run: for Ray's scheduling; with a fraction, runs share a GPU.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         threads: number of torch threads in each task.
         imports: modules that each task imports before it reads its job (names, or paths of .py files). They must be
@@ -38,20 +38,19 @@ class RayEngine:
         self,
         address: str | None = None,
         *,
-        num_cpus: float = 1.0,
-        num_gpus: float = 0.0,
+        cpus_per_run: float = 1.0,
+        gpus_per_run: float = 0.0,
         device: str = "auto",
         threads: int = 1,
         imports: Sequence[str] = (),
         in_place: bool = True,
     ):
-        for name, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
+        for name, value in (("cpus_per_run", cpus_per_run), ("gpus_per_run", gpus_per_run)):
             if not 0 <= value < 1e6:
                 raise ValueError(f"{name} must not be negative, got {value}")
         self.ray = _load_ray()
-        self.address, self.num_cpus, self.num_gpus = address, num_cpus, num_gpus
-        self.device, self.threads, self.in_place = device, threads, in_place
-        self._imports = tuple(imports)
+        self.address, self.cpus_per_run, self.gpus_per_run = address, cpus_per_run, gpus_per_run
+        self.device, self.threads, self.imports, self.in_place = device, threads, tuple(imports), in_place
 
     @property
     def num_workers(self) -> int:
@@ -59,37 +58,25 @@ class RayEngine:
         if not self.ray.is_initialized():
             return 1
         resources = self.ray.cluster_resources()
-        limits = [resources.get("CPU", 0) / self.num_cpus] if self.num_cpus else []
-        limits += [resources.get("GPU", 0) / self.num_gpus] if self.num_gpus else []
+        limits = [resources.get("CPU", 0) / self.cpus_per_run] if self.cpus_per_run else []
+        limits += [resources.get("GPU", 0) / self.gpus_per_run] if self.gpus_per_run else []
         return max(1, int(min(limits, default=1)))
 
     @property
     def device_type(self) -> str:
-        return "cuda" if self.num_gpus or self.device == "cuda" else "cpu"
-
-    @property
-    def imports(self) -> tuple[str, ...]:
-        return self._imports
+        return "cuda" if self.gpus_per_run or self.device == "cuda" else "cpu"
 
     def describe(self) -> str:
-        """Return the engine in words."""
+        """Describe how many runs Ray has room for."""
         return f"{self.num_workers} runs at a time on Ray" if self.ray.is_initialized() else "one run at a time on Ray"
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
-        """Yield events until each job is done or failed, and None if nothing happens for a while."""
-        ray = self.ray
-        if not ray.is_initialized():
-            ray.init(address=self.address, log_to_driver=False, include_dashboard=None if self.address else False)
-        task = ray.remote(
-            num_cpus=self.num_cpus, num_gpus=self.num_gpus, max_retries=MAX_RETRIES, retry_exceptions=False
-        )(run_job_on_node)
-        token = _token(folder) if self.in_place else secrets.token_hex(8)
-        arguments = (str(folder.path.resolve()), token, self.device, self.threads, self.imports, os.getcwd())
-        pending = {task.remote(job.to_dict(), *arguments): job for job in jobs}
+        """Yield events until each job has ended, and None if nothing happens for a while."""
+        pending = self._submit(jobs, folder)
         started: set[str] = set()
         try:
             while pending:
-                ended, _ = ray.wait(list(pending), num_returns=1, timeout=TICK_SECONDS)
+                ended, _ = self.ray.wait(list(pending), num_returns=1, timeout=TICK_SECONDS)
                 for reference in ended:
                     yield self._outcome(pending.pop(reference), reference, folder)
                 # Ray does not say which tasks have started; in a shared folder their run directories show it.
@@ -101,21 +88,36 @@ class RayEngine:
                     yield None
         finally:
             for reference in pending:
-                ray.cancel(reference, force=True)
+                self.ray.cancel(reference, force=True)
+
+    def _submit(self, jobs: Sequence[Job], folder: StudyFolder) -> dict[Any, Job]:
+        """Connect to the cluster and submit the jobs; return them by their references."""
+        ray = self.ray
+        if not ray.is_initialized():
+            ray.init(address=self.address, log_to_driver=False, include_dashboard=None if self.address else False)
+        resources = {"num_cpus": self.cpus_per_run, "num_gpus": self.gpus_per_run}
+        task = ray.remote(max_retries=MAX_RETRIES, retry_exceptions=False, **resources)(run_job_on_node)
+        token = _token(folder) if self.in_place else secrets.token_hex(8)
+        study = str(folder.path.resolve())
+        options = (study, token, self.device, self.threads, self.imports, os.getcwd())
+        plan = folder.plan.content
+        return {task.remote(plan, job.name, *options): job for job in jobs}
 
     def _outcome(self, job: Job, reference: Any, folder: StudyFolder) -> Event:
         """Return the last event of a task, after writing the files that it sent back."""
-        try:
-            outcome: dict[str, Any] = self.ray.get(reference)
-        except self.ray.exceptions.RayError as error:
-            return Event(job, "failed", error=f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
         run = folder.run(job.name)
-        files = outcome.pop("files", {})
+        try:
+            state, files = self.ray.get(reference)
+        except self.ray.exceptions.RayError as error:
+            write_failure(run, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            return Event(job, "failed")
         run.path.mkdir(parents=True, exist_ok=True)
+        if state == "done":
+            (run.path / FAILURE_FILE).unlink(missing_ok=True)  # of an earlier attempt
         # results.json comes last, because it marks the run as finished.
         for name, content in sorted(files.items(), key=lambda item: item[0] == "results.json"):
             write_bytes(run.path / name, content)
-        return Event(job, **outcome)
+        return Event(job, state)
 
 
 def _has_started(job: Job, folder: StudyFolder) -> bool:

@@ -1,8 +1,8 @@
-"""Run one job at a time: train, evaluate, answer. Both engines use it, in worker processes or in Ray tasks.
+"""Run one job at a time: train and evaluate it in its run directory. Every engine ends here.
 
-As a process, ``python -m qlae.study.worker STUDY`` reads jobs from standard input, one line of JSON per job, and
-answers each with one line of JSON. It ends when its input ends and when a job has failed (the device may be broken). On
-SIGTERM, or when its parent process is gone, it saves its run and ends.
+As a process, ``python -m qlae.study.worker STUDY`` reads names of runs from standard input, one per line, and answers
+each with a line that says how the run ended. The process ends when its input ends and when a run has failed (the device
+may be broken). On SIGTERM, or when its parent process is gone, it saves its run and ends.
 """
 
 import argparse
@@ -15,96 +15,108 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from .._device import keep_freed_memory
+from .._directory_lock import is_locked
 from .._imports import import_modules
 from .._opening import read_regular
+from ..components import MODEL, reuse_training
+from ..config import DataConfig
+from ..configuring import configure
+from ..data import RenderedImages, SourceDataset, data_config, load_again
+from ..pipeline import train
 from ..runs.directory import Run
-from .jobs import Job, data_difference, needs_scores_only
-
-if TYPE_CHECKING:
-    from ..config import DataConfig
-    from ..data import SourceDataset
+from ..scoring.evaluation import evaluate_run
+from ..scoring.sample import require_scorable, rescore_run
+from .folder import FAILURE_FILE, StudyFolder, write_failure
+from .jobs import Job, data_difference, find_job, missing_work, needs_scores_only
+from .plan import Plan
 
 MAX_CACHE_BYTES = 2**28  # a worker renders data sets of up to this size once and keeps their images
 LOCK_SECONDS = 60.0  # time to wait for a run whose last worker is still ending
 PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
 RETURNED_FILES = (
-    *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz"),
+    *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz", FAILURE_FILE),
     *("checkpoint.safetensors", "checkpoint.json", "fitted.safetensors"),
 )
 BACKUP_FILES = ("previous.safetensors", "previous.json")  # useless in a finished run, and half of its size
 
-_data_cache: dict[str, "SourceDataset"] = {}  # the data of the last job
+_data_cache: dict[str, SourceDataset] = {}  # the data of the last job
 
 
-def run_job(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> dict[str, Any]:
+def run_job(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> str:
     """Train and evaluate a job in a run directory, resuming from its last checkpoint if it has one.
 
-    If a run is trained and only scores are missing, its sample is scored again.
+    If a run is trained and only scores are missing, its sample is scored again. Nothing is done if it is finished.
 
     Returns:
-        ``state`` (``"done"`` or ``"failed"``) and ``seconds``; for failures also ``error`` and ``trace``.
+        ``"done"``; ``"failed"`` after writing the error into the directory; ``"busy"`` if another process is running
+        the job.
     """
-    started = time.monotonic()
+    if not _wait_until_free(run):
+        return "busy"
     try:
-        _wait_until_free(run)
-        scoring: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
-        if needs_scores_only(job, run):
-            from ..scoring.sample import rescore_run
-
-            try:
-                rescore_run(run, **scoring)
-            except ValueError:  # the sample is damaged; the checkpoint may be intact
-                _train_and_evaluate(job, run, scoring, device=device, threads=threads)
-        else:
-            _train_and_evaluate(job, run, scoring, device=device, threads=threads)
+        (run.path / FAILURE_FILE).unlink(missing_ok=True)
+        if missing_work(job, run) is not None:
+            _complete(job, run, device=device, threads=threads)
         for name in BACKUP_FILES:
             (run.path / name).unlink(missing_ok=True)
     except Exception as error:
-        return _failure(error, time.monotonic() - started)
-    return {"state": "done", "seconds": time.monotonic() - started}
+        if is_locked(run.path):  # by another process, which was faster
+            return "busy"
+        record_failure(run, error)
+        return "failed"
+    return "done"
 
 
-def _failure(error: Exception, seconds: float) -> dict[str, Any]:
-    """Return the outcome of a job that raised an exception."""
-    return {
-        "state": "failed",
-        "error": f"{type(error).__name__}: {error}",
-        "trace": "".join(traceback.format_exception(error)),
-        "seconds": seconds,
-    }
+def record_failure(run: Run, error: Exception) -> None:
+    """Write an exception into a run directory."""
+    write_failure(run, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
+
+
+def _wait_until_free(run: Run) -> bool:
+    """Wait for a worker that lost its driver to save the run and release it; return whether the run is free."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while is_locked(run.path):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.5)
+    return True
+
+
+def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
+    """Do what is missing in a run directory."""
+    scoring: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
+    if needs_scores_only(job, run):
+        try:
+            rescore_run(run, **scoring)
+            return
+        except ValueError:  # the sample is damaged; the checkpoint may be intact
+            pass
+    _train_and_evaluate(job, run, scoring, device=device, threads=threads)
 
 
 def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
-    from ..components import MODEL, reuse_training
-    from ..configuring import configure
-    from ..data import data_config
-    from ..pipeline import train
-    from ..scoring.evaluation import evaluate_run
-    from ..scoring.sample import require_scorable
-
     data = _load_data(job)
     if data.source_names:
         require_scorable(data, job.metrics)
     else:  # the PSNR is all that images alone give; the study compares such runs by their agreement
         scoring = scoring | {"metrics": ("infomec",)}
-    _require_same_images(job, data_config(data), run)
+    siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
+    _require_same_images(job, data_config(data), [sibling for sibling in siblings if sibling.path != run.path])
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
     if job.model_name == MODEL:
-        siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
         reuse_training(run, configure(job.model_name, data, out=run.path, **options).config, siblings)
     train(job.model_name, data, out=run.path, show=False, **options)
     evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)
 
 
-def _require_same_images(job: Job, data: "DataConfig", run: Run) -> None:
+def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) -> None:
     """Raise ``ValueError`` if finished runs on the same data set saw other images."""
-    for path in sorted(run.path.parents[1].glob("*/*/results.json")):
-        sibling = Run(path.parent)
-        if sibling.path == run.path:
-            continue
+    for sibling in siblings:
         try:
             difference = data_difference(data, sibling)
         except (ValueError, OSError):  # a damaged or missing config concerns that run only
@@ -114,47 +126,8 @@ def _require_same_images(job: Job, data: "DataConfig", run: Run) -> None:
         return  # the driver has checked that the other runs agree with this one
 
 
-def run_job_on_node(
-    content: dict[str, Any],
-    study: str,
-    token: str,
-    device: str,
-    threads: int,
-    imports: tuple[str, ...] = (),
-    directory: str | None = None,
-) -> dict[str, Any]:
-    """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
-
-    Args:
-        content: the job, as `Job.to_dict` returns it.
-        study: the study's folder.
-        token: the content of the study's ``.token`` file, by which a node recognises the folder.
-        device: the device to train on.
-        threads: number of torch threads.
-        imports: modules to import first.
-        directory: the driver's current directory, where modules are looked for if the node sees it.
-
-    Returns:
-        The outcome of `run_job`; from a temporary folder also ``files``, the content of the run directory.
-    """
-    try:
-        import_modules(imports, directory=directory)
-    except ValueError as error:
-        return _failure(error, 0.0)
-    job = Job.from_dict(content)
-    token_path = Path(study, ".token")
-    if token_path.is_file() and read_regular(token_path) == token.encode():
-        return run_job(job, Run(Path(study, "runs", job.name)), device=device, threads=threads)
-    run = Run(Path(tempfile.gettempdir(), f"qlae-study-{token}", job.name))
-    outcome = run_job(job, run, device=device, threads=threads)
-    files = {path.name: read_regular(path) for path in map(run.path.joinpath, RETURNED_FILES) if path.is_file()}
-    return outcome | {"files": files}
-
-
-def _load_data(job: Job) -> "SourceDataset":
+def _load_data(job: Job) -> SourceDataset:
     """Return the data of a job; those of the last job are kept."""
-    from ..data import RenderedImages, load_again
-
     key = json.dumps([job.data_name, job.resolution, job.recipe], sort_keys=True)
     if key not in _data_cache:
         _data_cache.clear()
@@ -166,17 +139,46 @@ def _load_data(job: Job) -> "SourceDataset":
     return _data_cache[key]
 
 
-def _wait_until_free(run: Run) -> None:
-    """Wait for a run's lock, which a worker that lost its parent holds until it has saved."""
-    deadline = time.monotonic() + LOCK_SECONDS
-    while run.path.is_dir():
-        try:
-            with run.locked():
-                return
-        except ValueError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+def run_job_on_node(
+    plan: Mapping[str, Any],
+    name: str,
+    study: str,
+    token: str,
+    device: str,
+    threads: int,
+    imports: tuple[str, ...] = (),
+    directory: str | None = None,
+) -> tuple[str, dict[str, bytes]]:
+    """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
+
+    Args:
+        plan: the content of the study's plan.
+        name: the name of the run.
+        study: the study's folder.
+        token: the content of the study's ``.token`` file, by which a node recognises the folder.
+        device: the device to train on.
+        threads: number of torch threads.
+        imports: modules to import first.
+        directory: the driver's current directory, where modules are looked for if the node sees it.
+
+    Returns:
+        How the job ended, as `run_job` says; and from a temporary folder, the content of the run directory.
+    """
+    token_path = Path(study, ".token")
+    is_shared = token_path.is_file() and read_regular(token_path) == token.encode()
+    run = Run(Path(study, "runs", name) if is_shared else Path(tempfile.gettempdir(), f"qlae-study-{token}", name))
+    try:
+        import_modules(
+            imports, directory=directory
+        )  # first, because a job's model may be one of these modules' presets
+        job = find_job(Plan.from_content(dict(plan)), name)
+    except ValueError as error:
+        record_failure(run, error)
+        state = "failed"
+    else:
+        state = run_job(job, run, device=device, threads=threads)
+    paths = [] if is_shared else [run.path / file for file in RETURNED_FILES]
+    return state, {path.name: read_regular(path) for path in paths if path.is_file()}
 
 
 def _watch_parent(parent: int) -> None:
@@ -186,19 +188,20 @@ def _watch_parent(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _answer(line: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the outcome of the job that a line of JSON describes."""
+def _run_named(name: str, arguments: argparse.Namespace) -> str:
+    """Run a job by its name; return how it ended."""
+    folder = StudyFolder(arguments.study)
     try:
-        import_modules(arguments.imports)  # first, because a job's model may be one of these modules' presets
+        import_modules(arguments.imports)
+        job = find_job(folder.plan, name)
     except ValueError as error:
-        return _failure(error, 0.0)
-    job = Job.from_dict(json.loads(line))
-    run = Run(arguments.study / "runs" / job.name)
-    return run_job(job, run, device=arguments.device, threads=arguments.threads)
+        record_failure(folder.run(name), error)
+        return "failed"
+    return run_job(job, folder.run(name), device=arguments.device, threads=arguments.threads)
 
 
 def main() -> int:
-    """Answer jobs from standard input; return the exit code."""
+    """Run the jobs that standard input names; return the exit code."""
     parser = argparse.ArgumentParser(description="A worker of a study; `qlae study` starts it.")
     parser.add_argument("study", type=Path)
     parser.add_argument("--device", default="auto")
@@ -206,17 +209,15 @@ def main() -> int:
     parser.add_argument("--parent", type=int, default=os.getppid())
     parser.add_argument("--import", dest="imports", action="append", default=[])
     arguments = parser.parse_args()
-    from .._device import keep_freed_memory
-
     keep_freed_memory()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # anything that prints goes to the log instead of between the answers
     threading.Thread(target=_watch_parent, args=(arguments.parent,), daemon=True).start()
     try:
         for line in sys.stdin:
-            outcome = _answer(line, arguments)
-            print(json.dumps(outcome), file=answers, flush=True)
-            if outcome["state"] == "failed":
+            state = _run_named(line.strip(), arguments)
+            print(state, file=answers, flush=True)
+            if state == "failed":
                 return 1
     except (KeyboardInterrupt, BrokenPipeError):
         return 130

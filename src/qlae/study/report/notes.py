@@ -9,8 +9,8 @@ from ...observations import described_observations
 from ...presets import training_preset
 from ...published import PAPER_COLUMNS
 from ...selection.ranking import MIN_RUNS
-from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
+from ..tuning import AGREEMENT
 from .cells import MIN_SEEDS
 from .summary import AGGREGATED, Group, Summary, describe_counts
 
@@ -65,17 +65,19 @@ def _agreement_notes(summary: Summary) -> list[str]:
         if not groups:
             continue
         start = f"{data} has no sources, so there is no InfoMEC."
-        runs = pd.concat([group.rows.assign(agreement=group.column(KEY)) for group in groups]).dropna(subset=[KEY])
+        runs = pd.concat([group.rows.assign(agreement=group.column(AGREEMENT)) for group in groups]).dropna(
+            subset=[AGREEMENT]
+        )
         if runs.empty:
             lines.append(f"{start} Agreement compares at least two runs; raise rerun_seeds to train more.")
             continue
-        best = runs.loc[runs[KEY].idxmax()]
+        best = runs.loc[runs[AGREEMENT].idxmax()]
         others = "the other run" if len(runs) == 2 else f"the other {len(runs) - 1} runs"
         few = f" With {len(runs)} runs, agreement says little." if len(runs) < MIN_RUNS else ""
         lines.append(
             f"{start} Its runs are compared by agreement: how far the codes of a run correspond to those of {others} "
             f"on the same images (mean). The run to take is {best.model} with seed {best.seed} (agreement "
-            f"{best[KEY]:.3f}): runs/{best.run} in the folder of the study.{few}"
+            f"{best[AGREEMENT]:.3f}): runs/{best.run} in the folder of the study.{few}"
         )
     return lines
 

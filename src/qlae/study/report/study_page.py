@@ -18,7 +18,7 @@ from ..._progress import progress_bar
 from ...metrics import find_score
 from ...report.html_page import ReportFiles, Section, page, paragraph, picture, plain_table
 from ..folder import StudyFolder
-from ..selection import FIDELITY_SCORES, describe_rule, lowest_near
+from ..tuning import FIDELITY_SCORES, describe_rule, lowest_near
 from .charts import CurvePoint, Dot, DotRow, draw_curve, draw_dots, make_bounds
 from .correlations import between_metrics, mean_scores, published_means, with_published
 from .figures import draw_sheets

@@ -21,11 +21,10 @@ from ...presets import MODELS
 from ...published import INFOE_KEYS, Published, published_metric, published_results
 from ...resolving import resolve
 from ...runs.directory import Run
-from ..agreements import KEY
 from ..collect import collect
 from ..folder import StudyFolder
 from ..plan import Plan
-from ..selection import FIDELITY_SCORES
+from ..tuning import AGREEMENT, FIDELITY_SCORES
 from .cells import Cell, combine_data_sets, make_cell
 
 AGGREGATED = "aggregated"  # stands for the mean over data sets where the name of a data set is expected
@@ -74,7 +73,7 @@ class Group:
     def column(self, score: str, weights: str | None = None) -> pd.Series:
         """Return a score of each run, missing where a run does not have it."""
         weights = weights or self.weights
-        is_plain = score == KEY or weights == self.rows["weights"].iloc[0]
+        is_plain = score == AGREEMENT or weights == self.rows["weights"].iloc[0]
         name = score if is_plain else f"{weights}_{score}"
         return self.rows[name] if name in self.rows else pd.Series(float("nan"), self.rows.index)
 
@@ -127,7 +126,7 @@ class Group:
     @property
     def quality(self) -> str:
         """The score that ranks the runs."""
-        return "infom" if self.has_sources else KEY
+        return "infom" if self.has_sources else AGREEMENT
 
     @property
     def median_index(self) -> int:
@@ -264,8 +263,8 @@ def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggrega
     counted = dict(list(runs[runs.counts].groupby(["data", "model"])))
     groups = {pair: Group(counted[pair], folder.path, weights, aggregate) for pair in pairs if pair in counted}
     tuned = runs[(runs.stage == "tune") & (runs.state == "done")]
-    if f"tuning_{KEY}" in tuned:
-        tuned = tuned.assign(agreement=tuned[f"tuning_{KEY}"])
+    if f"tuning_{AGREEMENT}" in tuned:
+        tuned = tuned.assign(agreement=tuned[f"tuning_{AGREEMENT}"])
     grids = dict(list(tuned.groupby(["data", "model"])))
     tuning = {
         pair: {value: Group(rows, folder.path, plan.scored_weights) for value, rows in grids[pair].groupby("value")}

@@ -12,8 +12,8 @@ from itertools import groupby
 
 from ...metrics import METRICS, InformativeCount, find_score
 from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
-from ..agreements import KEY
 from ..plan import SCORED_WEIGHTS
+from ..tuning import AGREEMENT
 from .cells import MIN_SEEDS, Cell, mark_bold
 from .summary import AGGREGATED, Summary, describe_counts
 
@@ -213,6 +213,6 @@ def _has(summary: Summary, data: str, model: str, score: str) -> bool:
     if score == "informative":
         return bool(summary.latent_counts(data, model))
     group = summary.groups.get((data, model))
-    if score == KEY and group is not None and not group.has_sources:
+    if score == AGREEMENT and group is not None and not group.has_sources:
         return True  # a run without others has no agreement, and its cell says so
     return summary.cell(data, model, score) is not None

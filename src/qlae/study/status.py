@@ -1,0 +1,302 @@
+"""Describe a study in the terminal: its state, live or once, and what it would do, with an estimate of the time."""
+
+import contextlib
+import math
+import os
+import shlex
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from .._directory_lock import is_locked
+from ..observations import IMAGES, KINDS, SERIES, VECTORS
+from ..presets import MODELS, training_preset
+from .folder import STATES, RunState, StudyFolder, StudyState, read_state
+from .job_data import kind_and_shape
+from .jobs import Job, make_job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
+from .plan import Plan
+from .run import Engine, Show
+from .tuning import describe_rule
+
+MAX_ERRORS = 5  # shown per state
+FINISHED, TO_SCORE = "finished", "trained, not scored yet"
+
+# Seconds per update of an autoencoder at the size's own batch size, on one CPU thread (small at 32×32, full at 64×64)
+# or on a data-centre GPU. Each was measured on one machine (docs/performance.md): trust the order of magnitude only.
+SECONDS_PER_UPDATE = {("small", "cpu"): 0.02, ("full", "cpu"): 4.4, ("small", "cuda"): 0.001, ("full", "cuda"): 0.0023}
+# What these times are for, in pixels, and what else takes as long on a CPU: so many vectors of any width, which dense
+# networks bring to their own width at once, or so many time steps of a series.
+MEASURED = {
+    ("small", IMAGES): 32 * 32,
+    ("full", IMAGES): 64 * 64,
+    ("small", VECTORS): 12,
+    ("full", VECTORS): 300,
+    ("small", SERIES): 50,
+    ("full", SERIES): 2_000,
+}
+SCORING_SECONDS = {"infomec": 10.0, "dci": 40.0}  # on 10,000 samples, for both sets of weights
+OTHER_SCORING_SECONDS = 5.0
+OVERHEAD_SECONDS = 3.0  # loading, writing files, drawing pictures
+
+
+def status(folder: StudyFolder) -> RenderableType:
+    """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
+    plan = folder.plan
+    state = read_state(plan, folder, strict=False)
+    running = [name for name in state.names("waiting") if is_locked(folder.run(name).path)]
+    for name in running:
+        state.runs[name].state = "running"
+    is_driven = folder.is_driven()
+    parts: list[RenderableType] = [status_table(state, title=f"{plan.name} in {folder.path}")]
+    parts += [Text(f"running {name}: {_progress(folder, state.runs[name].job)}") for name in running]
+    parts += _error_lines("failed", "failed", state)
+    parts += _error_lines("waiting", "will run again", state)
+    parts.append(summary_line(state, len(running) or int(is_driven) or None, plan))
+    command = resume_command(folder)
+    if not is_driven and not running and state.names("waiting"):
+        parts.append(Text(f"The study is not running. To resume it: {command}"))
+    if not is_driven and state.names("failed"):
+        parts.append(Text(f"To repeat failed runs: {command} --retry-failed"))
+    return Group(*parts)
+
+
+def status_table(state: StudyState, *, title: str) -> Table:
+    """Return a table with one row per data set and model.
+
+    A row has the finished runs of each stage, the selected value, and the numbers of running and failed runs.
+    """
+    table = Table(title=title, title_justify="left")
+    for name in ("data", "model"):
+        table.add_column(name)
+    for name in ("tuned", "value", "rerun", "running", "failed"):
+        table.add_column(name, justify="right")
+    groups: dict[tuple[str, str], list[RunState]] = {}
+    for run in state.runs.values():
+        groups.setdefault(run.job.pair, []).append(run)
+    data_sets = list(dict.fromkeys(data for data, _ in groups))
+    for pair, runs in sorted(groups.items(), key=lambda item: data_sets.index(item[0][0])):
+        values = state.selected_values(*pair)
+        value = f"{values[0]:g}" if values else "·"
+        counts = [sum(run.state == wanted for run in runs) for wanted in ("running", "failed")]
+        stages = (_count_done(runs, "tune"), value, _count_done(runs, "rerun"))
+        table.add_row(*pair, *stages, *(str(count or "·") for count in counts), style="red" if counts[1] else None)
+    return table
+
+
+def _count_done(runs: Sequence[RunState], stage: str) -> str:
+    of_stage = [run.state == "done" for run in runs if run.job.stage == stage]
+    return f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·"
+
+
+def summary_line(state: StudyState, num_workers: int | None, plan: Plan) -> Text:
+    """Return one line: the number of runs in each state, the reruns that wait for a selection, and the time left.
+
+    Args:
+        state: the state of the study.
+        num_workers: number of runs at a time; None if nobody is running the study. The line then says how long the
+            runs take one after the other.
+        plan: the plan of the study.
+    """
+    parts = [f"{len(state.names(name))} {name}" for name in STATES]
+    tuning = {r.job.pair for r in state.runs.values() if r.job.stage == "tune" and r.state in ("waiting", "running")}
+    num_seeds = {model.label: plan.rerun_seeds_of(model) for model in plan.models}
+    unselected = [model for _, model in tuning for _ in range(num_seeds[model])]
+    if unselected:
+        parts.append(f"{len(unselected)} reruns not selected yet")
+    left = seconds_left(state.runs.values(), unselected, num_workers or 1)
+    if left:
+        parts.append(f"about {format_seconds(left)} {'left' if num_workers else 'of work left'}")
+    return Text(", ".join(parts))
+
+
+def seconds_left(runs: Iterable[RunState], unselected: Sequence[str], num_workers: int) -> float | None:
+    """Return the seconds until all runs are over, from the time that finished runs of the same model took to train.
+
+    Args:
+        runs: the runs of the study.
+        unselected: the models of reruns that are not selected yet.
+        num_workers: number of runs at a time.
+
+    Returns:
+        None as long as no run has finished.
+    """
+    durations: dict[str, list[float]] = defaultdict(list)
+    shares = {"waiting": 1.0, "running": 0.5}
+    work = dict.fromkeys(unselected, 0.0) | {"": 0.0}
+    for model in unselected:
+        work[model] += 1.0
+    for run in runs:
+        if run.results:
+            durations[run.job.model].append((run.results.get("seconds") or 0.0) + scoring_seconds(run.job))
+        work[run.job.model] = work.get(run.job.model, 0.0) + shares.get(run.state, 0.0)
+    if not durations:
+        return None
+    everything = [seconds for group in durations.values() for seconds in group]
+    return sum(fmean(durations.get(m) or everything) * share for m, share in work.items()) / max(1, num_workers)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration in a unit that suits it.
+
+    >>> format_seconds(42), format_seconds(1_500), format_seconds(40_000), format_seconds(400_000)
+    ('42 s', '25 min', '11 h', '5 days')
+    """
+    for limit, unit, name in ((100, 1, "s"), (6_000, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / 86_400:,.0f} days"
+
+
+def resume_command(folder: StudyFolder) -> str:
+    """Return the command line that resumes a study."""
+    imports = folder.imports if folder.plan_path.is_file() else ()
+    return shlex.join(["qlae", "study", str(folder.path), *(part for name in imports for part in ("--import", name))])
+
+
+def _error_lines(state: str, word: str, study: StudyState) -> list[RenderableType]:
+    """Return one line for each of the first runs in a state that have an error."""
+    errors = [(name, run.error) for name, run in study.runs.items() if run.state == state and run.error]
+    lines: list[RenderableType] = [Text(f"{word} {name}: {error}", style="red") for name, error in errors[:MAX_ERRORS]]
+    if len(errors) > MAX_ERRORS:
+        lines.append(Text(f"and {len(errors) - MAX_ERRORS} more {word}", style="red"))
+    return lines
+
+
+def _progress(folder: StudyFolder, job: Job) -> str:
+    """Describe the last logged update of a running run."""
+    log = folder.run(job.name).log()
+    if not log:
+        return "no update logged yet"
+    progress = f"update {log[-1]['step']:,} of {num_updates(job):,}"
+    return f"{progress}, loss {log[-1]['loss']:.4f}" if "loss" in log[-1] else progress
+
+
+@contextlib.contextmanager
+def study_progress(folder: StudyFolder, plan: Plan, engine: Engine, *, show: bool = True) -> Iterator[Show]:
+    """Yield a function that shows a state, for `run_study`.
+
+    It draws a live table on a terminal, and elsewhere prints one line for each run that ends.
+    """
+    if not show:
+        yield lambda state: None
+        return
+    if not sys.stderr.isatty():
+        yield _line_printer(plan, engine)
+        return
+    title = f"{plan.name} in {folder.path}"
+    with Live(console=Console(stderr=True), refresh_per_second=2) as live:
+        yield lambda state: live.update(
+            Group(summary_line(state, engine.num_workers, plan), status_table(state, title=title))
+        )
+
+
+def _line_printer(plan: Plan, engine: Engine) -> Show:
+    last: dict[str, str] = {}
+    started = time.monotonic()
+
+    def show(state: StudyState) -> None:
+        for name, run in state.runs.items():
+            if last.get(name, run.state) != run.state and run.state in ("done", "failed"):
+                reason = f": {run.error}" if run.error else ""
+                line = summary_line(state, engine.num_workers, plan)
+                print(f"[{time.monotonic() - started:5.0f} s] {run.state} {name}{reason} ({line})", file=sys.stderr)
+            last[name] = run.state
+
+    return show
+
+
+def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> str:
+    """Return the runs of a study as lines of text, and mark those that are finished. Nothing is written.
+
+    Raises:
+        ValueError: if `run_study` would reject the plan or the folder.
+    """
+    folder = StudyFolder(out)
+    folder.require_free()
+    require_runnable(plan)
+    state = read_state(plan, folder)
+    values = state.rerun_values(plan)
+    # The values for the reruns of tuned models are unknown until tuning is over; the presets' values stand in for them.
+    pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
+    tuning, reruns = tune_jobs(plan), rerun_jobs(plan, {pair: values.get(pair) for pair in pairs})
+    progress = {name: _progress_in_plan(run, folder) for name, run in state.runs.items()}
+
+    def stage(title: str, jobs: Sequence[Job]) -> list[str]:
+        seconds = sum(_seconds_of(job, progress.get(job.name, ""), engine) for job in jobs)
+        lines = [f"{title}: {_count_runs(len(jobs))}" + (f", roughly {format_seconds(seconds)}" if seconds else "")]
+        for job in jobs:
+            is_known = job.name in state.runs
+            name = job.name if is_known else job.name.replace(f"/s{job.seed}", f"/(selected value)-s{job.seed}")
+            lines.append(f"   {name}  {num_updates(job):,} updates  {progress.get(job.name, '')}".rstrip())
+        return [*lines, ""]
+
+    rule = describe_rule(plan.near_db, plan.scored_weights, _fidelity_scores(plan))
+    lines = [
+        *(f"{plan.name}: {plan.about}".rstrip(": "), ""),
+        *stage("1. tune", tuning),
+        *(f"2. select, for each data set and model: {rule}", ""),
+        *stage("3. rerun", reruns),
+        *(f"4. report: tables, figures and a page in {Path(out) / 'report'}", ""),
+        f"{_count_runs(len(tuning) + len(reruns))}, {len(state.names('done'))} known to be finished",
+    ]
+    seconds = sum(_seconds_of(job, progress.get(job.name, ""), engine) for job in (*tuning, *reruns))
+    if seconds:
+        estimate = f"roughly {format_seconds(seconds)} with {engine.describe()}"
+        lines.append(f"The others take {estimate}; trust the order of magnitude only")
+    return "\n".join(lines)
+
+
+def _progress_in_plan(run: RunState, folder: StudyFolder) -> str:
+    """Return ``FINISHED``, ``TO_SCORE`` if only scores are missing, or an empty string."""
+    if run.state == "done":
+        return FINISHED
+    return TO_SCORE if needs_scores_only(run.job, folder.run(run.job.name)) else ""
+
+
+def _fidelity_scores(plan: Plan) -> list[str]:
+    """Return the keys of the scores that measure reconstructions of the plan's data."""
+    jobs = [make_job(plan, "rerun", data, plan.models[0], None, 0) for data in plan.data]
+    return list(dict.fromkeys(KINDS[kind_and_shape(job)[0]].load_fidelity().key for job in jobs))
+
+
+def _seconds_of(job: Job, progress: str, engine: Engine) -> float:
+    """Return a guess at the seconds that a run adds to a study."""
+    if progress == FINISHED:
+        return 0.0
+    seconds = scoring_seconds(job) if progress == TO_SCORE else run_seconds(job, engine.device_type)
+    return seconds / engine.num_workers
+
+
+def run_seconds(job: Job, device_type: str) -> float:
+    """Return a guess at the seconds that a run takes on one worker."""
+    size = job.options.get("size", "full")
+    preset = MODELS[job.model_name].training_preset(size)
+    batch = job.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
+    scale = _relative_work(job, size, batch) if device_type == "cpu" else 1.0
+    update = SECONDS_PER_UPDATE[size, device_type] * scale * preset.relative_seconds[device_type]
+    return num_updates(job) * update + scoring_seconds(job) + OVERHEAD_SECONDS
+
+
+def _relative_work(job: Job, size: str, batch: float) -> float:
+    """Return how long an update takes, relative to one on what was measured; `batch` is relative to that as well."""
+    kind, shape = kind_and_shape(job)
+    work = math.prod(shape[:-1]) / MEASURED[size, kind] * batch  # pixels, time steps, or 1 for a vector
+    return max(work, 0.2) if kind == IMAGES else work
+
+
+def scoring_seconds(job: Job) -> float:
+    """Return a guess at the seconds that scoring a run's sample takes."""
+    full = sum(SCORING_SECONDS.get(metric, OTHER_SCORING_SECONDS) for metric in job.metrics)
+    return full * job.num_samples / 10_000
+
+
+def _count_runs(number: int) -> str:
+    return f"{number} run{'' if number == 1 else 's'}"

@@ -1,0 +1,141 @@
+"""Select the value of a model's grid with the best InfoM; for autoencoders, among those whose PSNR is near the best.
+
+On data without sources there is no InfoM. The agreement between the runs of the grid takes its place
+(see `qlae.selection`).
+
+The paper filters its autoencoders "for near-perfect data reconstruction", gives no number, and does not filter its
+InfoGANs, which "are generally more lossy". Here *near* is a setting, ``near_db``: the mean PSNR over seeds may be at
+most that many decibels below the best mean of the same grid. For vectors and series, −10 log10(1 − R²) takes the place
+of the PSNR.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ..runs.directory import Run
+from ..scoring.fidelity import FIDELITIES, fidelity_db
+from ..selection.agreement import agreement_matrix, scores_of
+from ..selection.run_codes import common_representations, read_codes
+
+#: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
+#: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
+NEAR_DB = 6.0
+FIDELITY_SCORES = tuple(fidelity.key for fidelity in FIDELITIES)  # PSNR of images, R² of vectors and series
+AGREEMENT = "agreement"  # the score that takes the place of InfoM
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A value of a grid.
+
+    Attributes:
+        value: the value.
+        quality: mean InfoM over the seeds that finished, or mean agreement on data without sources.
+        psnr: mean PSNR, or what takes its place.
+        num_seeds: the number of seeds that finished.
+        near: whether the PSNR is near the best of the grid.
+        selected: whether the value is the selected one.
+    """
+
+    value: float
+    quality: float
+    psnr: float
+    num_seeds: int
+    near: bool
+    selected: bool
+
+
+def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | None) -> list[Candidate]:
+    """Return the candidates of one data set and model, one of them selected.
+
+    Args:
+        scores: for each finished run, the value and the scores of one set of weights: ``psnr``, and ``infom`` or, on
+            data without sources, ``agreement``.
+        near_db: how many decibels below the best mean PSNR a value may be; None to ignore the PSNR, as for GANs.
+
+    Returns:
+        The candidates in increasing order of their values; none if there are no scores.
+
+    >>> runs = [(0.1, {"infom": 0.8, "psnr": 30.0}), (1.0, {"infom": 0.9, "psnr": 25.0})]
+    >>> [[c.value for c in select(runs, near_db) if c.selected] for near_db in (3.0, 6.0, None)]
+    [[0.1], [1.0], [1.0]]
+    """
+    by_value: dict[float, list[Mapping[str, Any]]] = defaultdict(list)
+    for value, run_scores in scores:
+        by_value[value].append(run_scores)
+    if not by_value:
+        return []
+    quality = "infom" if all("infom" in s for group in by_value.values() for s in group) else AGREEMENT
+    means = {
+        value: (fmean(s[quality] for s in group), fmean(fidelity_db(s) or 0.0 for s in group))
+        for value, group in sorted(by_value.items())
+    }
+    floor = float("-inf") if near_db is None else max(psnr for _, psnr in means.values()) - near_db
+    near = {value for value, (_, psnr) in means.items() if psnr >= floor}
+    best = max(near, key=lambda value: (means[value][0], -value))
+    return [
+        Candidate(value, *means[value], len(group), near=value in near, selected=value == best)
+        for value, group in sorted(by_value.items())
+    ]
+
+
+def describe_rule(near_db: float, scored_weights: str, fidelity: Sequence[str] = ("psnr",)) -> str:
+    """Describe how a value is selected.
+
+    Args:
+        near_db: of the plan.
+        scored_weights: of the plan.
+        fidelity: keys of the scores that measure the reconstructions of its data.
+
+    >>> "mean R² is near the best of the grid (1 − R² at most 4 times as large)" in describe_rule(6.0, "raw", ["r2"])
+    True
+    """
+    rules = {
+        "psnr": f"mean PSNR is at most {near_db:g} dB below the best of the grid",
+        "r2": f"mean R² is near the best of the grid (1 − R² at most {10 ** (near_db / 10):.2g} times as large)",
+    }
+    return (
+        f"the value with the best mean InfoM of the {scored_weights} weights; for autoencoders, among those whose "
+        f"{' or, for vectors and series, '.join(rules[key] for key in rules if key in fidelity)}. On data without "
+        "sources, mean agreement with the other runs of the grid takes the place of InfoM"
+    )
+
+
+def lowest_near(score: str, best: float, near_db: float) -> float:
+    """Return the lowest PSNR or R² that counts as near the best one of a grid.
+
+    >>> lowest_near("psnr", 30.0, 6.0), round(lowest_near("r2", 0.99, 10.0), 6)
+    (24.0, 0.9)
+    """
+    return best - near_db if score == "psnr" else 1 - (1 - best) * 10 ** (near_db / 10)
+
+
+def run_agreements(runs: Sequence[Run], weights: str) -> dict[Path, float]:
+    """Return the mean agreement of each run with the others, by path.
+
+    Runs whose sample is missing or damaged are absent, and so is a run without others to agree with.
+    """
+    return dict(_agreements(tuple((str(run.path), _sample_version(run)) for run in runs), weights))
+
+
+def _sample_version(run: Run) -> tuple[int, int]:
+    """Return numbers that change if the sample of a run is written again."""
+    try:
+        status = run.sample_path.stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)  # a study asks for the same runs again and again: while it runs, and for its report
+def _agreements(versions: tuple[tuple[str, tuple[int, int]], ...], weights: str) -> tuple[tuple[Path, float], ...]:
+    compared, _ = read_codes([Run(path) for path, _ in versions], weights=weights)
+    if len(compared) < 2:
+        return ()
+    scores = scores_of(agreement_matrix(common_representations(compared)))
+    return tuple((run.run.path, float(score)) for run, score in zip(compared, scores, strict=True))
