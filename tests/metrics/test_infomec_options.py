@@ -40,13 +40,11 @@ def test_constant_latents_are_inactive_without_pruning() -> None:
 
 def test_latents_of_noise_raise_a_warning() -> None:
     noise = RNG.integers(0, 8, (600, 6))
-    with pytest.warns(
-        UserWarning, match="none of the 6 latents that it counts is informative about a source.*Read the corrected"
-    ):
+    with pytest.warns(UserWarning, match=r"none of the 6.*corrected"):
         result = infomec(SOURCES, noise)
     assert f"InfoM {result.infom:.3f} (0 of 6 active latents informative)" in str(result)
     assert "corrected for chance: InfoM 0.000  InfoE 0.000  InfoC 0.000" in str(result)
-    with pytest.warns(UserWarning, match="only 2 of the 8 latents that it counts are informative"):
+    with pytest.warns(UserWarning, match="only 2 of the 8"):
         infomec(SOURCES, np.hstack([SOURCES[:, :2], noise]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -64,7 +62,7 @@ def test_the_input_of_infoe_can_be_chosen() -> None:
     assert one_hot.infoe_scalar is None
     paper = infomec(source, codes, code_input="scalar")
     assert paper.infoe == paper.infoe_scalar == infomec(source, codes).infoe_scalar
-    with pytest.raises(ValueError, match="code_input is 'one-hot', and the latents are continuous"):
+    with pytest.raises(ValueError, match=r"'one-hot'.*continuous"):
         infomec(source, codes + 0.1 * RNG.normal(size=240), code_input="one-hot")
 
 
@@ -82,9 +80,9 @@ def test_codes_without_values_enter_one_hot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prune": 1}, "prune is 1; give True or False"),
-        ({"code_input": "onehot"}, "code_input is 'onehot'; allowed are 'auto', 'one-hot', 'scalar'"),
-        ({"continuous_nmi": "nats"}, "continuous_nmi is 'nats'; allowed are 'denoised' and 'r-squared'"),
+        ({"prune": 1}, "prune is 1"),
+        ({"code_input": "onehot"}, "code_input is 'onehot'.*'one-hot'"),
+        ({"continuous_nmi": "nats"}, "continuous_nmi is 'nats'.*'denoised'"),
     ],
 )
 def test_unknown_choices(options: dict, message: str) -> None:

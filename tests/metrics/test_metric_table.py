@@ -139,9 +139,9 @@ def test_rows_are_shuffled_for_a_metric_that_holds_some_out() -> None:
 
 def test_a_metric_that_needs_discrete_sources() -> None:
     register_metric("own", needs_discrete=True)(correlation)
-    with pytest.raises(ValueError, match="own needs discrete sources, and these columns are continuous: 0, 1"):
+    with pytest.raises(ValueError, match=r"own needs discrete sources.*0, 1"):
         score(LATENTS, LATENTS, metrics=["own"])
-    with pytest.warns(UserWarning, match="is left out: it needs discrete sources") as caught:
+    with pytest.warns(UserWarning, match=r"left out.*discrete") as caught:
         assert "own" not in score(LATENTS[:60], LATENTS[:60], metrics="all").results
     assert [str(warning.message).split()[0] for warning in caught] == ["explicitness", "own"]
 
@@ -171,10 +171,10 @@ def test_other_processes_find_a_module_that_is_not_on_the_path(tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("returned", "error", "message"),
     [
-        (float("nan"), ValueError, "metric 'own' returned nan for own; return a finite number"),
-        ("high", TypeError, "metric 'own' returned 'high' for own; return a number"),
-        ({"other": 1.0}, TypeError, "metric 'own' returned other and declares own; name its scores"),
-        (MetricResult("mine", 0.5, None, "", 2), TypeError, r"returned a result without its score \(own\)"),
+        (float("nan"), ValueError, "returned nan for own"),
+        ("high", TypeError, "returned 'high' for own"),
+        ({"other": 1.0}, TypeError, "returned other and declares own"),
+        (MetricResult("mine", 0.5, None, "", 2), TypeError, "without its score"),
     ],
 )
 def test_what_a_function_may_return(returned, error, message) -> None:
@@ -185,7 +185,7 @@ def test_what_a_function_may_return(returned, error, message) -> None:
 
 def test_several_scores_need_a_mapping() -> None:
     register_metric("pair", scores={"low": "Low", "high": "High"})(correlation)
-    with pytest.raises(TypeError, match="return a mapping with low, high"):
+    with pytest.raises(TypeError, match="low, high"):
         score(SOURCES, LATENTS, metrics=["pair"])
 
 

@@ -123,12 +123,12 @@ def test_a_run_directory_is_answered_with_its_sample(tmp_path):
     [
         ({"metrics": ["migs"]}, "allowed are 'infomec', 'dci'"),
         ({"metrics": []}, "allowed are"),
-        ({"bootstrap": 2.5}, "bootstrap is 2.5; give a whole number"),
+        ({"bootstrap": 2.5}, "bootstrap is 2.5"),
         ({"metrics": None}, "allowed are"),
         ({"seed": 1.5}, "seed is 1.5"),
         ({"confidence": 1.0}, "0 < confidence < 1"),
-        ({"bootstrap": 1}, "one half-sample has no spread"),
-        ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
+        ({"bootstrap": 1}, "bootstrap is 1"),
+        ({"bootstrap": -1}, "bootstrap is -1"),
         ({"protocol": "papers"}, "protocol is 'papers'"),
     ],
 )
@@ -172,7 +172,7 @@ def test_the_order_of_rows_does_not_matter(metric: str) -> None:
 @pytest.mark.parametrize("metric", [explicitness, sap])
 def test_sorted_rows_raise_a_warning(metric) -> None:
     ordered = np.repeat(np.arange(4), 100)[:, None]
-    with pytest.warns(UserWarning, match="source 0 has one value only in the rows held out, the last 40"):
+    with pytest.warns(UserWarning, match=r"source 0 .*sorted"):
         metric(ordered, ordered)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -191,18 +191,18 @@ def test_repeated_rows_raise_a_warning() -> None:
     rng = np.random.default_rng(0)
     sources = rng.integers(0, 5, (300, 3))
     latents = sources + 0.1 * rng.normal(size=(300, 3))
-    with pytest.warns(UserWarning, match="at least half of the values repeat others"):
+    with pytest.warns(UserWarning, match="repeat"):
         infomec(np.repeat(sources, 3, 0), np.repeat(latents, 3, 0))
 
 
 def test_masked_entries_are_refused() -> None:
     latents = np.ma.masked_equal(np.random.default_rng(0).integers(0, 3, (100, 2)), 2)
-    with pytest.raises(ValueError, match="latents has masked entries"):
+    with pytest.raises(ValueError, match="masked"):
         score(np.arange(100) % 4, latents)
 
 
 def test_source_kinds_of_another_type_are_named() -> None:
-    with pytest.raises(ValueError, match="source_kinds is 5; give one word for all sources"):
+    with pytest.raises(ValueError, match="source_kinds is 5"):
         score(np.zeros((5, 2), int), np.zeros((5, 2)), source_kinds=5)
 
 

@@ -40,6 +40,7 @@ from .inputs import (
     leave_out_constant,
     plain_columns,
     random_split,
+    require_choice,
     train_size,
     whole_number,
 )
@@ -67,23 +68,24 @@ class DCI:
     """(n_s,) held-out accuracy of the chosen model."""
     chance: Floats
     """(n_s,) accuracy on the same rows of guessing the most frequent class; 0 for continuous sources."""
-    train_accuracy: Floats | None
-    """(n_s,) accuracy on the training samples; only with the protocol "disentanglement_lib"."""
-    depth: Ints | None
-    """(n_s,) the chosen depth of each forest."""
-    depths: tuple[int, ...]
-    """The depths tried."""
-    accuracy_by_depth: Floats | None
-    """(n_s, num_depths) accuracy of each forest, truncated at each depth, on the rows that choose the depth."""
-    max_features: str | float | None
-    """Latents that each split considers: a word, a number or a share; None if the protocol has no such choice."""
     split: str
     """Rows of I: "paper", those that chose the depths, or "honest", others."""
-    forest: str | None
-    """What grew the forests: "numba" or "scikit-learn"; None if trees were boosted."""
     protocol: str
     num_samples: int
     seed: int
+    train_accuracy: Floats | None = None
+    """(n_s,) accuracy on the training samples; only with the protocol "disentanglement_lib". The following fields are
+    those of the other protocols."""
+    depth: Ints | None = None
+    """(n_s,) the chosen depth of each forest."""
+    depths: tuple[int, ...] = ()
+    """The depths tried."""
+    accuracy_by_depth: Floats | None = None
+    """(n_s, num_depths) accuracy of each forest, truncated at each depth, on the rows that choose the depth."""
+    max_features: str | float | None = None
+    """Latents that each split considers: a word, a number or a share."""
+    forest: str | None = None
+    """Implementation of the forests: "numba" or "scikit-learn"."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, suitable for JSON."""
@@ -186,61 +188,105 @@ def dci(
     >>> print(dci(sources, sources, num_trees=10, max_features="all"))
     D 1.000  C 1.000  I 1.000 (chance 0.200)  [paper; depths 2, 2; all latents per split; n = 400]
     """
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol is {protocol!r}; allowed are 'paper', 'tripod' and 'disentanglement_lib'.")
-    if split not in SPLITS:
-        raise ValueError(f"split is {split!r}; allowed are 'paper' and 'honest'.")
-    if forest not in IMPLEMENTATIONS:
-        raise ValueError(f"forest is {forest!r}; allowed are 'numba' and 'scikit-learn'.")
+    require_choice("protocol", protocol, PROTOCOLS)
+    require_choice("split", split, SPLITS)
+    require_choice("forest", forest, IMPLEMENTATIONS)
     if split == "honest" and protocol != "paper":
         raise ValueError(f"split='honest' belongs to the protocol 'paper'; {protocol!r} has its own split.")
     whole_number("seed", seed, 0)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    leave_out_constant(s)
+    varying = leave_out_constant(s)
     if protocol == "disentanglement_lib":
         if depths is not None:
             raise ValueError(
                 "depths belong to random forests; the protocol 'disentanglement_lib' boosts trees of depth 3."
             )
-        return _boosted(s, z, seed)
-    tried = _check_depths(protocol, depths)
-    options: dict[str, Any] = {
-        "depths": tried,
-        "num_trees": whole_number("num_trees", num_trees, 1, MAX_DRAWS),
-        "num_drawn": features_per_split(max_features, z.num_latents),
-        "implementation": forest,
-        "seed": seed,
-        "n_jobs": n_jobs,
-    }
-    train, choose, test = _split(s.num_samples, protocol, split, seed)
-    held_out = choose if split == "paper" else np.concatenate([choose, test])
+        fields = _boost(s, z, seed)
+    else:
+        options: dict[str, Any] = {
+            "depths": _check_depths(protocol, depths),
+            "num_trees": whole_number("num_trees", num_trees, 1, MAX_DRAWS),
+            "num_drawn": features_per_split(max_features, z.num_latents),
+            "implementation": forest,
+            "seed": seed,
+            "n_jobs": n_jobs,
+        }
+        fields = _grow_forests(s, z, _split(s.num_samples, protocol, split, seed), options)
+        fields |= {"max_features": "all" if max_features is None else max_features, "forest": forest}
+    return DCI(
+        d=specificity(fields["importance"][varying].T),
+        c=specificity(fields["importance"][varying]),
+        i=float(fields["accuracy"][varying].mean()),
+        split=split,
+        protocol=protocol,
+        num_samples=s.num_samples,
+        seed=seed,
+        **fields,
+    )
+
+
+def _grow_forests(
+    sources: Sources, latents: Latents, split: tuple[Ints, Ints, Ints], options: dict[str, Any]
+) -> dict[str, Any]:
+    """Fit one forest per source, and return the fields of `DCI` at the depths with the best accuracy.
+
+    Args:
+        sources, latents: the checked sample.
+        split: rows that train, that choose the depth and that give I.
+        options: of `forest_by_depth`.
+    """
+    train, choose, test = split
+    held_out = choose if choose is test else np.concatenate([choose, test])
     chosen_by, scored_by = slice(0, choose.size), slice(held_out.size - test.size, None)
-    values = plain_columns(z.values)
-    curve, importance = np.zeros((s.num_sources, len(tried))), np.zeros((s.num_sources, z.num_latents))
-    accuracy, chance = np.zeros(s.num_sources), np.full(s.num_sources, np.nan)
-    depth = np.zeros(s.num_sources, dtype=np.int64)
-    for i in np.flatnonzero(s.varying).tolist():
-        target: Any = s.labels[:, i] if s.discrete[i] else plain_columns(s.values[:, i])
-        fit = forest_by_depth(values[train], target[train], values[held_out], classify=s.discrete[i], **options)
+    depths, values = options["depths"], plain_columns(latents.values)
+    num_sources = sources.num_sources
+    curve, importance = np.zeros((num_sources, len(depths))), np.zeros((num_sources, latents.num_latents))
+    accuracy, chance = np.zeros(num_sources), np.full(num_sources, np.nan)
+    depth = np.zeros(num_sources, dtype=np.int64)
+    for i in np.flatnonzero(sources.varying).tolist():
+        target, classify = _target(sources, i), sources.discrete[i]
+        fit = forest_by_depth(values[train], target[train], values[held_out], classify=classify, **options)
         curve[i] = fit.scores(target[held_out], chosen_by)
         best = int(np.argmax(curve[i]))
         accuracy[i] = fit.scores(target[held_out], scored_by)[best]
-        importance[i], depth[i] = fit.importances[best], tried[best]
-        chance[i] = _chance(target[train], target[test]) if s.discrete[i] else 0.0
-    return _result(
-        s,
-        protocol,
-        seed,
-        importance,
-        np.maximum(accuracy, 0.0),
-        chance,
-        depth=depth,
-        depths=tried,
-        accuracy_by_depth=np.maximum(curve, 0.0),
-        max_features="all" if max_features is None else max_features,
-        split=split,
-        forest=forest,
-    )
+        importance[i], depth[i] = fit.importances[best], depths[best]
+        chance[i] = _chance(target[train], target[test]) if classify else 0.0
+    return {
+        "importance": importance,
+        "accuracy": np.maximum(accuracy, 0.0),
+        "chance": chance,
+        "depth": depth,
+        "depths": depths,
+        "accuracy_by_depth": np.maximum(curve, 0.0),
+    }
+
+
+def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
+    """Boost trees for each source, and return the fields of `DCI`."""
+    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
+    cut, values = train_size(sources.num_samples), plain_columns(latents.values)
+    importance = np.zeros((sources.num_sources, latents.num_latents))
+    train_accuracy, accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
+    chance = np.full(sources.num_sources, np.nan)
+    for i in np.flatnonzero(sources.varying).tolist():
+        target, classify = _target(sources, i), sources.discrete[i]
+        if classify and np.unique(target[:cut]).size < 2:
+            raise ValueError(
+                f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."
+            )
+        model = (GradientBoostingClassifier if classify else GradientBoostingRegressor)(random_state=seed)
+        model.fit(values[:cut], target[:cut])
+        importance[i] = np.abs(model.feature_importances_)
+        train_accuracy[i] = max(0.0, model.score(values[:cut], target[:cut]))
+        accuracy[i] = max(0.0, model.score(values[cut:], target[cut:]))
+        chance[i] = _chance(target[:cut], target[cut:]) if classify else 0.0
+    return {"importance": importance, "accuracy": accuracy, "chance": chance, "train_accuracy": train_accuracy}
+
+
+def _target(sources: Sources, i: int) -> Any:
+    """Return what trees predict of a source: its labels, or its values (n,)."""
+    return sources.labels[:, i] if sources.discrete[i] else plain_columns(sources.values[:, i])
 
 
 def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...]:
@@ -268,70 +314,6 @@ def _split(n: int, protocol: str, split: str, seed: int) -> tuple[Ints, Ints, In
 def _chance(train: Ints, test: Ints) -> float:
     """Return the accuracy on test labels of guessing the most frequent training label."""
     return float((test == np.bincount(train).argmax()).mean())
-
-
-def _boosted(sources: Sources, latents: Latents, seed: int) -> DCI:
-    from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
-
-    cut, values = train_size(sources.num_samples), plain_columns(latents.values)
-    importance = np.zeros((sources.num_sources, latents.num_latents))
-    train_accuracy, test_accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
-    chance = np.full(sources.num_sources, np.nan)
-    for i in np.flatnonzero(sources.varying).tolist():
-        target: Any
-        if sources.discrete[i]:
-            target, model = sources.labels[:, i], GradientBoostingClassifier(random_state=seed)
-            if np.unique(target[:cut]).size < 2:
-                raise ValueError(
-                    f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."
-                )
-        else:
-            target, model = plain_columns(sources.values[:, i]), GradientBoostingRegressor(random_state=seed)
-        model.fit(values[:cut], target[:cut])
-        importance[i] = np.abs(model.feature_importances_)
-        train_accuracy[i] = max(0.0, model.score(values[:cut], target[:cut]))
-        test_accuracy[i] = max(0.0, model.score(values[cut:], target[cut:]))
-        chance[i] = _chance(target[:cut], target[cut:]) if sources.discrete[i] else 0.0
-    return _result(
-        sources, "disentanglement_lib", seed, importance, test_accuracy, chance, train_accuracy=train_accuracy
-    )
-
-
-def _result(
-    sources: Sources,
-    protocol: str,
-    seed: int,
-    importance: Floats,
-    accuracy: Floats,
-    chance: Floats,
-    *,
-    train_accuracy: Floats | None = None,
-    depth: Ints | None = None,
-    depths: tuple[int, ...] = (),
-    accuracy_by_depth: Floats | None = None,
-    max_features: str | float | None = None,
-    split: str = "paper",
-    forest: str | None = None,
-) -> DCI:
-    varying = sources.varying
-    return DCI(
-        d=specificity(importance[varying].T),
-        c=specificity(importance[varying]),
-        i=float(accuracy[varying].mean()),
-        importance=importance,
-        accuracy=accuracy,
-        chance=chance,
-        train_accuracy=train_accuracy,
-        depth=depth,
-        depths=depths,
-        accuracy_by_depth=accuracy_by_depth,
-        max_features=max_features,
-        split=split,
-        forest=forest,
-        protocol=protocol,
-        num_samples=sources.num_samples,
-        seed=seed,
-    )
 
 
 def specificity(matrix: Floats) -> float:

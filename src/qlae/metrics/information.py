@@ -12,14 +12,14 @@ estimated from distances to nearest neighbours (ksg.py); older metrics use bins 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from .inputs import MAX_DRAWS, Floats, Ints, Latents, Sources, check_pair, whole_number
+from .inputs import MAX_DRAWS, Floats, Ints, Latents, Sources, check_pair, require_choice, whole_number
 from .ksg import Ordered, continuous_pair, rescale_and_jitter
 
-ContinuousNMI = Literal["denoised", "r-squared"]
+CONTINUOUS_NMI = ("denoised", "r-squared")
 _NOISE = 3.9  # times 1/√(k n): three standard deviations of KSG estimates for independent variables
 _ROUNDING = 1e-13  # nats; smaller results are rounding errors of exact zeros
 _DENSE_CELLS = 1 << 22  # tables with more cells than this, and than samples, count only the pairs that occur
@@ -95,8 +95,9 @@ def nmi(
     array([[0.5]])
     """
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    how = check_continuous_nmi(continuous_nmi)
-    return normalise(np.maximum(estimate(s, z, k=k, seed=seed, jitter=jitter), 0.0), s, z, k=k, continuous_nmi=how)
+    require_choice("continuous_nmi", continuous_nmi, CONTINUOUS_NMI)
+    nats = np.maximum(estimate(s, z, k=k, seed=seed, jitter=jitter), 0.0)
+    return normalise(nats, s, z, k=k, continuous_nmi=continuous_nmi)
 
 
 def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: bool = True) -> Floats:
@@ -138,9 +139,7 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
     return result
 
 
-def normalise(
-    nats: Floats, sources: Sources, latents: Latents, *, k: int, continuous_nmi: ContinuousNMI = "denoised"
-) -> Floats:
+def normalise(nats: Floats, sources: Sources, latents: Latents, *, k: int, continuous_nmi: str = "denoised") -> Floats:
     """Return estimates (n_s, n_z), in nats and at least 0, as NMI; see `nmi`."""
     result = np.zeros_like(nats)
     for i in np.flatnonzero(sources.varying).tolist():
@@ -161,18 +160,10 @@ def r_squared(nats: Floats) -> Floats:
 
 
 def _denoised(nats: Floats, num_samples: int, k: int) -> Floats:
-    """Return KSG estimates ≥ 0 without what they may owe to noise; large estimates hardly change."""
+    """Return KSG estimates ≥ 0 minus the amount expected by chance; large estimates hardly change."""
     noise = _NOISE / np.sqrt(k * num_samples)
     shrunk = nats - np.divide(noise**2, nats, out=np.full_like(nats, np.inf), where=nats > 0)
     return np.asarray(np.maximum(shrunk, 0.0))
-
-
-def check_continuous_nmi(word: str) -> ContinuousNMI:
-    """Return the name of a normalisation, or raise a ``ValueError`` that lists them."""
-    for allowed in get_args(ContinuousNMI):
-        if word == allowed:
-            return allowed  # type: ignore[no-any-return]
-    raise ValueError(f"continuous_nmi is {word!r}; allowed are 'denoised' and 'r-squared'.")
 
 
 def _prepared(column: Floats, random: np.random.RandomState, jitter: bool) -> Floats:

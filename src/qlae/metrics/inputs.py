@@ -14,7 +14,7 @@ Several metrics train on some rows and test on others; the splits are at the end
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -213,8 +213,7 @@ def check_sources(sources: Any, *, kinds: str | Sequence[str] = "auto") -> Sourc
             f"source_kinds has {len(words)} entries for {len(columns)} sources: give one word, or one per source."
         )
     for word in words:
-        if word not in ("auto", "discrete", "continuous"):
-            raise ValueError(f"source_kinds got {word!r}; allowed are 'auto', 'discrete' and 'continuous'.")
+        require_choice("source_kinds", word, ("auto", "discrete", "continuous"))
     discrete = []
     for i, (column, word) in enumerate(zip(columns, words, strict=True)):
         if word == "continuous" and column.dtype.kind == "U":
@@ -228,8 +227,7 @@ def check_sources(sources: Any, *, kinds: str | Sequence[str] = "auto") -> Sourc
 
 def check_latents(latents: Any, *, kind: str = "auto") -> Latents:
     """Check `latents`, (n, n_z) or (n,)."""
-    if kind not in ("auto", "codes", "continuous"):
-        raise ValueError(f"latent_kind got {kind!r}; allowed are 'auto', 'codes' and 'continuous'.")
+    require_choice("latent_kind", kind, ("auto", "codes", "continuous"))
     columns = read_columns(latents, name="latents")
     if any(column.dtype.kind == "U" for column in columns):
         raise ValueError(
@@ -326,6 +324,13 @@ def require_discrete(sources: Sources, metric: str) -> None:
             f"{metric} needs discrete sources, and these columns are continuous: {continuous}. Use infomec, which "
             "scores continuous sources by R², or say source_kinds='discrete' if they are classes."
         )
+
+
+def require_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
+    """Raise a ``ValueError`` that lists the allowed words, unless `value` is one of them."""
+    words = tuple(allowed)
+    if value not in words:
+        raise ValueError(f"{name} is {value!r}; allowed are {', '.join(map(repr, words))}.")
 
 
 def whole_number(name: str, value: Any, least: int, most: int = MAX_SEED) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .information import equal_width
-from .inputs import Floats, Ints, check_pair, leave_out_constant
+from .inputs import Floats, Ints, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, MetricResult, Score, register_metric
 
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
@@ -51,8 +51,7 @@ def irs(
     >>> print(irs(sources, sources))
     IRS 1.000  [disentanglement_lib; n = 16]
     """
-    if protocol not in _PROTOCOLS:
-        raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _PROTOCOLS))}.")
+    require_choice("protocol", protocol, _PROTOCOLS)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     num_bins, quantile = _PROTOCOLS[protocol]

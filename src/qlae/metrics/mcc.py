@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import Floats, check_pair, leave_out_constant, plain_columns
+from .inputs import Floats, check_pair, leave_out_constant, plain_columns, require_choice
 from .metric import UNIT, MetricResult, Score, register_metric
 
 
@@ -45,8 +45,7 @@ def mcc(
     from scipy.optimize import linear_sum_assignment
     from scipy.stats import rankdata
 
-    if correlation not in ("pearson", "spearman"):
-        raise ValueError(f"correlation is {correlation!r}; allowed are 'pearson' and 'spearman'.")
+    require_choice("correlation", correlation, ("pearson", "spearman"))
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     x, y = s.values, z.values

@@ -103,17 +103,13 @@ class Metric:
     """An entry of the table: a function, its scores and how `qlae.metrics.score` calls it.
 
     Attributes:
-        name: by which the metric is asked for.
-        scores: what it computes. A result may lack some of them, but not the first.
+        scores: the scores that it computes. A result may lack some of them, but not the first.
         compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
         keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if `takes_protocol`.
-        counts: further numbers in the result, which are not resampled and get no interval.
-        needs_discrete: whether continuous sources cannot be scored.
-        holds_rows_out: whether the function trains on the first rows and tests on the last; it receives shuffled rows.
-        takes_protocol: whether the scores depend on the InfoMEC protocol.
-        validates: whether the function checks its arguments itself; it then receives them as the caller passed them.
         compute_part: computes the scores of a part of the sample from checked sources and latents, the result of the
             whole sample and a seed; None if `compute` does that.
+
+    The other attributes are the arguments of `register_metric`.
     """
 
     name: str

@@ -29,7 +29,7 @@ from .information import (
     normalise,
     top_two_gaps,
 )
-from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant
+from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, MetricResult, Score, register_metric
 
 _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
@@ -65,8 +65,7 @@ def mig(
     >>> print(mig(sources, sources))
     MIG 1.000  [disentanglement_lib; n = 16]
     """
-    if protocol not in _BINS:
-        raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _BINS))}.")
+    require_choice("protocol", protocol, _BINS)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     if protocol == "infomec":

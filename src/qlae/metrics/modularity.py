@@ -27,6 +27,7 @@ from .inputs import (
     check_pair,
     leave_out_constant,
     plain_columns,
+    require_choice,
     require_discrete,
     train_size,
     warn_if_ordered,
@@ -64,8 +65,7 @@ def modularity(
     >>> print(modularity(sources, sources))
     modularity 1.000  [disentanglement_lib; n = 16]
     """
-    if protocol not in _BINS:
-        raise ValueError(f"protocol is {protocol!r}; allowed are {', '.join(map(repr, _BINS))}.")
+    require_choice("protocol", protocol, _BINS)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     num_bins = _BINS[protocol] if num_bins is None else num_bins

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import MAX_DRAWS, check_latents, whole_number
+from .inputs import MAX_DRAWS, check_latents, require_choice, whole_number
 from .metric import find_score
 from .sample_files import read_sample
 from .scores import score
@@ -133,11 +133,10 @@ def _independent(
     num_samples: int, num_latents: int | None, kind: str, num_values: int, random: np.random.Generator
 ) -> tuple[str, Callable[[], Any]]:
     """Return a description of independent latents, and a function that draws them."""
+    require_choice("kind", kind, ("continuous", "codes"))
     shape = num_samples, whole_number("num_latents", num_latents, 1)
     if kind == "continuous":
         return f"{shape[1]} independent normal latents", lambda: random.normal(size=shape)
-    if kind == "codes":
-        whole_number("num_values", num_values, 2)
-        description = f"{shape[1]} independent codes with {num_values} values"
-        return description, lambda: random.integers(0, num_values, size=shape)
-    raise ValueError(f"kind is {kind!r}; allowed are 'continuous' and 'codes'.")
+    whole_number("num_values", num_values, 2)
+    description = f"{shape[1]} independent codes with {num_values} values"
+    return description, lambda: random.integers(0, num_values, size=shape)

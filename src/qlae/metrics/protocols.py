@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .information import ContinuousNMI, check_continuous_nmi
-from .inputs import Bools, Floats, Latents, check_latents
+from .information import CONTINUOUS_NMI
+from .inputs import Bools, Floats, Latents, check_latents, require_choice
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Protocol:
     solver: Literal["converged", "lbfgs-balanced"]
     counts_constant_sources: bool = False  # in InfoM's number of sources
     prune: bool = True
-    continuous_nmi: ContinuousNMI = "denoised"
+    continuous_nmi: str = "denoised"
 
     def active(self, latents: Latents) -> Bools:
         """Return the mask (n_z,) of latents that vary enough to count."""
@@ -89,8 +89,7 @@ PROTOCOLS = {
 
 def find_protocol(name: str) -> Protocol:
     """Return the protocol of that name, or raise a ``ValueError`` that lists them."""
-    if name not in PROTOCOLS:
-        raise ValueError(f"protocol is {name!r}; allowed are {', '.join(map(repr, PROTOCOLS))}.")
+    require_choice("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]
 
 
@@ -101,19 +100,10 @@ def choose_protocol(
     protocol = find_protocol(name)
     if not isinstance(prune, bool | np.bool_):
         raise ValueError(f"prune is {prune!r}; give True or False.")
-    inputs: dict[str, Literal["one-hot", "scalar"]] = {
-        "auto": protocol.code_input,
-        "one-hot": "one-hot",
-        "scalar": "scalar",
-    }
-    if code_input not in inputs:
-        raise ValueError(f"code_input is {code_input!r}; allowed are {', '.join(map(repr, inputs))}.")
-    return replace(
-        protocol,
-        prune=bool(prune),
-        code_input=inputs[code_input],
-        continuous_nmi=check_continuous_nmi(continuous_nmi),
-    )
+    require_choice("code_input", code_input, ("auto", "one-hot", "scalar"))
+    require_choice("continuous_nmi", continuous_nmi, CONTINUOUS_NMI)
+    how: Any = protocol.code_input if code_input == "auto" else code_input
+    return replace(protocol, prune=bool(prune), code_input=how, continuous_nmi=continuous_nmi)
 
 
 def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = "auto") -> Bools:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .information import top_two_gaps
-from .inputs import Floats, check_pair, leave_out_constant, train_size, warn_if_ordered
+from .inputs import Floats, check_pair, leave_out_constant, require_choice, train_size, warn_if_ordered
 from .metric import UNIT, MetricResult, Score, register_metric
 
 
@@ -56,8 +56,7 @@ def sap(
     """
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
-    if protocol not in ("disentanglement_lib", "ubisoft"):
-        raise ValueError(f"protocol is {protocol!r}; allowed are 'disentanglement_lib' and 'ubisoft'.")
+    require_choice("protocol", protocol, ("disentanglement_lib", "ubisoft"))
     cut = train_size(s.num_samples)
     if protocol == "ubisoft":
         cut, continuous = s.num_samples, True
