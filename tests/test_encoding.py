@@ -11,7 +11,7 @@ from PIL import Image
 import qlae
 from qlae.cli import main
 from qlae.data import load_from_config
-from qlae.runs.encoding import encode_to_csv
+from qlae.runs.encode import encode_to_csv
 
 
 @pytest.fixture(scope="module")

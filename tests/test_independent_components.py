@@ -14,7 +14,7 @@ from qlae.models.latents import independent as module
 from qlae.models.latents.independent import fit_components
 from qlae.runs import checkpoint
 from qlae.runs.directory import Run
-from qlae.runs.fitted import FILE, read_fitted
+from qlae.runs.load_model import FITTED_FILE, read_fitted
 
 OPTIONS = {"size": "small", "batch_size": 8, "show": False, "threads": 1}
 
@@ -128,12 +128,12 @@ def test_a_run_is_fitted_and_everything_uses_it(run, tiny_data, tmp_path):
 def test_training_further_makes_the_fit_stale(run, tiny_data, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run.path, copy)
-    before = (copy / FILE).read_bytes()
+    before = (copy / FITTED_FILE).read_bytes()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         qlae.resume(copy, steps=160, data=tiny_data, show=False, evaluate=False, threads=1)
-        assert (copy / FILE).read_bytes() != before
-        (copy / FILE).write_bytes(before)  # that of the earlier checkpoint
+        assert (copy / FITTED_FILE).read_bytes() != before
+        (copy / FITTED_FILE).write_bytes(before)  # that of the earlier checkpoint
     assert read_fitted(copy, checkpoint.load(copy), "averaged") is None
     with pytest.warns(UserWarning, match=r"were not fitted since update 160, .* `qlae evaluate"):
         model = qlae.load(copy)
@@ -149,12 +149,12 @@ def test_training_further_makes_the_fit_stale(run, tiny_data, tmp_path):
 def test_a_damaged_file_is_written_again(run, tiny_data, tmp_path):
     copy = tmp_path / "run"
     shutil.copytree(run.path, copy)
-    original = (copy / FILE).read_bytes()
-    (copy / FILE).write_bytes(original[:100])
+    original = (copy / FITTED_FILE).read_bytes()
+    (copy / FITTED_FILE).write_bytes(original[:100])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = qlae.evaluate(copy, data=tiny_data, show=False)
-    assert (copy / FILE).read_bytes() == original
+    assert (copy / FITTED_FILE).read_bytes() == original
     assert results["averaged"] == run.results["averaged"]
 
 
@@ -180,7 +180,7 @@ def test_components_of_a_trained_run_are_those_of_a_training(run, plain, tiny_da
         found = qlae.find_components(plain.path, out=tmp_path / "ica", data=tiny_data, show=False, threads=1)
         again = qlae.find_components(plain, out=tmp_path / "ica", data=tiny_data, show=False, threads=1)
     assert found.config == run.config
-    assert (found.path / FILE).read_bytes() == (run.path / FILE).read_bytes()
+    assert (found.path / FITTED_FILE).read_bytes() == (run.path / FITTED_FILE).read_bytes()
     for name in ("latents", "raw_latents", "sources"):
         assert np.array_equal(found.arrays(found.sample_path)[name], run.arrays(run.sample_path)[name])
     assert found.results["averaged"] == run.results["averaged"] == again.results["averaged"]

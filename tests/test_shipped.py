@@ -12,9 +12,10 @@ from qlae.cli import main
 from qlae.explorer import open_run
 from qlae.pipeline import train
 from qlae.runs import shipped
-from qlae.runs.encoding import encode_to_csv
+from qlae.runs.encode import encode_to_csv
 from qlae.runs.export import export_run
-from qlae.runs.shipped import find_folder, is_shipped, names_file, shipped_folder, shipped_models
+from qlae.runs.latent_names import names_file
+from qlae.runs.shipped import find_folder, is_shipped, shipped_folder, shipped_models
 from qlae.scoring.sample import rescore_run
 
 MAX_BYTES = 3 * 2**20

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .presets import ModelSpec, register_model
     from .registry import LATENTS, NETWORKS, OBJECTIVES
     from .runs.directory import Run
-    from .runs.loading import load
+    from .runs.load_model import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
     from .selection import select
@@ -72,7 +72,7 @@ _HOMES = {
     "configure": (".configuring", "configure"),
     "evaluate": (".scoring.evaluation", "evaluate_run"),
     "find_components": (".components", "find_components"),
-    "load": (".runs.loading", "load"),
+    "load": (".runs.load_model", "load"),
     "load_data": (".data", "load_data"),
     "register_dataset": (".data", "register_dataset"),
     "register_metric": (".metrics", "register_metric"),

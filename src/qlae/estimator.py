@@ -28,7 +28,7 @@ from .models.latents import QuantizedLatent
 from .models.model import Model
 from .pipeline import train
 from .resolving import default_latents
-from .runs.loading import load, pack_model, unpack_model
+from .runs.load_model import load, pack_model, unpack_model
 from .scoring.evaluation import encode_sample
 from .training.trainer import TrainingDiverged, TrainingInterrupted
 

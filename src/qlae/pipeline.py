@@ -159,7 +159,7 @@ def _train_and_report(
 
 def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) -> None:
     """Fit the latent space to the trained encoder, if it is one that is fitted after training."""
-    from .scoring.fitting import fit_run, is_fitted_after_training
+    from .scoring.fit_latents import fit_run, is_fitted_after_training
 
     if is_fitted_after_training(run.config):
         snapshot = checkpoint.load(run.path)

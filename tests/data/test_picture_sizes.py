@@ -13,7 +13,7 @@ from qlae.data import cache, pictures
 from qlae.data.picture_size import PictureSize, picture_size, wanted_size
 from qlae.data.pictures import decode, shrink
 from qlae.explorer import open_run
-from qlae.runs.encoding import encode_to_csv
+from qlae.runs.encode import encode_to_csv
 
 
 def picture(width, height, seed=0):

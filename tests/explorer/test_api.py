@@ -150,7 +150,7 @@ def test_names_that_cannot_be_written_are_an_error(run_copy, client, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device", "names.json")
 
-    monkeypatch.setattr("qlae.runs.names.write_json", full)
+    monkeypatch.setattr("qlae.runs.latent_names.write_json", full)
     response = client(open_run(run_copy, show=False)).post("/api/names", json={"latent": 0, "name": "x"})
     assert refused(response, 500) == "names.json: No space left on device"
 

@@ -12,7 +12,7 @@ from qlae.explorer.views.images import encode_sheet
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.pipeline import train
 from qlae.presets import MODELS
-from qlae.runs.names import Names, clean_name
+from qlae.runs.latent_names import Names, clean_name
 
 
 def test_ticks_stand_at_the_values_of_the_codebook():

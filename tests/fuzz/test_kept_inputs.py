@@ -16,7 +16,7 @@ from qlae.data.user_images import read_user_images
 from qlae.explorer.exploration import read_sample
 from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.runs import checkpoint
-from qlae.runs.loading import load
+from qlae.runs.load_model import load
 from qlae.runs.pretrained import model_card, read_pretrained
 from qlae.scoring.sample import rescore_run
 

@@ -26,7 +26,7 @@ from qlae.metrics import (
     unregister_metric,
     watched_scores,
 )
-from qlae.scoring.resampling import by_sample_size
+from qlae.scoring.sample import by_sample_size
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.integers(0, 4, size=(200, 2))

@@ -14,7 +14,7 @@ from qlae.metrics import r2, r2_per_feature
 from qlae.models.building import build_model
 from qlae.presets import MODELS
 from qlae.resolving import resolve
-from qlae.runs.encoding import encode_to_csv
+from qlae.runs.encode import encode_to_csv
 from qlae.runs.export import export_run
 
 SHAPES = {

@@ -9,7 +9,7 @@ import torch
 import qlae
 from qlae.data import data_config, load_from_config
 from qlae.data.tables import read_table_file
-from qlae.runs.encoding import encode_to_csv
+from qlae.runs.encode import encode_to_csv
 
 CSV = "id,site,temp,hum\n1,north,2.5,30\n2,south,1.5,40\n3,north,-1,5e1\n"
 

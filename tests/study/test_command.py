@@ -10,7 +10,8 @@ import pytest
 from study_fixtures import TINY, InlineEngine
 
 from qlae.cli import main
-from qlae.scoring.resampling import by_sample_size, mean_interval
+from qlae.scoring.fidelity import mean_interval
+from qlae.scoring.sample import by_sample_size
 from qlae.study import StudyFolder, run_study, worker
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -37,7 +37,7 @@ class Encode:
     quiet: Flag = False
 
     def __call__(self) -> None:
-        from ..runs.encoding import encode_to_csv
+        from ..runs.encode import encode_to_csv
 
         import_modules(self.imports)
         show = not self.quiet

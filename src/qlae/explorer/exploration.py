@@ -23,10 +23,10 @@ from ..models.latents import DiscreteLatent
 from ..models.model import Model
 from ..runs import checkpoint
 from ..runs.directory import Run
-from ..runs.loading import load, model_from
-from ..runs.names import Names
+from ..runs.latent_names import Names, names_file
+from ..runs.load_model import load, model_from
 from ..runs.pretrained import is_pretrained
-from ..runs.shipped import find_folder, names_file
+from ..runs.shipped import find_folder
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls

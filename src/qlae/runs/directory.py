@@ -21,8 +21,7 @@ from ..config import DataConfig, RunConfig
 from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
 from ..registry import MissingPart
-from .arrays import check_arrays
-from .results import is_count, is_number, read_results
+from .results import check_arrays, is_count, is_number, read_results
 
 SELECTION_FILE = "selection.json"  # in a folder of runs of several seeds
 
@@ -67,6 +66,7 @@ class Run:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
+        self._config: tuple[tuple[int, int, int], RunConfig] | None = None  # with the stamp of its file
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -109,7 +109,13 @@ class Run:
 
     @property
     def config(self) -> RunConfig:
-        return read_config(self.config_path, remedy="if it was damaged, restore it or start again in another folder")
+        """The configuration; the file is read once, and again only if it was replaced."""
+        status = self.config_path.stat()
+        stamp = status.st_ino, status.st_mtime_ns, status.st_size
+        if self._config is None or self._config[0] != stamp:
+            remedy = "if it was damaged, restore it or start again in another folder"
+            self._config = stamp, read_config(self.config_path, remedy=remedy)
+        return self._config[1]
 
     @property
     def observations(self) -> Observations:
@@ -136,7 +142,7 @@ class Run:
             return None
 
     def _why_no_results(self) -> str:
-        """Return in words what a run without results lacks, and the next thing to do."""
+        """Describe what a run without results lacks, and the next thing to do."""
         made, evaluate = self.updates_made, f"has no results yet; run `qlae evaluate {self.path}`"
         try:
             steps = self.config.training.steps
@@ -147,7 +153,7 @@ class Run:
         return evaluate if made >= steps else self.describe_unfinished(made)
 
     def describe_unfinished(self, made: int) -> str:
-        """Return in words that a run has made fewer updates than planned, and how to resume it."""
+        """Describe that a run has made fewer updates than planned, and how to resume it."""
         return f"is unfinished after {made:,} of {self.config.training.steps:,} updates; {self.how_to_resume}"
 
     @property

@@ -24,9 +24,9 @@ from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
 from .directory import Run
-from .loading import load
-from .names import FILE as NAMES_FILE
-from .names import Names
+from .latent_names import FILE as NAMES_FILE
+from .latent_names import Names
+from .load_model import load
 from .pretrained import DECODER, ENCODER, FILES, SAMPLE, Origin
 
 OPSET = 18

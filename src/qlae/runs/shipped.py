@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import nearest_name
-from .._files import read_json, write_bytes
+from .._files import read_json
 from .._opening import read_regular
-from ..data.cache import cache_folder
-from .names import FILE as NAMES
 
 INDEX = "models.json"
 
@@ -72,20 +70,6 @@ def require_not_shipped(path: str | os.PathLike[str]) -> None:
             f"{path} is an exported model that comes with qlae, and this needs a run directory, which `qlae train` "
             f"makes. `qlae explore {path}`, `qlae encode {path}` and qlae.load({os.fspath(path)!r}) take the model"
         )
-
-
-def names_file(path: str | os.PathLike[str]) -> Path:
-    """Return the file of the names that users give to latents: beside the model, and for a shipped one in the user's
-    cache folder, where its own names are copied first."""
-    if not is_shipped(path):
-        return Path(path) / NAMES
-    file = cache_folder() / "names" / f"{os.fspath(path)}.json"
-    original = shipped_folder() / path / NAMES
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if original.is_file():
-            write_bytes(file, read_regular(original))
-    return file
 
 
 def _checked(name: str) -> Path:

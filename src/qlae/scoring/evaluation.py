@@ -25,10 +25,10 @@ from ..models.building import Networks
 from ..models.model import CHUNK, Model
 from ..runs import checkpoint
 from ..runs.directory import Run
-from ..runs.loading import model_from
+from ..runs.load_model import model_from
 from ..runs.pretrained import is_pretrained
 from ..runs.shipped import require_not_shipped
-from .fitting import fit_latents, fit_run, fitting_images
+from .fit_latents import fit_latents, fit_run, fitting_images
 from .interventions import intervention_steps, make_pictures
 from .sample import (
     NUM_SAMPLES,

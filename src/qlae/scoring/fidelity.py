@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ..metrics.intervals import half_sample_interval
 from ..metrics.reconstruction import psnr_of_errors, r2_of_errors
-from .resampling import CONFIDENCE, mean_interval
+
+CONFIDENCE = 0.95  # of intervals
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -166,3 +167,11 @@ def _share(errors: NDArray[Any], variances: NDArray[Any]) -> float:
     """Return the share of the variance that is explained; 0 where nothing varies."""
     total = float(variances.sum())
     return 1 - float(errors.sum()) / total if total > 0 else 0.0
+
+
+def mean_interval(values: NDArray[np.float64], num_halves: int, *, seed: int = 0) -> list[float]:
+    """Return the 95% interval of the mean of `values`, (num_images,), from repeated half-samples."""
+    random = np.random.default_rng(seed)
+    half = max(1, len(values) // 2)
+    means = [values[random.permutation(len(values))[:half]].mean() for _ in range(num_halves)]
+    return list(half_sample_interval(float(values.mean()), means, CONFIDENCE))

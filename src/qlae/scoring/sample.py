@@ -6,10 +6,11 @@ image, or what the R² of vectors and series follows from (``fidelity.py``). The
 with ``raw_``.
 """
 
+import contextlib
 import os
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,24 @@ from .._numpy_errors import usual_errors
 from .._progress import progress_bar
 from .._version import __version__
 from ..data import SourceDataset
-from ..metrics import METRICS, known_scores, metric_names, nmi, score
+from ..metrics import METRICS, Metric, find_metric, known_scores, metric_names, nmi, score
 from ..metrics.inputs import check_sources, leave_out_constant, scored_form
+from ..metrics.metric import compute_metric, scores_in, with_options
+from ..metrics.parallel import run_jobs
 from ..metrics.scores import allowed_names, check_options
 from ..runs.directory import Run
 from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS
 from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
-from .resampling import NUM_DRAWS, SHARES, by_sample_size
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
 PARTS = ("latents", "codes", *FIDELITY_PARTS)
 ROW_PARTS = ("latents", "codes", *FIDELITY_ROW_PARTS)  # those with one row per observation
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve
+NUM_DRAWS = 5  # parts per size
+MIN_ROWS = 50  # smaller parts are not scored
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
 INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results
@@ -257,6 +262,72 @@ def _score_by_sources(
         with progress_bar("sample sizes", len(SHARES) * NUM_DRAWS, show=show) as report:
             scores["by_sample_size"] = by_sample_size(sources, latents, result.values, progress=report, **options)
     return scores, {key: list(ends) for key, ends in result.intervals.items()}
+
+
+def by_sample_size(
+    sources: NDArray[Any],
+    latents: NDArray[Any],
+    whole: Mapping[str, float],
+    *,
+    metrics: Sequence[str],
+    protocol: str,
+    prune: bool = True,
+    code_input: str = "auto",
+    source_kinds: str | Sequence[str] = "auto",
+    latent_kind: str = "auto",
+    n_jobs: int | None = None,
+    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Compute every score on several parts of each size, rows drawn without replacement.
+
+    Args:
+        sources, latents: the sample.
+        whole: the scores of the whole sample, which end the curve.
+        metrics, protocol, prune, code_input, source_kinds, latent_kind, metric_options: as for
+            `qlae.metrics.score`.
+        n_jobs: processes, as in joblib.
+        progress: called with the number of parts that are done.
+
+    Returns:
+        ``sizes``, and under ``scores`` for each key a list of values for each size, without those of parts that
+        cannot be scored.
+    """
+    count = len(sources)
+    sizes = [size for size in (int(share * count) for share in SHARES) if size >= MIN_ROWS]
+    draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
+    curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
+    kinds = check_sources(sources, kinds=source_kinds).kinds  # of the whole: in a part, few values repeat
+    options = {"protocol": protocol, "prune": prune, "code_input": code_input}
+    options |= {"source_kinds": kinds, "latent_kind": latent_kind}
+    calls = ((sources, latents, size, seed, options) for size, seed in draws)
+    parts = run_jobs(_score_part, with_options([find_metric(name) for name in metrics], metric_options), calls, n_jobs)
+    for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
+        for key in whole:
+            if key in values:
+                curves[key][sizes.index(size)].append(round(values[key], 6))
+        if progress is not None:
+            progress(number)
+    return {"sizes": [*sizes, count], "scores": {key: [*curves[key], [value]] for key, value in whole.items()}}
+
+
+def _score_part(
+    metrics: Sequence[Metric],
+    sources: NDArray[Any],
+    latents: NDArray[Any],
+    size: int,
+    seed: int,
+    options: dict[str, Any],
+) -> dict[str, float]:
+    rows = np.sort(np.random.default_rng([size, seed]).permutation(len(sources))[:size])
+    values: dict[str, float] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a source may be constant in a small part
+        for metric in metrics:
+            with contextlib.suppress(ValueError):  # or all of them, and there is nothing to score
+                result = compute_metric(metric, sources[rows], latents[rows], seed=seed, **options)
+                values |= scores_in(metric, result.to_dict())
+    return values
 
 
 def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) -> None:

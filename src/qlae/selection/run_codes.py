@@ -24,7 +24,7 @@ from ..models.model import Model
 from ..registry import OBJECTIVES
 from ..runs import checkpoint
 from ..runs.directory import Run
-from ..runs.loading import model_from
+from ..runs.load_model import model_from
 from ..scoring.evaluation import encode_sample
 from ..scoring.sample import PARTS, PREFIXES, Arrays
 from .agreement import Representation, represent

@@ -5,10 +5,12 @@ The encodings are those of 10,000 training images, drawn with a fixed seed. The 
 """
 
 import numpy as np
+import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
 from .._device import pick_device
+from .._files import write_bytes
 from .._process import evaluation_process
 from ..config import RunConfig
 from ..data import SourceDataset, images_of
@@ -17,8 +19,7 @@ from ..models.model import CHUNK, Model
 from ..registry import LATENTS
 from ..runs.checkpoint import Checkpoint
 from ..runs.directory import Run
-from ..runs.fitted import WEIGHTS, read_fitted, write_fitted
-from ..runs.loading import model_from
+from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
 
 NUM_IMAGES = 10_000
 SEED = 1  # not that of the evaluation sample
@@ -52,7 +53,13 @@ def fit_run(
             model = model_from(run, snapshot, weights=weights, networks=networks, device=device, fitted=False)
             fit_latents(model, images)
         buffers[weights] = {f"latent.{name}": tensor for name, tensor in model.latent.named_buffers()}
-    write_fitted(run.path, snapshot, buffers)
+    tensors = {
+        f"{weights}.{name}": tensor.detach().cpu().contiguous()
+        for weights, named in buffers.items()
+        for name, tensor in named.items()
+    }
+    content = safetensors.torch.save(tensors, {"weights": fingerprint(snapshot)})
+    write_bytes(run.path / FITTED_FILE, content)
 
 
 def fitting_images(data: SourceDataset, device: str) -> NDArray[np.uint8]:

@@ -21,9 +21,8 @@ from ..data.tables import column_names, is_table
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from ..observations import COLOURS, IMAGES
-from .loading import load
-from .names import Names
-from .shipped import names_file
+from .latent_names import Names, names_file
+from .load_model import load
 
 
 def encode_to_csv(

@@ -4,11 +4,15 @@ The file is ``{"latents": {"3": "wall"}, "values": {"3": {"0": "red"}}}``: laten
 and code. `qlae encode` writes the names into its tables of codes, so a name must not be ambiguous there.
 """
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
 
-from .._files import read_json, write_json
+from .._files import read_json, write_bytes, write_json
+from .._opening import read_regular
+from ..data.cache import cache_folder
+from . import shipped
 
 FILE = "names.json"
 MAX_LENGTH = 60
@@ -121,3 +125,19 @@ def clean_name(name: str) -> str:
     if len(name) > MAX_LENGTH:
         raise ValueError(f"a name has at most {MAX_LENGTH} characters, got {len(name)}")
     return name
+
+
+def names_file(path: str | os.PathLike[str]) -> Path:
+    """Return the file of the names that users give to latents.
+
+    It is in the folder of the model. That of a shipped model is in the user's cache folder, and is first copied there.
+    """
+    if not shipped.is_shipped(path):
+        return Path(path) / FILE
+    file = cache_folder() / "names" / f"{os.fspath(path)}.json"
+    original = shipped.shipped_folder() / path / FILE
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if original.is_file():
+            write_bytes(file, read_regular(original))
+    return file

@@ -1,27 +1,30 @@
 """Load the model of a run directory, of a folder that ``save_pretrained`` wrote, or of plain data."""
 
+import hashlib
 import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import torch
 from torch import Tensor
 
 from .._device import pick_device
+from .._opening import require_regular
 from .._process import plain_tensors
 from ..config import RunConfig
 from ..models.building import Networks, build_model
 from ..models.model import Model, place
 from . import checkpoint
 from .directory import Run
-from .fitted import read_fitted
 from .memory import require_memory
 from .pretrained import Origin, is_pretrained, pack_tensors, read_pretrained, unpack_tensors
 from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
+FITTED_FILE = "fitted.safetensors"
 
 
 def load(
@@ -93,6 +96,40 @@ def _fitted_tensors(run: Run, snapshot: checkpoint.Checkpoint, weights: str) -> 
             stacklevel=4,
         )
     return tensors or {}
+
+
+def read_fitted(folder: Path, snapshot: checkpoint.Checkpoint, weights: str) -> dict[str, Tensor] | None:
+    """Return the tensors of a latent space that was fitted after training, for one set of weights.
+
+    ``fitted.safetensors`` belongs to one checkpoint, whose weights it names by a checksum. A file of another checkpoint
+    is stale and a damaged one can be written again, so both are ignored.
+
+    Returns:
+        The tensors by their names in the model; None if there are none.
+    """
+    path = folder / FITTED_FILE
+    if not path.is_file():
+        return None
+    try:
+        require_regular(path)
+        with safetensors.safe_open(path, "pt") as file:
+            if (file.metadata() or {}).get("weights") != fingerprint(snapshot):
+                return None
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError, ValueError):
+        return None
+    prefix = f"{weights}."
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def fingerprint(snapshot: checkpoint.Checkpoint) -> str:
+    """Return a checksum of the raw and the averaged weights of a checkpoint."""
+    digest = hashlib.sha256()
+    for name in sorted(snapshot.tensors):
+        if name.startswith(("weights.", "average.")):
+            digest.update(name.encode())
+            digest.update(snapshot.tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Networks | None) -> Model:
