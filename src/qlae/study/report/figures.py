@@ -36,6 +36,11 @@ WIDTH = 6.0  # inches for the tiles of one model
 MIN_PITCH, MAX_PITCH = 0.36, 0.6  # inches from one tile to the next
 NMI_MODELS = ("ae", "beta-tcvae", "qlae")  # of the paper's Figure 3
 
+NMI_CAPTION = (
+    "the normalized mutual information of each source with each latent; inactive latents are red, uninformative ones "
+    "grey."
+)
+
 Pixels = NDArray[np.uint8]  # (h, w, 3)
 
 
@@ -56,38 +61,26 @@ def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> li
         data: label of the data set.
         with_vq_vae: whether VQ-VAE counts as a prior method.
     """
-    sheets = []
-    pixels = draw_sheet(summary, data, with_vq_vae=with_vq_vae)
-    if pixels is not None:
-        names = " beside ".join(group.model for group in groups_to_compare(summary, data, with_vq_vae=with_vq_vae))
-        left_out = (
-            "" if with_vq_vae or (data, "vq-vae") not in summary.groups else " VQ-VAE is left out, as in the paper."
-        )
-        caption = (
-            f"{data}: {names}.{left_out} Above, one latent at a time moves through its range (one column per latent, "
-            "one block per sample)."
-        )
-        if all(group.has_sources for group in groups_to_compare(summary, data, with_vq_vae=with_vq_vae)):
-            caption += (
-                " Below, the normalized mutual information of each source with each latent; inactive latents are red, "
-                "uninformative ones grey."
-            )
-        sheets.append(Sheet(f"interventions-{data}", pixels, caption))
-    pixels = draw_codes(summary, data)
-    if pixels is not None:
-        caption = (
+    groups = groups_to_compare(summary, data, with_vq_vae=with_vq_vae)
+    left_out = not with_vq_vae and (data, "vq-vae") in summary.groups
+    sheets = [
+        (
+            f"interventions-{data}",
+            draw_sheet(summary, data, with_vq_vae=with_vq_vae),
+            f"{data}: {' beside '.join(group.model for group in groups)}."
+            + (" VQ-VAE is left out, as in the paper." if left_out else "")
+            + " Above, one latent at a time moves through its range (one column per latent, one block per sample)."
+            + (f" Below, {NMI_CAPTION}" if all(group.has_sources for group in groups) else ""),
+        ),
+        (
+            f"codes-{data}",
+            draw_codes(summary, data),
             f"{data}: the codes of qlae. Left, one latent at a time takes each value of its codebook. Right, what lies "
-            "between two neighbouring codes of each latent: of all neighbours, those whose images differ most."
-        )
-        sheets.append(Sheet(f"codes-{data}", pixels, caption))
-    pixels = draw_heatmaps(summary, data)
-    if pixels is not None:
-        caption = (
-            f"{data}: the normalized mutual information of each source with each latent. Inactive latents are red, "
-            "uninformative ones grey."
-        )
-        sheets.append(Sheet(f"nmi-{data}", pixels, caption))
-    return sheets
+            "between two neighbouring codes of each latent: of all neighbours, those whose images differ most.",
+        ),
+        (f"nmi-{data}", draw_heatmaps(summary, data), f"{data}: {NMI_CAPTION}"),
+    ]
+    return [Sheet(name, pixels, caption) for name, pixels, caption in sheets if pixels is not None]
 
 
 def groups_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False) -> list[Group]:

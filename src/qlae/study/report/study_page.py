@@ -26,8 +26,7 @@ from .formats import to_csv, to_html, to_latex, to_markdown
 from .notes import NOT_THE_SAME, notes, uninformative_groups
 from .summary import Group, Summary, summarise
 from .tables import EVERYTHING, ResultsTable, order_models, study_tables
-from .vignettes import compute_vignettes, describe_spread, draw_vignette
-from .vignettes import to_csv as vignettes_csv
+from .vignettes import VIGNETTES, caption_vignette, compute_vignettes, draw_vignette
 
 DPI = 150
 #: Scores that have a chart of all seeds.
@@ -139,19 +138,18 @@ def _correlations_table(rows: Sequence[dict[str, object]]) -> str:
 def _draw_vignettes(files: ReportFiles, summary: Summary) -> list[CaptionedPng]:
     """Draw and write the vignettes; warn if a sample that they need is missing."""
     try:
-        data, vignettes = compute_vignettes(summary)
+        data, table = compute_vignettes(summary)
     except ValueError as error:
         warnings.warn(f"no vignettes: {error}", stacklevel=2)
         return []
-    if not vignettes:
+    if table.empty:
         return []
-    files.write("vignettes.csv", vignettes_csv(vignettes).encode())
+    files.write("vignettes.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
     figures = []
-    for vignette in vignettes:
-        png = _png(draw_vignette(vignette, data))
+    for vignette in VIGNETTES:
+        png = _png(draw_vignette(vignette, data, table))
         files.write(f"vignette-{vignette.name}.png", png)
-        setting = f"The {vignette.axis} ({vignette.points[0]} to {vignette.points[-1]})"
-        figures.append((png, f"{data}: {vignette.method}. {setting} changes {describe_spread(vignette)}."))
+        figures.append((png, caption_vignette(vignette, data, table)))
     return figures
 
 

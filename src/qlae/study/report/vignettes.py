@@ -5,11 +5,12 @@ the same from the KSG estimator on its k, and DCI on the depth of its trees. The
 latents, since codes need neither bins nor neighbours.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -34,38 +35,49 @@ Curves = dict[str, list[float]]  # the value at each point by score
 
 @dataclass(frozen=True)
 class Vignette:
-    """The scores of some models as functions of one setting.
+    """A setting of an estimator, and how scores are computed with each of its values.
 
     Attributes:
         name: short name, for files.
-        axis: the setting in words.
+        axis: the setting.
         method: how the scores are computed.
         points: the values of the setting.
-        curves: the scores by model.
+        compute: returns the scores of sources and latents at each point.
     """
 
     name: str
     axis: str
     method: str
     points: tuple[int, ...]
-    curves: Mapping[str, Curves]
+    compute: Callable[[NDArray[Any], NDArray[Any], Sequence[int]], Curves]
 
 
-def compute_vignettes(summary: Summary) -> tuple[str, list[Vignette]]:
-    """Return the data set that was used and the three vignettes; none if no model has continuous latents."""
+def compute_vignettes(summary: Summary) -> tuple[str, pd.DataFrame]:
+    """Return the data set that was used, and a table with one row per vignette, model, score and point.
+
+    The table is empty if no model has continuous latents.
+    """
     data, groups = _choose_groups(summary)
-    if not groups:
-        return "", []
-    samples = {group.model: _sample(group) for group in groups}
-    settings: list[tuple[str, str, str, tuple[int, ...], Any]] = [
-        ("bins", "number of bins", "mutual information from histograms", BINS, by_bins),
-        ("neighbours", "number of neighbours k", "mutual information by the KSG estimator", NEIGHBOURS, by_neighbours),
-        ("depth", "largest depth of the trees", "random forests of 100 trees", DEPTHS, by_depth),
-    ]
-    return data, [
-        Vignette(name, axis, method, points, {m: compute(*sample, points) for m, sample in samples.items()})
-        for name, axis, method, points, compute in settings
-    ]
+    rows = []
+    for vignette in VIGNETTES:
+        for group in groups:
+            arrays = group.median_run.arrays(group.median_run.sample_path, ("sources", "latents"))
+            curves = vignette.compute(arrays["sources"], arrays["latents"], vignette.points)
+            for score, values in curves.items():
+                points = zip(vignette.points, values, strict=True)
+                rows += [(vignette.name, group.model, score, point, value) for point, value in points]
+    return data, pd.DataFrame(rows, columns=["vignette", "model", "score", "point", "value"])
+
+
+def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
+    """Return the data set with the most models that have continuous latents, and the first of these models."""
+    names = {model.label: model.name for model in summary.plan.models}
+    by_data: dict[str, list[Group]] = {data: [] for data in summary.data}
+    for (data, model), group in summary.groups.items():
+        if group.has_sources and not LATENTS[MODELS[names[model]].latent].part.has_codes:
+            by_data[data].append(group)
+    best = max(by_data, key=lambda data: len(by_data[data]))
+    return best, by_data[best][:NUM_MODELS]
 
 
 def by_bins(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
@@ -118,14 +130,24 @@ def by_depth(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]
     }
 
 
-def draw_vignette(vignette: Vignette, data: str) -> Figure:
+VIGNETTES = (
+    Vignette("bins", "number of bins", "mutual information from histograms", BINS, by_bins),
+    Vignette(
+        "neighbours", "number of neighbours k", "mutual information by the KSG estimator", NEIGHBOURS, by_neighbours
+    ),
+    Vignette("depth", "largest depth of the trees", "random forests of 100 trees", DEPTHS, by_depth),
+)
+
+
+def draw_vignette(vignette: Vignette, data: str, table: pd.DataFrame) -> Figure:
     """Draw a vignette with one panel per score and one line per model."""
-    scores = list(next(iter(vignette.curves.values())))
+    table = table[table.vignette == vignette.name]
+    scores = table.score.unique()
     figure = Figure(figsize=(3.4 * len(scores), 3.1), layout="constrained")
     figure.suptitle(f"{data}: {vignette.method}", fontsize=11)
     for axes, score in zip(figure.subplots(1, len(scores), squeeze=False)[0], scores, strict=True):
-        for model, curves in vignette.curves.items():
-            axes.plot(vignette.points, curves[score], marker="o", markersize=3.5, linewidth=1.4, label=model)
+        for model, curve in table[table.score == score].groupby("model", sort=False):
+            axes.plot(curve.point, curve.value, marker="o", markersize=3.5, linewidth=1.4, label=model)
         if vignette.name != "depth":
             axes.set_xscale("log")
             axes.set_xticks(vignette.points, [str(point) for point in vignette.points])
@@ -139,45 +161,10 @@ def draw_vignette(vignette: Vignette, data: str) -> Figure:
     return figure
 
 
-def describe_spread(vignette: Vignette) -> str:
-    """Return how much the setting changes each score, in words."""
-    scores = list(next(iter(vignette.curves.values())))
-    spreads = {s: max(max(curves[s]) - min(curves[s]) for curves in vignette.curves.values()) for s in scores}
-    return ", ".join(f"{find_score(score).heading} by up to {size:.2f}" for score, size in spreads.items())
-
-
-def to_csv(vignettes: Sequence[Vignette]) -> str:
-    """Return the vignettes as CSV with one line per point."""
-    lines = ["vignette,model,score,point,value"]
-    lines += [
-        f"{vignette.name},{model},{score},{point},{value:.6g}"
-        for vignette in vignettes
-        for model, curves in vignette.curves.items()
-        for score, values in curves.items()
-        for point, value in zip(vignette.points, values, strict=True)
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
-    """Return the data set with the most models that have continuous latents, and the first of these models."""
-    names = {model.label: model.name for model in summary.plan.models}
-    by_data = {
-        data: [
-            summary.groups[data, model]
-            for model in summary.models
-            if (data, model) in summary.groups
-            and summary.groups[data, model].has_sources
-            and not LATENTS[MODELS[names[model]].latent].part.has_codes
-        ]
-        for data in summary.data
-    }
-    best = max(by_data, key=lambda data: len(by_data[data]))
-    return best, by_data[best][:NUM_MODELS]
-
-
-def _sample(group: Group) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return sources (n, n_s) and latents (n, n_z) of the run with the median InfoM."""
-    run = group.median_run
-    arrays = run.arrays(run.sample_path, ("sources", "latents"))
-    return arrays["sources"], arrays["latents"]
+def caption_vignette(vignette: Vignette, data: str, table: pd.DataFrame) -> str:
+    """Return the caption of a vignette, which says by how much the setting changes each score."""
+    values = table[table.vignette == vignette.name].groupby(["score", "model"], sort=False).value
+    spreads = (values.max() - values.min()).groupby("score", sort=False).max()
+    changes = ", ".join(f"{find_score(score).heading} by up to {size:.2f}" for score, size in spreads.items())
+    setting = f"The {vignette.axis} ({vignette.points[0]} to {vignette.points[-1]})"
+    return f"{data}: {vignette.method}. {setting} changes {changes}."
