@@ -240,25 +240,29 @@ def finish_in_lockstep(exact: Repetition, rounded: Repetition) -> Deviations:
     those whose gradient is nothing but rounding. From the exact state, every update has to agree.
 
     Returns:
-        The deviations of losses from the recording, and those of gradients and updated parameters from the exact ones:
-        norms of differences relative to norms. ``parameters`` is the largest over all tensors and updates. So is
-        ``gradient_kinks``: where rounding decides on which side of its kink a ReLU is, single gradients differ more.
-        ``gradients`` is the largest over tensors of the median over updates.
+        The deviations of losses from the recording, and of gradients and of parameters that moved from the exact ones:
+        norms of differences relative to norms. ``gradients`` and ``parameters`` are the largest over tensors of the
+        median over updates, ``gradient_kinks`` and ``parameter_kinks`` the largest of all. These are larger because
+        rounding sometimes decides on which side of its kink a ReLU is, or the direction in which Adam moves an entry.
     """
     gradients: dict[str, list[float]] = {}
-    parameters = [0.0]
+    parameters: dict[str, list[float]] = {}
     while not exact.is_done:
         rounded.set_state(exact)
         for repetition in (exact, rounded):
             repetition.gradients.clear()
             repetition.advance()
+        moved = exact.gradients.keys()
+        own, theirs = ({name: run.parameters[name] for name in moved} for run in (rounded, exact))
         for name, error in distances(rounded.gradients, exact.gradients).items():
             gradients.setdefault(name, []).append(error)
-        parameters += distances(rounded.parameters, exact.parameters).values()
+        for name, error in distances(own, theirs).items():
+            parameters.setdefault(name, []).append(error)
     return {
-        "parameters": max(parameters),
         "gradients": max(map(statistics.median_low, gradients.values())),
         "gradient_kinks": max(map(max, gradients.values())),
+        "parameters": max(map(statistics.median_low, parameters.values())),
+        "parameter_kinks": max(map(max, parameters.values())),
         **rounded.loss_deviations(),
     }
 

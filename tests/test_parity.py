@@ -13,15 +13,11 @@ import torch
 from parity import COMPILED_32, COMPILED_64, PLAIN_64, Repetition, finish_in_lockstep, models
 
 EXACT = 1e-9  # relative to a tensor's norm; measured: up to 5e-12
-# Ten times the largest deviations measured on a CPU, for these numbers and for other weights, batches and noise.
-ROUNDED = {
-    "loss": 4e-4,
-    "terms": 6e-4,
-    "latents": 2e-5,
-    "gradients": 4e-5,
-    "gradient_kinks": 0.2,
-    "parameters": 4e-3,
-}
+# About ten times the largest deviations measured on a CPU, for these numbers and for five other sets of weights,
+# batches and noise. The gradient penalty of GANs has more kinks that rounding can decide.
+ROUNDED = {"gradients": 4e-5, "gradient_kinks": 0.5, "latents": 2e-5}
+ROUNDED_AUTOENCODER = ROUNDED | {"loss": 3e-6, "terms": 1e-5, "parameters": 6e-7, "parameter_kinks": 2e-3}
+ROUNDED_GAN = ROUNDED | {"loss": 4e-3, "terms": 4e-3, "parameters": 8e-4, "parameter_kinks": 9e-3}
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 on_each_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_gpu)])
@@ -45,7 +41,8 @@ def test_parity_of_fused_operations_and_kernels(model, device):
     exact = Repetition(model, COMPILED_64, device)
     rounded = finish_in_lockstep(exact, Repetition(model, COMPILED_32, device))
     require_exact(exact.finish())
-    assert all(rounded[name] <= ROUNDED[name] for name in rounded), rounded
+    tolerances = ROUNDED_GAN if "encoder_loss" in exact.recorded else ROUNDED_AUTOENCODER
+    assert all(rounded[name] <= tolerances[name] for name in rounded), rounded
 
 
 @needs_gpu
