@@ -32,8 +32,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 from numpy.typing import NDArray
 from scipy import stats
 
-from qlae._device import pick_device
-from qlae._files import write_json, write_whole
+from qlae._io import write_json, write_whole
+from qlae._process import pick_device
 from qlae.data import RenderedImages, load_data
 from qlae.metrics import find_score
 from qlae.runs.directory import Run

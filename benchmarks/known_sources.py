@@ -22,7 +22,7 @@ from sklearn.decomposition import PCA, FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 import qlae
-from qlae._files import write_bytes, write_json
+from qlae._io import write_bytes, write_json
 from qlae.metrics import r2, score
 from qlae.presets import LATENTS_PER_SOURCE
 from qlae.scoring.sample import draw_sample, known_kinds

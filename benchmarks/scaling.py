@@ -26,7 +26,7 @@ from timing import Updates, describe, machine, milliseconds, up_to_multiple
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from qlae._files import write_json, write_whole
+from qlae._io import write_json, write_whole
 from qlae.config import RunConfig
 from qlae.data import SourceDataset, data_config, load_data
 from qlae.models.building import build_model

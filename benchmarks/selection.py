@@ -35,7 +35,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata, spearmanr
 
-from qlae._files import write_json
+from qlae._io import write_json
 from qlae.selection.agreement import information, scores_of
 from qlae.selection.ranking import select
 from qlae.selection.run_codes import common_representations, find_runs, read_codes

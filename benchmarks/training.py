@@ -38,7 +38,7 @@ import torch
 from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
 from timing import Updates, describe, machine, milliseconds, up_to_multiple
 
-from qlae._files import write_json
+from qlae._io import write_json
 from qlae.data import SourceDataset, data_config, load_data
 from qlae.presets import MODELS
 from qlae.registry import OBJECTIVES

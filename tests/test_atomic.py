@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from qlae._files import write_bytes, write_npz, write_whole
+from qlae._io import write_bytes, write_npz, write_whole
 
 
 def write_often(path, number, times):

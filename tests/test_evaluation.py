@@ -12,7 +12,7 @@ from PIL import Image
 from torch import nn
 
 import qlae
-from qlae._files import write_npz
+from qlae._io import write_npz
 from qlae.data import SourceDataset
 from qlae.metrics import infomec
 from qlae.metrics.heatmap import UNINFORMATIVE

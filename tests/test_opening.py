@@ -8,9 +8,7 @@ import sys
 import pytest
 
 import qlae
-from qlae._directory_lock import locked_directory
-from qlae._files import read_json, read_npy, read_npz
-from qlae._opening import create_new, open_own, open_regular, read_regular
+from qlae._io import create_new, locked_directory, open_own, open_regular, read_json, read_npy, read_npz, read_regular
 from qlae.data import cache
 from qlae.data.files import read_files
 from qlae.data.source_table import SourceTable

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from qlae._files import write_whole
+from qlae._io import write_whole
 from qlae.report.image_pictures import plot_interventions
 from qlae.runs.directory import Run
 from qlae.scoring.latent_labels import LatentLabels

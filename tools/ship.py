@@ -12,7 +12,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from qlae._files import read_json, write_json
+from qlae._io import read_json, write_json
 from qlae.runs.export import export_run
 from qlae.runs.shipped import INDEX
 

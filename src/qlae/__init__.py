@@ -12,7 +12,7 @@ where it is not installed.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._extras import explain_missing
+from ._imports import explain_missing
 from ._version import __version__
 
 if TYPE_CHECKING:

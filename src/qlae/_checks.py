@@ -34,20 +34,20 @@ MAX_COUNT, MAX_LATENTS, MAX_VALUES = 2**53, 2**20, 2**24
 def whole_number(name: str, value: Any, *, at_least: int = 1, at_most: int = MAX_COUNT) -> int:
     """Return ``value`` as an int; raise an error unless it is a whole number within the bounds."""
     if not _is_whole(value) or value < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {_short(value)}")
+        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {shortened(value)}")
     if value > at_most:
-        raise ValueError(f"{name} must be a whole number of at most {at_most:,}, got {_short(value)}")
+        raise ValueError(f"{name} must be a whole number of at most {at_most:,}, got {shortened(value)}")
     return int(value)
 
 
 def require_not_negative(name: str, value: Any) -> float:
     """Return ``value`` as a float; raise an error unless it is a finite number of at least 0."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {_short(value)}")
+        raise ValueError(f"{name} must be a finite number of at least 0, got {shortened(value)}")
     return float(value)
 
 
-def _short(value: Any) -> str:
+def shortened(value: Any) -> str:
     """Return the repr of a value, shortened if it is long."""
     try:
         text = repr(value)

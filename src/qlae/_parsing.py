@@ -1,118 +1,171 @@
-"""Build frozen dataclasses from nested plain data, such as JSON, with errors that name the wrong field."""
+"""The one door for whatever comes from a file or a request: JSON and TOML become typed objects, or one clear error.
+
+``decode_json`` and ``decode_toml`` turn bytes into plain data; ``parse`` turns plain data into an instance of a type,
+usually a frozen dataclass. Both raise a ``ValueError`` that names the wrong field, the value it has and what is
+allowed. Unknown fields, NaN, infinity and nesting without end are errors. ``msgspec`` does the work
+(docs/architecture.md says why).
+"""
 
 import collections.abc
 import dataclasses
+import re
+import tomllib
 import types
 import typing
 from typing import Any, TypeVar
 
+import msgspec
+
+from ._checks import nearest_name, shortened
+
 T = TypeVar("T")
 
+#: Numbers from here on are damage.
+MAX_MAGNITUDE = 1e300
 
-def parse_dataclass(cls: type[T], content: Any, where: str) -> T:
-    """Return an instance of a dataclass from nested dictionaries.
+# An error of msgspec: "Expected `int`, got `str` - at `$.training.steps`".
+_ERROR = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`, got `[^`]*`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+# A step of its path: a field, an index, or a value of a dictionary, whose key it does not name.
+_STEP = re.compile(r"\.(?P<field>[^.\[]+)|\[(?P<index>\d+)\]|\[\.\.\.\]")
+_NAMES = {"array": "a list", "object": "an object"}
+
+
+def decode_json(content: bytes | str) -> Any:
+    """Return the plain data of a JSON text in UTF-8; NaN, infinity and halves of characters are not JSON."""
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+
+
+def decode_toml(content: bytes) -> dict[str, Any]:
+    """Return the plain data of a TOML text in UTF-8."""
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is not TOML: {error}") from None
+
+
+def parse(content: Any, kind: type[T], where: str) -> T:
+    """Return plain data as an instance of a type.
+
+    Integers are accepted as floats and lists as tuples; nothing else is converted.
 
     Args:
-        cls: the dataclass; its type hints say what each field may hold.
-        content: the plain data.
-        where: its place in the file, for error messages.
+        content: nested dictionaries, lists, strings, numbers, booleans and None.
+        kind: a dataclass or another type; type hints say what each field may hold.
+        where: the place of the content, such as ``"config.training"``, for error messages.
 
     Raises:
-        ValueError: if a field is unknown, missing or of another type.
+        ValueError: if a field is unknown, missing or of another type, if a number is not finite, or if the type itself
+            rejects the values (``__post_init__``).
     """
-    if not isinstance(content, dict):
-        raise ValueError(f"{where} must be an object, got {type(content).__name__}")
-    hints = typing.get_type_hints(cls)
-    unknown = sorted(set(content) - {field.name for field in dataclasses.fields(cls)})  # type: ignore[arg-type]
-    if unknown:
-        raise ValueError(f"{where} has unknown fields: {', '.join(unknown)}; was it written by another version?")
     try:
-        return cls(**{name: parse_value(hints[name], value, f"{where}.{name}") for name, value in content.items()})
-    except TypeError as error:
-        raise ValueError(f"{where} is incomplete: {error}") from None
+        _require_finite(content, where)
+        result = msgspec.convert(content, kind)
+        _complete(content, result, where)
+    except msgspec.ValidationError as error:
+        raise ValueError(_explain(error, content, kind, where)) from error.__cause__
+    except RecursionError:
+        raise ValueError(f"{where} is nested too deeply") from None
+    except (TypeError, NameError) as error:  # from a dataclass registered outside the package
+        raise ValueError(
+            f"{where} has a field whose type JSON cannot hold ({error}); use numbers, strings, tuples"
+        ) from None
+    return result
 
 
-def parse_value(kind: Any, value: Any, where: str) -> Any:
-    """Return ``value`` as an instance of the type hint ``kind``."""
-    if dataclasses.is_dataclass(kind):
-        return parse_dataclass(typing.cast(type, kind), value, where)
-    origin = typing.get_origin(kind)
-    if origin in (types.UnionType, typing.Union):
-        return _parse_union(typing.get_args(kind), value, where)
-    if origin is tuple:
-        return _parse_tuple(typing.get_args(kind), value, where)
-    if origin is typing.Literal:
-        if value not in typing.get_args(kind):
-            raise ValueError(f"{where} must be one of {', '.join(map(repr, typing.get_args(kind)))}, got {value!r}")
-        return value
-    if origin is list:
-        return list(_parse_tuple((*typing.get_args(kind), ...), value, where))
-    if origin in (dict, collections.abc.Mapping):
-        if not isinstance(value, dict):
-            raise ValueError(f"{where} must be an object, got {value!r}")
-        entry_kind = typing.get_args(kind)[1]
-        return {key: parse_value(entry_kind, entry, f"{where}.{key}") for key, entry in value.items()}
-    if kind is Any:
-        return value
-    if not isinstance(kind, type) or origin is not None:
-        raise ValueError(f"{where} has the type {kind}, which config.json cannot hold; use numbers, strings, tuples")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return _to_float(value, where)
-    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        raise ValueError(f"{where} must be {kind.__name__}, got {value!r}")
-    return value
+def _require_finite(content: Any, where: str) -> None:
+    """Raise a ``ValueError`` if a number is NaN, infinite, or too large for a float."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            _require_finite(value, f"{where}.{key}")
+    elif isinstance(content, list | tuple):
+        for i, value in enumerate(content):
+            _require_finite(value, f"{where}[{i}]")
+    elif isinstance(content, int | float) and not abs(content) < MAX_MAGNITUDE:
+        raise ValueError(f"{where} must be a finite number, got {shortened(content)}")
 
 
-def _to_float(value: int, where: str) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"{where} must be a number that a float can hold, got an integer of many digits") from None
+def _complete(content: Any, parsed: Any, where: str) -> None:
+    """Do what msgspec leaves out for dataclasses: reject unknown fields, and set the fields that have their defaults.
 
-
-def _parse_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
-    """Return ``value`` as an instance of the first type that accepts it, or raise the error of the closest one."""
-    if value is None and type(None) in kinds:
-        return None
-    options = [kind for kind in kinds if kind is not type(None)]
-    # An integer stays one where floats are allowed as well, and a list is read as the alternative that is a list.
-    options.sort(key=lambda kind: (kind is not type(value), (_origin(kind) is tuple) != _is_list(value)))
-    errors = []
-    for kind in options:
-        try:
-            return parse_value(kind, value, where)
-        except ValueError as error:
-            errors.append(error)
-    raise errors[0]
-
-
-def _origin(kind: Any) -> Any:
-    return typing.get_origin(kind)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
-def _parse_tuple(kinds: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{where} must be a list, got {value!r}")
-    if len(kinds) == 2 and kinds[1] is Ellipsis:
-        return tuple(parse_value(kinds[0], entry, f"{where}[{i}]") for i, entry in enumerate(value))
-    if len(kinds) != len(value):
-        raise ValueError(f"{where} must be a list of {len(kinds)} entries, got {value!r}")
-    return tuple(
-        parse_value(kind, entry, f"{where}[{i}]") for i, (kind, entry) in enumerate(zip(kinds, value, strict=True))
-    )
-
-
-def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested dictionaries as one, with dotted keys.
-
-    >>> flatten({"a": 1, "b": {"c": 2}})
-    {'a': 1, 'b.c': 2}
+    Otherwise ``vars(parsed)`` would lack them.
     """
-    flat: dict[str, Any] = {}
-    for key, value in content.items():
-        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
+    if dataclasses.is_dataclass(parsed):
+        values = {field.name: getattr(parsed, field.name) for field in dataclasses.fields(parsed)}
+        for name, value in values.items():
+            object.__setattr__(parsed, name, value)  # it may be frozen
+        parsed = values
+    if isinstance(content, dict) and isinstance(parsed, dict):
+        unknown = [str(key) for key in content if key not in parsed]
+        if unknown:
+            raise ValueError(f"{where} has unknown fields: {', '.join(unknown)} ({nearest_name(unknown[0], parsed)})")
+        for key, value in content.items():
+            _complete(value, parsed[key], f"{where}.{key}")
+    elif isinstance(content, list | tuple) and isinstance(parsed, list | tuple):
+        for i, (value, parsed_value) in enumerate(zip(content, parsed, strict=False)):
+            _complete(value, parsed_value, f"{where}[{i}]")
+
+
+def _explain(error: msgspec.ValidationError, content: Any, kind: Any, where: str) -> str:
+    """Return the message of an error of msgspec, with the full name of the field and the value it has."""
+    match = _ERROR.fullmatch(str(error))
+    assert match is not None
+    place, value, hint = _follow(match["path"] or "", content, kind)
+    where, reason = where + place, match["reason"]
+    if isinstance(error.__cause__, ValueError | TypeError):  # from `__post_init__`
+        return f"{where}: {error.__cause__}"
+    if missing := _MISSING.fullmatch(reason):
+        return f"{where} is incomplete: it has no {missing['name']!r}"
+    if expected := _EXPECTED.fullmatch(reason):
+        kinds = " or ".join(_NAMES.get(name, name) for name in expected["kinds"].split(" | "))
+        return f"{where} must be {kinds}, got {shortened(value)}"
+    if typing.get_origin(hint) is typing.Literal:
+        return f"{where} must be one of {', '.join(map(repr, typing.get_args(hint)))}, got {shortened(value)}"
+    return f"{where} is wrong ({reason.replace('`array`', 'a list').replace('`', '')}), got {shortened(value)}"
+
+
+def _follow(path: str, content: Any, kind: Any) -> tuple[str, Any, Any]:
+    """Follow the path of an error through the content; return the place, the value there and its type hint."""
+    place = ""
+    for step in _STEP.finditer(path):
+        if step["field"]:
+            kind = typing.get_type_hints(_member(kind, dataclasses.is_dataclass))[step["field"]]
+            content, place = content[step["field"]], f"{place}.{step['field']}"
+        elif step["index"]:
+            i, kinds = int(step["index"]), typing.get_args(_member(kind, _is_array))
+            kind = kinds[i] if i < len(kinds) and kinds[-1] is not Ellipsis else kinds[0]
+            content, place = content[i], f"{place}[{i}]"
+        else:
+            kind = typing.get_args(_member(kind, _is_mapping))[1]
+            key = next((key for key, value in content.items() if not _fits(value, kind)), None)
+            if key is None:  # the key is wrong, not a value
+                break
+            content, place = content[key], f"{place}.{key}"
+    return place, content, kind
+
+
+def _member(kind: Any, belongs: collections.abc.Callable[[Any], bool]) -> Any:
+    """Return the member of a union that is of a sort, or the type itself if it is not a union."""
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        return next(member for member in typing.get_args(kind) if belongs(member))
+    return kind
+
+
+def _is_array(kind: Any) -> bool:
+    return typing.get_origin(kind) in (tuple, list, collections.abc.Sequence)
+
+
+def _is_mapping(kind: Any) -> bool:
+    return typing.get_origin(kind) in (dict, collections.abc.Mapping)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ._numpy_errors import usual_errors
+from ._process import usual_errors
 from .config import RunConfig
 from .models.building import Networks
 from .models.latents.independent import IndependentComponents, IndependentConfig

@@ -14,7 +14,7 @@ from numbers import Real
 from typing import Any
 
 from ._checks import MAX_LATENTS, whole_number
-from ._parsing import flatten, parse_dataclass
+from ._parsing import parse
 from .observations import Observations, square_images
 from .registry import LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
@@ -189,11 +189,11 @@ class RunConfig:
         if missing:
             raise ValueError(f"config is incomplete: it lacks {', '.join(missing)}")
         parts = {
-            "data": parse_dataclass(DataConfig, content["data"], "config.data"),
+            "data": parse(content["data"], DataConfig, "config.data"),
             "networks": NETWORKS.from_dict(content["networks"], "config.networks"),
             "latent": LATENTS.from_dict(content["latent"], "config.latent"),
             "objective": OBJECTIVES.from_dict(content["objective"], "config.objective"),
-            "training": parse_dataclass(TrainingConfig, content["training"], "config.training"),
+            "training": parse(content["training"], TrainingConfig, "config.training"),
         }
         unknown = sorted(set(content) - set(parts) - {"model"})
         if unknown:
@@ -249,3 +249,15 @@ def require_number(name: str, value: Any) -> None:
     """Raise an error unless ``value`` is a real number; booleans are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
+
+
+def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested dictionaries as one, with dotted keys.
+
+    >>> flatten({"a": 1, "b": {"c": 2}})
+    {'a': 1, 'b.c': 2}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

@@ -18,11 +18,8 @@ from typing import Any
 import torch
 
 from ._checks import whole_number
-from ._device import describe_device, pick_device
-from ._numpy_errors import usual_errors
-from ._parsing import flatten
-from ._process import training_process
-from .config import DataConfig, RunConfig
+from ._process import describe_device, pick_device, training_process, usual_errors
+from .config import DataConfig, RunConfig, flatten
 from .data import SourceDataset, data_config, load_data
 from .data.arrays import is_in_memory
 from .data.batches import DeviceBatches

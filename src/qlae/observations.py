@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._checks import require_known
-from ._parsing import parse_dataclass
+from ._parsing import parse
 
 MAX_CHANNELS = 16  # of an image
 MIN_SIDE, MAX_SIDE = 8, 256  # pixels of an image; squares of 512, 1024, … pixels are accepted as well
@@ -286,5 +286,5 @@ def square_images(resolution: int) -> Observations:
 def described_observations(description: Mapping[str, Any]) -> Observations:
     """Return the observations of a data set from its description in ``results.json``."""
     if "observations" in description:
-        return parse_dataclass(Observations, description["observations"], "data.observations")
+        return parse(description["observations"], Observations, "data.observations")
     return square_images(description["resolution"])

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ._device import pick_device
-from ._numpy_errors import usual_errors
+from ._process import pick_device, usual_errors
 from .config import RunConfig
 from .configuring import Configuration, check_options, configure, describe_duration, require_data
 from .data import SourceDataset, load_from_config

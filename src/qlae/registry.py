@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ._checks import nearest_name
-from ._parsing import parse_dataclass
+from ._parsing import parse
 
 ClassT = TypeVar("ClassT", bound=type)
 RESERVED = ("kind", "module")  # what the JSON of a config holds beside the fields
@@ -156,7 +156,7 @@ class Registry:
                 f"{where}: the {self.what} {kind!r} is not registered; it comes from {module}. Import that module "
                 f"first: `import {name}` in Python, or --import {module} on the command line"
             )
-        return parse_dataclass(self[kind].config, settings, where)
+        return parse(settings, self[kind].config, where)
 
     def _load_home(self, importing: str = "") -> None:
         """Import the built-in parts once, unless it is one of them that is being imported."""

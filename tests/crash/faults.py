@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from qlae import _files
+from qlae import _io
 
 KILLED = 77  # exit status of a process that was ended
 
@@ -67,7 +67,7 @@ class FaultyFile:
 def injected(place: int, how: str) -> Iterator[Faults]:
     """Let call number ``place`` of creating, writing, syncing and renaming files fail inside the block."""
     faults = Faults(place, how)
-    create, replace, fsync = _files.create_new, os.replace, os.fsync
+    create, replace, fsync = _io.create_new, os.replace, os.fsync
 
     def faulty_create(path):
         faults.call("create")
@@ -82,7 +82,7 @@ def injected(place: int, how: str) -> Iterator[Faults]:
         fsync(descriptor)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_files, "create_new", faulty_create)
+        patch.setattr(_io, "create_new", faulty_create)
         patch.setattr(os, "replace", faulty_replace)
         patch.setattr(os, "fsync", faulty_fsync)
         yield faults

@@ -7,7 +7,7 @@ import pytest
 import torch
 from faults import KILLED, injected
 
-from qlae._files import write_json
+from qlae._io import write_json
 from qlae.runs import checkpoint
 from qlae.runs.checkpoint import Checkpoint
 

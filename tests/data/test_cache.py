@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from qlae._waiting_lock import waiting_lock
+from qlae._io import waiting_lock
 from qlae.data import RenderedImages, cache, images_of, keep_on_disk, load_data
 
 SMALL = {"resolution": 16, "sources": ["wall hue", "shape", "orientation"]}

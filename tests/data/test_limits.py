@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qlae._files import read_npz
+from qlae._io import read_npz
 from qlae.data import pictures
 from qlae.data.files import read_files
 from qlae.data.folders import open_files

@@ -12,7 +12,7 @@ from fuzzing import NUM_INPUTS, fuzz, fuzz_bytes, fuzz_json, fuzz_npz
 from mutations import damage_object
 
 import qlae
-from qlae._files import read_json, read_npy, read_npz
+from qlae._io import read_json, read_npy, read_npz
 from qlae.config import RunConfig
 from qlae.explorer import open_run
 from qlae.explorer.exploration import Exploration, read_sample

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qlae._files import write_json, write_npz
+from qlae._io import write_json, write_npz
 from qlae.data import data_config, load_data
 from qlae.resolving import resolve
 from qlae.runs.directory import Run

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from study_fixtures import SEEDS, InlineEngine, tiny_plan
 
-from qlae._files import write_json, write_npz
+from qlae._io import write_json, write_npz
 from qlae.metrics import infomec
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS

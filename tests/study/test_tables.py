@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from study_fixtures import HALF, INFOM, write_run
 
-from qlae._files import write_json
+from qlae._io import write_json
 from qlae.published import PAPER_ROWS, published_results
 from qlae.study import Plan, StudyFolder
 from qlae.study.report.cells import Cell, combine_data_sets, make_cell, mark_bold

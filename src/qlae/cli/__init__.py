@@ -12,7 +12,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import subcommand
 
-from .._extras import explain_missing
+from .._imports import explain_missing
 from .._version import __version__
 from .data import Data
 from .demo import Demo
@@ -137,7 +137,7 @@ def _require_run_directories(command: object) -> None:
 def _own_process(command: object) -> None:
     """Tune the memory allocator for training, which only a program that owns its process may do."""
     if isinstance(command, Train):
-        from .._device import keep_freed_memory
+        from .._process import keep_freed_memory
 
         keep_freed_memory()
 

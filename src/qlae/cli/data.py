@@ -75,7 +75,7 @@ class Render:
         if self.out is not None:
             import numpy as np
 
-            from .._files import write_whole
+            from .._io import write_whole
 
             arrays = {
                 "images": np.asarray(data.images),
@@ -249,7 +249,7 @@ def format_size(num_bytes: int) -> str:
 
 def require_new_file(path: Path, suffix: str) -> None:
     """Raise a ``ValueError`` unless --out has this suffix and can be created without overwriting anything."""
-    from .._files import require_new
+    from .._io import require_new
 
     if path.suffix != suffix:
         raise ValueError(f"--out must end in {suffix}, got {path}")

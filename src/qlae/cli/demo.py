@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._extras import TRAINING
+from .._imports import TRAINING
 from .arguments import Flag, OptionalInt, OptionalPath
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ class Select:
     quiet: Flag = False
 
     def __call__(self) -> None:
-        from .._files import write_bytes
+        from .._io import write_bytes
         from ..selection import select
         from ..selection.display import plot_selection, print_selection, require_picture_path, selection_csv
 

@@ -24,9 +24,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import read_json, read_npy, write_json, write_whole
-from .._opening import create_new, open_own, open_regular, read_regular, require_regular
-from .._waiting_lock import waiting_lock
+from .._io import (
+    create_new,
+    open_own,
+    open_regular,
+    read_json,
+    read_npy,
+    read_regular,
+    require_regular,
+    waiting_lock,
+    write_json,
+    write_whole,
+)
 from .dataset import ORIGINS, SourceDataset
 from .picture_size import GREY, PictureSize, picture_size
 

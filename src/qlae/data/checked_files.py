@@ -20,8 +20,7 @@ from typing import Any
 
 import PIL
 
-from .._files import read_json, write_bytes
-from .._waiting_lock import waiting_lock
+from .._io import read_json, waiting_lock, write_bytes
 from .cache import cache_folder
 from .dataset import Progress
 from .folders import Files, Stamp

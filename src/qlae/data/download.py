@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._checks import require_known
-from .._files import read_json, write_json
-from .._opening import open_own, open_regular
+from .._io import open_own, open_regular, read_json, write_json
 from .dataset import Progress
 
 BLOCK = 2**20

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._files import load_npy
-from .._opening import require_regular
+from .._io import load_npy, require_regular
 from .folders import Files, open_files
 from .imageset import Batches, ImageSet
 from .picture_size import PictureSize

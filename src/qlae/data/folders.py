@@ -18,8 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from .._files import DAMAGE, explain_damage, read_json
-from .._opening import open_regular, require_regular
+from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
 from .pictures import MAX_FILE_BYTES
 from .streams import COPY_AGAIN
 

@@ -9,7 +9,7 @@ import csv
 import io
 from pathlib import Path
 
-from .._opening import open_regular
+from .._io import open_regular
 
 DELIMITERS = (",", ";", "\t")
 EXAMPLE = "file,shape,size"

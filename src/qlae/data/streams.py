@@ -15,8 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import explain_damage
-from .._opening import open_regular
+from .._io import explain_damage, open_regular
 
 #: Bytes of the longest header that is read. A longer header does not belong to an array of images.
 MAX_HEADER = 10_000

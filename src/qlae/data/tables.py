@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._opening import open_regular
+from .._io import open_regular
 from ..metrics.sample_files import is_number
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt")

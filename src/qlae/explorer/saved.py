@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._files import write_bytes
+from .._io import write_bytes
 from .._progress import progress_bar
 from .exploration import Exploration
 from .page import ICON, SCRIPTS, STYLE, page_html

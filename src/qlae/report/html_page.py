@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._files import write_bytes, write_json
-from .._opening import read_regular
+from .._io import read_regular, write_bytes, write_json
 
 MANIFEST = "files.json"
 

@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
-from .._files import write_whole
+from .._io import write_whole
 from ..metrics import count_informative, find_score, known_scores
 from ..metrics.heatmap import INACTIVE, UNINFORMATIVE, escape_math, nmi_figure
 from ..observations import Observations

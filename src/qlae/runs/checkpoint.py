@@ -18,8 +18,7 @@ import safetensors.torch
 from torch import Tensor
 
 from .._checks import MAX_COUNT
-from .._files import sync_folder, write_bytes, write_json
-from .._opening import read_regular
+from .._io import read_regular, sync_folder, write_bytes, write_json
 from .results import is_number
 
 NAMES = ("checkpoint", "previous")

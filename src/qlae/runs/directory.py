@@ -13,10 +13,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._directory_lock import LOCK_FILE, locked_directory
-from .._files import read_json, read_npz, write_bytes, write_json
-from .._opening import open_own, read_regular
-from .._parsing import parse_dataclass
+from .._io import LOCK_FILE, locked_directory, open_own, read_json, read_npz, read_regular, write_bytes, write_json
+from .._parsing import parse
 from ..config import DataConfig, RunConfig
 from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
@@ -122,7 +120,7 @@ class Run:
         """What each observation is. Unlike ``config`` this needs no part of the model, and no torch."""
         content = read_json(self.config_path, remedy="restore it or start again in another folder")
         try:
-            return parse_dataclass(DataConfig, content.get("data"), "config.data").observed
+            return parse(content.get("data"), DataConfig, "config.data").observed
         except ValueError as error:
             raise ValueError(f"{self.config_path} cannot be read ({error}); restore it") from None
 

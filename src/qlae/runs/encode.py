@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import require_new, write_bytes
+from .._io import require_new, write_bytes
 from .._progress import growing_bar, progress_bar
 from ..data import SourceDataset, load_data, load_from_config
 from ..data.array_files import is_array_file

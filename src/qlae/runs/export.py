@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .._checks import whole_number
-from .._files import write_bytes, write_json, write_npz
+from .._io import write_bytes, write_json, write_npz
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model

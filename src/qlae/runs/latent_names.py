@@ -9,8 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from .._files import read_json, write_bytes, write_json
-from .._opening import read_regular
+from .._io import read_json, read_regular, write_bytes, write_json
 from ..data.cache import cache_folder
 from . import shipped
 

@@ -11,9 +11,8 @@ import safetensors
 import torch
 from torch import Tensor
 
-from .._device import pick_device
-from .._opening import require_regular
-from .._process import plain_tensors
+from .._io import require_regular
+from .._process import pick_device, plain_tensors
 from ..config import RunConfig
 from ..models.building import Networks, build_model
 from ..models.model import Model, place

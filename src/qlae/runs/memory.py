@@ -5,7 +5,7 @@ import os
 
 import torch
 
-from .._device import pick_device
+from .._process import pick_device
 from ..config import RunConfig
 
 #: Bytes per entry of an image that a pass through even the smallest networks takes.

@@ -16,8 +16,7 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from .._files import write_bytes, write_json
-from .._opening import read_regular, require_regular
+from .._io import read_regular, require_regular, write_bytes, write_json
 from .._version import __version__
 from ..config import RunConfig
 from ..metrics import count_informative, find_score

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import read_json
+from .._io import read_json
 from ..observations import MAX_MAGNITUDE as MAX_ENTRY
 from ..observations import Observations, described_observations
 

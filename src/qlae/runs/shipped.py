@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import nearest_name
-from .._files import read_json
-from .._opening import read_regular
+from .._io import read_json, read_regular
 
 INDEX = "models.json"
 

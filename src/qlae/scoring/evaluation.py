@@ -13,10 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._device import describe_device, pick_device
-from .._files import write_json, write_npz
-from .._numpy_errors import usual_errors
-from .._process import evaluation_process
+from .._io import write_json, write_npz
+from .._process import describe_device, evaluation_process, pick_device, usual_errors
 from .._progress import progress_bar
 from ..config import DataConfig
 from ..data import SourceDataset, images_of, load_from_config

@@ -9,9 +9,8 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
-from .._device import pick_device
-from .._files import write_bytes
-from .._process import evaluation_process
+from .._io import write_bytes
+from .._process import evaluation_process, pick_device
 from ..config import RunConfig
 from ..data import SourceDataset, images_of
 from ..models.building import Networks

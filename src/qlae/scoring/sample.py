@@ -17,8 +17,8 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
-from .._files import write_json
-from .._numpy_errors import usual_errors
+from .._io import write_json
+from .._process import usual_errors
 from .._progress import progress_bar
 from .._version import __version__
 from ..data import SourceDataset

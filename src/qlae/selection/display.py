@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .._files import write_whole
+from .._io import write_whole
 from ..metrics.heatmap import escape_math
 from .ranking import RankedRun, Selection
 

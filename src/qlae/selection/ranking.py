@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import require_known
-from .._numpy_errors import usual_errors
+from .._process import usual_errors
 from ..data import SourceDataset
 from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats

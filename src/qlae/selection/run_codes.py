@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._device import pick_device
-from .._process import evaluation_process
+from .._process import evaluation_process, pick_device
 from ..config import DataConfig, RunConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics.inputs import Ints

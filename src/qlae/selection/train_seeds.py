@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import whole_number
-from .._device import pick_device
-from .._files import write_json
-from .._numpy_errors import usual_errors
+from .._io import write_json
+from .._process import pick_device, usual_errors
 from .._progress import progress_bar
 from ..config import RunConfig
 from ..configuring import configure, require_data

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from .._checks import require_known
-from .._parsing import flatten
+from ..config import flatten
 from ..metrics import count_informative
 from ..runs.directory import Run
 from .folder import RunState, StudyFolder, StudyState, read_state

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._directory_lock import LOCK_FILE, is_locked, locked_directory
-from .._files import read_json, write_json
+from .._io import LOCK_FILE, is_locked, locked_directory, read_json, write_json
 from .._version import __version__
 from ..runs.directory import Run
 from .jobs import Job, data_difference, missing_work, rerun_jobs, tune_jobs

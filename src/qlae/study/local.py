@@ -15,7 +15,7 @@ from typing import IO
 import torch
 
 from .._checks import require_known
-from .._opening import open_own
+from .._io import open_own
 from ..metrics.parallel import num_cores
 from .folder import StudyFolder, write_failure
 from .jobs import Job

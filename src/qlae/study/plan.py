@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import require_known
-from .._opening import read_regular
+from .._io import read_regular
 from ..data.picture_size import DEFAULT_RESOLUTION, PictureSize, picture_size
 from ..metrics import METRICS
 from ..metrics.protocols import PROTOCOLS

@@ -10,8 +10,7 @@ import secrets
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from .._files import write_bytes
-from .._opening import read_regular
+from .._io import read_regular, write_bytes
 from .folder import FAILURE_FILE, StudyFolder, write_failure
 from .jobs import Job
 from .run import TICK_SECONDS, Event

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .._directory_lock import is_locked
+from .._io import is_locked
 from ..observations import IMAGES, KINDS, SERIES, VECTORS
 from ..presets import MODELS, training_preset
 from .folder import STATES, RunState, StudyFolder, StudyState, read_state

@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._device import keep_freed_memory
-from .._directory_lock import is_locked
 from .._imports import import_modules
-from .._opening import read_regular
+from .._io import is_locked, read_regular
+from .._process import keep_freed_memory
 from ..components import MODEL, reuse_training
 from ..config import DataConfig
 from ..configuring import configure

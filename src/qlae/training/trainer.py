@@ -17,8 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from .._device import pick_device
-from .._process import training_process
+from .._process import pick_device, training_process
 from .._progress import progress_bar
 from ..config import RunConfig
 from ..data import SourceDataset

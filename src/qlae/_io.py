@@ -1,0 +1,447 @@
+"""Open, read, write and lock files.
+
+*Open* only regular files for reading, and only our own for writing. A pipe, a device or a socket in place of a file
+would block a reader or feed it without end; a link in place of a file that we write would lead to another file. Both
+are checked on the opened descriptor, so nothing can change in between.
+
+*Read* a bounded amount, never unpickle, and raise one clear error for damaged content.
+
+*Write* to a new file with an unpredictable name, flush it to disk and rename it, so that a reader sees the old content
+or the new content, never a part of it. Of two writers, the last one wins.
+
+*Lock* a directory against a second writer, or wait for another process. The system releases a lock however the process
+that holds it ends.
+"""
+
+import contextlib
+import errno
+import glob
+import io
+import json
+import lzma
+import os
+import secrets
+import stat
+import struct
+import sys
+import time
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from ._parsing import decode_json
+
+#: Flags that not every system has. Without waiting, opening a pipe returns at once.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+TEMPORARY = ".tmp"
+#: A temporary file that nobody has written to for this long belongs to a process that was killed.
+ABANDONED_SECONDS = 3600
+#: The largest JSON file that is read, in bytes.
+MAX_JSON = 2**28
+#: An archive may expand to this many bytes, or to this many times its size if that is more.
+MAX_EXPANDED, MAX_EXPANSION = 2**28, 20
+
+#: What Python's readers of archives and arrays raise for damaged content, other than ``ValueError``.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    tokenize.TokenError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    UnicodeDecodeError,
+    SystemError,  # from the tokenizer of Python 3.12, for some headers of .npy
+)
+
+
+def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Open a regular file for reading. Links are followed.
+
+    Raises:
+        ValueError: ``path`` is a pipe, a device or a socket.
+        OSError: the file is missing, is a folder, or cannot be read by the system; the error names it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_WAIT | _COMMON)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP):  # as for a socket
+            raise _irregular(path, "a socket or a device") from None
+        raise
+    _require_regular(descriptor, path)
+    return os.fdopen(descriptor, "rb")
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raise the errors of `open_regular`, for a reader that opens the file itself."""
+    open_regular(path).close()
+
+
+def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> bytes:
+    """Return the content of a regular file; see `open_regular` for the errors.
+
+    Raises:
+        ValueError: also if the file is larger than ``max_bytes``.
+    """
+    with open_regular(path) as file:
+        content = file.read(-1 if max_bytes is None else max_bytes + 1)
+    if max_bytes is not None and len(content) > max_bytes:
+        raise ValueError(f"{os.fspath(path)} is larger than {max_bytes:,} bytes")
+    return content
+
+
+def open_own(path: Path, *, append: bool = False) -> io.BufferedRandom:
+    """Open a file of our own for reading and writing; it is created if it does not exist, and not emptied if it does.
+
+    Args:
+        path: the file.
+        append: write at the end, wherever another process has moved it.
+
+    Raises:
+        ValueError: ``path`` is a link, or is not a regular file, or is also known under another name.
+        OSError: the system cannot open it; the error names it.
+    """
+    flags = os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINKS | _COMMON | (os.O_APPEND if append else 0)
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise _not_ours(path, "a symbolic link") from None
+        if error.errno in (errno.ENXIO, errno.EISDIR):
+            raise _not_ours(path, "not a regular file") from None
+        raise
+    _require_regular(descriptor, path)
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise _not_ours(path, "a hard link to another file")
+    return os.fdopen(descriptor, "r+b")
+
+
+def create_new(path: Path) -> io.BufferedRandom:
+    """Create a file for writing where there is nothing yet, not even a link."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINKS | _COMMON, 0o666), "w+b")
+
+
+def _require_regular(descriptor: int, path: str | os.PathLike[str]) -> None:
+    """Close the descriptor and raise an error unless it is of a regular file."""
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        raise _irregular(path, KINDS.get(kind, "something else"))
+
+
+def _irregular(path: str | os.PathLike[str], kind: str) -> ValueError:
+    return ValueError(f"{os.fspath(path)} is {kind}, not a regular file; give a file")
+
+
+def _not_ours(path: Path, kind: str) -> ValueError:
+    return ValueError(f"{path} is {kind}, which would lead outside its folder; remove it")
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file that appears at ``path`` only once it is complete.
+
+    Args:
+        path: the file. It is replaced if it exists, and left as it was if writing fails.
+        write: called with an open, empty file, which it fills.
+
+    Raises:
+        OSError: the file cannot be written; the error always has a file name.
+    """
+    remove_abandoned(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
+    try:
+        with create_new(temporary) as file:
+            try:
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+                if os.name == "nt":  # Windows cannot rename an open file
+                    file.close()
+                os.replace(temporary, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                raise
+        sync_folder(path.parent)
+    except OSError as error:
+        if error.filename in (None, str(temporary)):  # as for a full disk
+            error.filename = str(path)
+        raise
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove the temporary files that killed writers of ``path`` left behind."""
+    with contextlib.suppress(OSError):
+        for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
+            with contextlib.suppress(OSError):
+                if time.time() - leftover.lstat().st_mtime > ABANDONED_SECONDS:
+                    leftover.unlink()
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, so that a rename survives a power failure, if the system allows it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def require_new(path: Path) -> None:
+    """Raise a ``ValueError`` unless a file can be created at ``path`` without overwriting anything."""
+    if path.exists():
+        raise ValueError(f"{path} exists already; choose another path or remove it")
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist; create it first")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes with `write_whole`."""
+    write_whole(path, lambda file: file.write(content))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write indented JSON with `write_whole`; NaN and infinity raise a ``ValueError``, since JSON has neither."""
+    write_bytes(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+
+
+def write_npz(path: Path, **arrays: np.ndarray) -> None:
+    """Write a compressed ``.npz`` with `write_whole`."""
+    write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+
+
+def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
+    """Read all arrays of an ``.npz`` into memory.
+
+    Args:
+        path: the file; its name may have any suffix.
+        remedy: what the user can do about a damaged file. It ends the error message.
+
+    Returns:
+        The arrays by name, in the order of the file.
+
+    Raises:
+        ValueError: the content is not an ``.npz`` of plain arrays. It may be damaged, cut short, of another format (an
+            ``.npy`` too), or hold pickled objects. The message is ``PATH cannot be read (REASON); REMEDY``.
+        OSError: the file is missing or the system cannot read it; the error names it.
+    """
+    with open_regular(path) as file:
+        with explain_damage(path, remedy):
+            require_modest(file, path, remedy)
+        return _load_npz(file, path, remedy)
+
+
+def _load_npz(file: BinaryIO, path: Path, remedy: str) -> dict[str, NDArray[Any]]:
+    with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
+        content = np.load(file, allow_pickle=False)
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise ValueError("a single array")
+        with content:
+            arrays = {name: content[name] for name in content.files}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+            raise ValueError("a member that is not an array")
+        return arrays
+
+
+def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
+    """Raise a ``ValueError`` if a small archive would expand to far more than its own size.
+
+    Args:
+        file: an open file at its beginning, where it is left. Files that are not zip archives pass.
+        name: what the error calls the file.
+        remedy: it ends the message.
+    """
+    if zipfile.is_zipfile(file):
+        file.seek(0)
+        with zipfile.ZipFile(file) as archive:
+            expanded = sum(info.file_size for info in archive.infolist())
+        size = file.seek(0, os.SEEK_END)
+        if expanded > max(MAX_EXPANDED, MAX_EXPANSION * size):
+            reason = f"its {size:,} bytes would expand to {expanded:,}, which looks like an attack or an accident"
+            raise _unreadable(name, reason, remedy)
+    file.seek(0)
+
+
+def read_npy(path: Path, *, remedy: str = "") -> NDArray[Any]:
+    """Read the array of an ``.npy`` into memory. See `read_npz` for the arguments and the errors."""
+    with open_regular(path) as file:
+        return load_npy(file, path, remedy=remedy)
+
+
+def load_npy(file: BinaryIO, name: object, *, remedy: str = "") -> NDArray[Any]:
+    """Read an array from an open file, such as a member of an archive; errors call the file ``name``."""
+    with explain_damage(name, remedy, "it is not an .npy file of a plain array"):
+        array = np.load(file, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            raise ValueError("an archive")
+        return array
+
+
+def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        path: the file, in UTF-8.
+        remedy: as for `read_npz`.
+
+    Raises:
+        ValueError: the content is not UTF-8, not JSON, larger than ``MAX_JSON``, or JSON of another kind than an
+            object. The message is ``PATH cannot be read (REASON); REMEDY``.
+        OSError: the file is missing or the system cannot read it; the error names it.
+    """
+    text = read_regular(path, max_bytes=MAX_JSON)
+    try:
+        content = decode_json(text)
+    except ValueError as error:
+        raise _unreadable(path, str(error), remedy) from None
+    if not isinstance(content, dict):
+        raise _unreadable(path, f"it must hold a JSON object, got {type(content).__name__}", remedy)
+    return content
+
+
+@contextlib.contextmanager
+def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iterator[None]:
+    """Turn what readers of archives and arrays raise for damaged content into one clear ``ValueError``.
+
+    Args:
+        name: what the error calls the file, usually its path.
+        remedy: what the user can do about it; it ends the message.
+        reason: how a ``ValueError`` of the reader is explained; ``None`` lets it pass unchanged.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:  # of a decompressor
+            raise _unreadable(name, f"it is damaged: {error or type(error).__name__}", remedy) from error
+        if error.errno == errno.EINVAL:
+            raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
+        error.filename = error.filename or str(name)  # all else concerns the system
+        raise
+    except DAMAGE as error:
+        raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
+    except (ValueError, TypeError, SyntaxError, MemoryError) as error:
+        if reason is None:
+            raise
+        raise _unreadable(name, reason, remedy) from error
+
+
+def _unreadable(name: object, reason: str, remedy: str) -> ValueError:
+    return ValueError(f"{name} cannot be read ({reason})" + (f"; {remedy}" if remedy else ""))
+
+
+LOCK_FILE = ".lock"
+#: A lock that is only looked at is held for an instant, so a lock counts as held after this long.
+GRACE_SECONDS = 0.5
+#: Between two attempts to get a lock that another process holds.
+POLL_SECONDS = 0.2
+
+
+@contextlib.contextmanager
+def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
+    """Hold the lock of a directory for the length of a ``with`` block, so that one process at a time writes into it.
+
+    Args:
+        path: the directory, which is created if it does not exist.
+        busy_message: text of the error raised if another process holds the lock; ``{holder}`` in it is replaced by
+            that process, such as ``process 4711``.
+
+    Raises:
+        ValueError: if another process holds the lock.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    file = path / LOCK_FILE
+    try:
+        lock = _acquire(file, GRACE_SECONDS)
+    except Timeout:
+        raise ValueError(busy_message.replace("{holder}", _holder_of(file) or "unknown")) from None
+    with lock:
+        yield
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether some process on this machine holds the lock of a directory."""
+    file = path / LOCK_FILE
+    if file.is_symlink() or not file.is_file():
+        return False
+    try:
+        with FileLock(file, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:  # not ours to lock
+        return False
+
+
+@contextlib.contextmanager
+def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file for the length of a ``with`` block, so that work is done once.
+
+    While another process holds it, wait, after one line on standard error that says so. Ctrl-C ends the waiting.
+
+    Args:
+        path: the file, which is created if it does not exist.
+        task: what the holder of the lock does, such as ``"preparing holiday"``.
+        wait: raise an error instead of waiting if False.
+
+    Raises:
+        ValueError: if another process holds the lock and ``wait`` is False.
+    """
+    try:
+        lock = _acquire(path, 0)
+    except Timeout:
+        holder = _holder_of(path) or "another process"
+        if not wait:
+            raise ValueError(f"{holder} is {task}: wait until it ends, or stop it") from None
+        print(f"qlae: {holder} is {task}; waiting until it ends", file=sys.stderr, flush=True)
+        lock = _acquire(path, -1)
+    with lock:
+        yield
+
+
+def _acquire(path: Path, timeout: float) -> Any:
+    """Return the lock of a file as a context manager that releases it; the file then names this process.
+
+    Raises:
+        Timeout: another process holds the lock for longer than ``timeout`` seconds; negative to wait without end.
+    """
+    open_own(path).close()
+    lock = FileLock(path, mode=0o666)
+    proxy = lock.acquire(timeout=timeout, poll_interval=POLL_SECONDS if timeout < 0 else 0.05)
+    with open_own(path) as file:
+        file.seek(1)  # Windows locks the first byte
+        file.truncate()
+        file.write(f"process {os.getpid()}".encode())
+    return proxy
+
+
+def _holder_of(path: Path) -> str:
+    """Return the last holder of a lock, such as ``process 4711``; empty if it is unknown."""
+    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+        file.seek(1)
+        return file.read(100).decode(errors="replace")
+    return ""
