@@ -73,7 +73,7 @@ def chi_square_evidence(value: Floats, mean: Floats, deviation: Floats) -> Float
 
 
 def information_by_chance(sources: Sources, latents: Latents, *, k: int, seed: int) -> Chance:
-    """Return what `information.estimate` gives for each source and latent if the rows of one of them are shuffled.
+    """Return the mean and deviation of `information.estimate` for each source and latent if rows are shuffled.
 
     Args:
         sources, latents: the checked sample.

@@ -5,7 +5,7 @@ draws its rows with replacement; each node draws features until it has seen `max
 is not constant; the best threshold lies midway between two values in single precision, more than 1e-7 apart; a node is
 split unless it is pure, all its features are constant or the depth is reached. Only the random numbers differ.
 
-What makes it fast:
+Why it is fast:
 
 * Values are replaced by their ranks once. A node sorts integers, by counting or by insertion, instead of floats.
 * Bootstrap counts are integers, so the entropy is a sum of x log x from a table. Moving a sample across the threshold

@@ -133,7 +133,7 @@ def correct_explicitness(
 
     Args:
         sources, latents: the checked sample.
-        explicit: (n_s,) what the linear model of all latents explains.
+        explicit: (n_s,) share of each source that the linear model of all latents explains.
         information: of the same sample, which says which latents are informative.
         protocol: of the fit.
         how: input of the linear model.
@@ -211,7 +211,7 @@ def _imbalance(sources: Sources, i: int) -> float:
 def _of_best_latents(
     source: Sources, latents: Latents, information: CorrectedInformation, protocol: Protocol, how: Input
 ) -> float:
-    """Return what the most informative latents explain of one source beyond chance.
+    """Return the share of one source that the most informative latents explain beyond chance.
 
     A linear model of one-hot codes explains at least the information of each single latent, which needs no fit.
     """

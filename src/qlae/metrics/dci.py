@@ -285,7 +285,7 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
 
 
 def _target(sources: Sources, i: int) -> Any:
-    """Return what trees predict of a source: its labels, or its values (n,)."""
+    """Return the target (n,) of the trees for a source: its labels, or its values."""
     return sources.labels[:, i] if sources.discrete[i] else plain_columns(sources.values[:, i])
 
 

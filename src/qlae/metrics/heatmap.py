@@ -26,7 +26,7 @@ def plot_nmi(
     """Write the heatmap of NMI and return its path; inactive latents have red labels, uninformative rows are grey.
 
     Args:
-        result: what `infomec` returns.
+        result: of `infomec`.
         path: of the picture; its suffix decides the format (.png, .svg, .pdf).
         source_names: one per source.
         title: a line above the scores.

@@ -13,7 +13,7 @@ from .chance import information_by_chance
 from .corrected import CorrectedInformation, correct_explicitness, correct_information
 from .infoe import Input, explicitness_per_source
 from .information import concentration, estimate, normalise, top_two_gaps
-from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant
+from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant, require_flag
 from .metric import UNIT, Score, register_metric
 from .protocols import Protocol, choose_protocol
 
@@ -117,6 +117,7 @@ def infomec(
     (1.0, 1.0, 1.0, 3)
     """
     rules = choose_protocol(protocol, prune=prune, code_input=code_input, continuous_nmi=continuous_nmi)
+    require_flag("corrected", corrected)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     if code_input == "one-hot" and not z.discrete:
         raise ValueError("code_input is 'one-hot', and the latents are continuous: give codes, or leave it at 'auto'.")
@@ -247,7 +248,7 @@ def _warn_about_ties(latents: Latents) -> None:
 
 @dataclass(frozen=True, eq=False)
 class InfoMEC:
-    """Scores in [0, 1] and what they were computed from."""
+    """Scores in [0, 1] and the matrices and masks behind them."""
 
     infom: float
     """Modularity: each latent is informative about one source. Read it together with `informative`."""

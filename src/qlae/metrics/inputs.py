@@ -333,6 +333,12 @@ def require_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} is {value!r}; allowed are {', '.join(map(repr, words))}.")
 
 
+def require_flag(name: str, value: Any) -> None:
+    """Raise a ``ValueError`` unless `value` is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} is {value!r}; give True or False.")
+
+
 def whole_number(name: str, value: Any, least: int, most: int = MAX_SEED) -> int:
     """Return `value` as an int; raise a ``ValueError`` unless it is a whole number from `least` to `most`.
 

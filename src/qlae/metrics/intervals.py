@@ -38,7 +38,7 @@ def half_sample_intervals(
 
     Args:
         sources, latents: the checked sample.
-        metrics: what to compute.
+        metrics: the metrics to compute.
         results: of the whole sample, by the name of the metric.
         values: the scores of the whole sample.
         infomec_options: protocol and other options of InfoMEC, for the metrics that take them.

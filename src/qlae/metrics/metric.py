@@ -1,4 +1,4 @@
-"""What a metric is: its function, its scores, its result, and the table in which it is registered.
+"""A metric: its function, its scores, its result, and the table in which it is registered.
 
 A metric is a function of `sources` (n, n_s) and `latents` (n, n_z) with one or several scores. `register_metric` enters
 it into the table under a name. Each metric of qlae has a file that registers it; you register your own in the same way:
@@ -35,7 +35,7 @@ UNIT = (0.0, 1.0)  # bounds of most scores
 OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
 #: Passed to a function that takes the InfoMEC protocol.
 INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi", "corrected")
-RESERVED = frozenset(  # "all" stands for all metrics; results.json uses the others for what is not a score
+RESERVED = frozenset(  # "all" stands for all metrics; results.json has other content under the other names
     (
         "all",
         "active_latents",
@@ -137,7 +137,7 @@ _METRICS: dict[str, Metric] = {}
 _OTHER_SCORES: dict[str, Score] = {}  # computed outside the metrics: PSNR and R²
 
 METRICS: Mapping[str, Metric] = MappingProxyType(_METRICS)
-"""All metrics by name, in the order of tables: a read-only view that shows what is registered later, too."""
+"""All metrics by name, in the order of tables: a read-only view, which includes metrics that are registered later."""
 
 
 def register_metric(
@@ -320,7 +320,7 @@ def _require_new_keys(keys: Sequence[str], what: str, known: Any) -> None:
 
 
 def _identity(function: Callable[..., Any]) -> tuple[str, str]:
-    """Return what stays the same when a module is reloaded or a notebook cell runs again."""
+    """Return the module and name of a function, which stay the same when a module is reloaded or a cell runs again."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return named.__module__, named.__qualname__
 
@@ -345,7 +345,7 @@ class MetricResult:
     name: str
     score: float
     matrix: Floats | None
-    """(n_s, n_z) what the score was computed from."""
+    """(n_s, n_z) the matrix behind the score."""
     protocol: str
     """The published implementation whose definition and defaults were used."""
     num_samples: int

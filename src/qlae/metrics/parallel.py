@@ -52,7 +52,7 @@ def run_jobs(
 
     Args:
         function: of the top level of a module of qlae.
-        metrics: what it computes. Their names would not do: another process has registered only those of qlae.
+        metrics: the metrics to compute, not their names: another process has registered only those of qlae.
         calls: the other arguments of each call.
         n_jobs: number of processes, as in joblib.
     """

@@ -31,7 +31,7 @@ def read_sample(
     sources_path: str | Path | None = None,
     source_columns: Sequence[str] = (),
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """Return sources and latents of files, and the options of `score`, completed by what an .npz file says.
+    """Return sources and latents of files, and the options of `score`, completed by those that an .npz file implies.
 
     Args:
         path: an .npz file or a .csv file with sources and latents; with `sources_path` an .npy or .csv file of latents.

@@ -93,9 +93,9 @@ def score(
             tenth of the rows, receive them in random order.
         prune, code_input, continuous_nmi, corrected: of InfoMEC; see `infomec`.
         seed: of everything random.
-        bootstrap: number of half-samples, from which each score gets an interval (see `half_samples`). Latents count as
-            active if they are active in the whole sample. The intervals do not include bias: what a sample of this size
-            makes too high or too low on average.
+        bootstrap: number of half-samples, from which each score gets an interval (see intervals.py). Latents count as
+            active if they are active in the whole sample. The intervals do not include bias, by which a sample of this
+            size makes a score too high or too low on average.
         confidence: of the intervals.
         n_jobs: processes for the half-samples and threads for DCI's forests, as in joblib.
         metric_options: further keyword arguments of single metrics, such as ``{"dci": {"max_features": "all"}}``.
@@ -207,7 +207,7 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
     """Return a `rich` table with one row per score: its value, interval (if there is one), protocol and meaning.
 
     Args:
-        scores: what `score` returns.
+        scores: of `score`.
         title: of the table.
         null: scores of null encoders, as a column next to the values.
     """
@@ -221,7 +221,7 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
     if null is not None:
         table.add_column("null encoder", justify="right")
     table.add_column("protocol")
-    table.add_column("what it says")
+    table.add_column("meaning")
     for name, value in scores.values.items():
         described = find_score(name)
         row = [described.title, described.format(value)]
@@ -239,7 +239,7 @@ def print_scores(
     """Print the table of scores, and how many latents are active and which of them are noise, if InfoMEC says so.
 
     Args:
-        scores: what `score` returns.
+        scores: of `score`.
         title: of the table.
         console: a `rich` console; standard output by default.
         null: scores of null encoders, as a column next to the values; see `null_scores`.
