@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from qlae.data import load_data
 from qlae.explorer import Exploration, open_run
+from qlae.explorer.serve import bind
 from qlae.explorer.server import build_app
-from qlae.explorer.serving import bind
 from qlae.pipeline import train
 
 CHROMIUM = find_chromium()

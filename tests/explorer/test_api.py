@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from qlae.explorer import open_run
-from qlae.explorer.bodies import MAX_JSON_BYTES, MAX_PICTURES
+from qlae.explorer.observation_views import MAX_UPLOAD_BYTES, ImageView
 from qlae.explorer.page import SCRIPTS
-from qlae.explorer.views.images import ImageView
-from qlae.explorer.views.view import MAX_UPLOAD_BYTES
+from qlae.explorer.server import MAX_JSON_BYTES, MAX_PICTURES
 from qlae.observations import Observations
 
 

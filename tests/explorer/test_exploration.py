@@ -7,8 +7,8 @@ import pytest
 
 from qlae.explorer import open_run, save_page
 from qlae.explorer.controls import build_controls
+from qlae.explorer.observation_views import encode_sheet
 from qlae.explorer.search import find_nearest, find_sharing
-from qlae.explorer.views.images import encode_sheet
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.pipeline import train
 from qlae.presets import MODELS

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qlae.explorer import save_page
-from qlae.explorer.views.numbers import MIN_TEXT_BYTES
-from qlae.explorer.views.series import MAX_POINTS, SeriesView
+from qlae.explorer.observation_views import MAX_POINTS, MIN_TEXT_BYTES, SeriesView
 from qlae.observations import Observations
 
 NAMES = ["width, cm", "height", "area <b>", "constant"]

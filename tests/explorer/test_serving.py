@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from qlae.cli import main
-from qlae.explorer.serving import ADDRESS, bind
+from qlae.explorer.serve import ADDRESS, bind
 
 
 def test_a_taken_port_gives_a_free_one():

@@ -17,8 +17,8 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from qlae.explorer import open_run
+from qlae.explorer.serve import bind, without_tracebacks
 from qlae.explorer.server import build_app
-from qlae.explorer.serving import bind, without_tracebacks
 
 HOST = "127.0.0.1:8642"
 BODIES = {

@@ -45,7 +45,7 @@ class Explore:
 
     def __call__(self) -> None:
         from ..explorer import explore, open_run, save_page
-        from ..explorer.saved import MAX_SAMPLES
+        from ..explorer.static_page import MAX_SAMPLES
         from ..runs.shipped import is_shipped, shipped_models
 
         import_modules(self.imports)

@@ -30,9 +30,9 @@ from ..runs.shipped import find_folder
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
+from .observation_views import View
 from .originals import Original, Originals, find_originals
 from .search import Condition, Matches, find_matching, find_nearest, find_sharing
-from .views.view import View
 
 NUM_EXAMPLES = 500  # from which the ranges of features are measured
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model

@@ -2,33 +2,69 @@
 
 Observations are sent as raw bytes, one after another (see ``View.to_page``): on one machine that is faster than
 compressing and decompressing them.
+
+Any website that a user visits can make the browser send requests to a server on the same machine. ``Guard`` rejects
+them by two checks. The ``Host`` header must name this machine, which defeats DNS rebinding (a foreign name that
+resolves to 127.0.0.1). And the headers in which the browser states where a request comes from, ``Origin`` and
+``Sec-Fetch-Site``, must name this page.
+
+Request bodies are read with a size limit. A wrong field raises a ``ValueError`` that names the field, its value and
+what is allowed; the server answers with 400.
 """
 
 import base64
+import json
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar
 
+import numpy as np
 from anyio import CapacityLimiter, to_thread
+from numpy.typing import NDArray
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from . import bodies
 from .exploration import Exploration
-from .guard import Guard
 from .page import ICON, PAIR_SCRIPT, PAIR_STYLE, SCRIPTS, STYLE, page_html, pair_html
-from .search import Matches
+from .search import Condition, Matches
 
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
 
 NUM_MATCHES = 48  # returned by a search without a limit
 MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+MAX_JSON_BYTES = 2**20
+MAX_PICTURES = 128  # decoded or shown per request
+MAX_CONDITIONS = 64  # of a search
+MAX_VALUES = 1024  # of a condition
+MAX_TEXT = 200  # characters of a file name to search for
+MAX_ROW_DIGITS = 9
+HOSTS = ("127.0.0.1", "localhost")
+FRAMES = "frame-src 'self'; frame-ancestors 'self'"
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+FRAME_HEADERS = {
+    "content-security-policy": HEADERS["content-security-policy"].replace("frame-ancestors 'none'", FRAMES),
+    "x-frame-options": "SAMEORIGIN",
+}
 
 
 def build_app(exploration: Exploration, beside: Exploration | None = None) -> Starlette:
@@ -99,7 +135,7 @@ class Api:
         return JSONResponse(self.exploration.sample(request.path_params["row"]))
 
     async def samples(self, request: Request) -> Response:
-        rows = bodies.parse_rows(request.query_params.get("rows", ""))
+        rows = parse_rows(request.query_params.get("rows", ""))
         return JSONResponse({"samples": [self.exploration.sample(row) for row in rows]})
 
     async def original(self, request: Request) -> Response:
@@ -108,24 +144,24 @@ class Api:
         return Response(content, media_type=media_type)
 
     async def images(self, request: Request) -> Response:
-        rows = bodies.parse_rows(request.query_params.get("rows", ""))
+        rows = parse_rows(request.query_params.get("rows", ""))
         pictures = await self._run_in_thread(lambda: self.exploration.pictures(rows))
         return _raw_response(pictures.tobytes())
 
     async def decode(self, request: Request) -> Response:
-        codes = bodies.read_codes(await bodies.read_object(request), self.exploration)
+        codes = read_codes(await read_object(request), self.exploration)
         limiter = self._single_limiter if len(codes) == 1 else self._batch_limiter
         pictures = await self._run_in_thread(lambda: self.exploration.decode(codes), limiter)
         return _raw_response(pictures.tobytes())
 
     async def encode(self, request: Request) -> Response:
-        content = await bodies.read_body(request, self.exploration.view.max_upload_bytes)
+        content = await read_body(request, self.exploration.view.max_upload_bytes)
         picture, code, note = await self._run_in_thread(lambda: self.exploration.encode(content))
         return JSONResponse({"code": code, "picture": base64.b64encode(picture.tobytes()).decode(), "note": note})
 
     async def search(self, request: Request) -> Response:
-        body = await bodies.read_object(request)
-        limit = bodies.read_count(body, "limit", NUM_MATCHES)
+        body = await read_object(request)
+        limit = read_count(body, "limit", NUM_MATCHES)
         find = self._read_search(body, limit)
         return JSONResponse((await self._run_in_thread(find))._asdict())
 
@@ -133,20 +169,20 @@ class Api:
         """Return the search that a body asks for."""
         exploration = self.exploration
         if "code" in body:
-            return partial(exploration.find_nearest, bodies.read_code(body, exploration), limit)
+            return partial(exploration.find_nearest, read_code(body, exploration), limit)
         if "where" in body:
-            return partial(exploration.find_matching, bodies.read_conditions(body, exploration), limit)
+            return partial(exploration.find_matching, read_conditions(body, exploration), limit)
         if "file" in body:
-            return partial(exploration.find_files, bodies.read_text(body, "file", bodies.MAX_TEXT), limit)
+            return partial(exploration.find_files, read_text(body, "file", MAX_TEXT), limit)
         if "index" in body:
-            return partial(exploration.find_index, bodies.read_integer(body, "index"))
-        latent, value = bodies.read_integer(body, "latent"), bodies.read_number(body, "value")
+            return partial(exploration.find_index, read_integer(body, "index"))
+        latent, value = read_integer(body, "latent"), read_number(body, "value")
         return partial(exploration.find_sharing, latent, value, limit)
 
     async def rename(self, request: Request) -> Response:
-        body = await bodies.read_object(request)
-        latent, name = bodies.read_integer(body, "latent"), bodies.read_text(body, "name")
-        value = None if body.get("value") is None else bodies.read_integer(body, "value")
+        body = await read_object(request)
+        latent, name = read_integer(body, "latent"), read_text(body, "name")
+        value = None if body.get("value") is None else read_integer(body, "value")
         return JSONResponse(await self._run_in_thread(lambda: self.exploration.names.rename(latent, value, name)))
 
     async def _run_in_thread(self, function: Callable[[], Result], limiter: CapacityLimiter | None = None) -> Result:
@@ -181,3 +217,179 @@ async def _answer_disconnect(request: Request, error: Exception) -> Response:
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the body of a request, or raise HTTP 413 as soon as it exceeds ``limit`` bytes."""
+    announced = request.headers.get("content-length", "0")
+    if announced.isdecimal() and int(announced) > limit:
+        raise HTTPException(413, f"at most {limit:,} bytes, got {int(announced):,}")
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise HTTPException(413, f"at most {limit:,} bytes, got more")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def read_object(request: Request) -> dict[str, Any]:
+    """Return the JSON object in the body of a request; NaN and infinity are not allowed."""
+    content = await read_body(request, MAX_JSON_BYTES)
+    try:
+        body = json.loads(content, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise ValueError("the body must be JSON, without NaN or infinity") from None
+    if not isinstance(body, dict):
+        raise ValueError(f"the body must be an object, got {type(body).__name__}")
+    return body
+
+
+def read_integer(body: dict[str, Any], name: str, default: int | None = None) -> int:
+    """Return an integer field."""
+    value = body.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} must be an integer, got {_summarize(value)}")
+    return value
+
+
+def read_count(body: dict[str, Any], name: str, default: int) -> int:
+    """Return a number of pictures, from 1 to ``MAX_PICTURES``."""
+    value = read_integer(body, name, default)
+    if not 1 <= value <= MAX_PICTURES:
+        raise ValueError(f"{name} must lie between 1 and {MAX_PICTURES}, got {value}")
+    return value
+
+
+def read_number(body: dict[str, Any], name: str) -> float:
+    """Return a finite number; an ``int`` stays an ``int``."""
+    return _require_finite(body.get(name), name)
+
+
+def read_text(body: dict[str, Any], name: str, max_length: int | None = None) -> str:
+    """Return a string field."""
+    value = body.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be text, got {_summarize(value)}")
+    if max_length is not None and len(value) > max_length:
+        raise ValueError(f"{name} must have at most {max_length} characters, got {len(value):,}")
+    return value
+
+
+def read_code(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
+    """Return the field ``code`` as an array (num_latents,)."""
+    return _to_code(body.get("code"), exploration)
+
+
+def read_codes(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
+    """Return the field ``codes`` as an array (n, num_latents)."""
+    value = body.get("codes")
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_PICTURES:
+        raise ValueError(f"codes must be a list of 1 to {MAX_PICTURES} codes, got {_summarize(value)}")
+    return np.stack([_to_code(entries, exploration) for entries in value])
+
+
+def read_conditions(body: dict[str, Any], exploration: Exploration) -> list[Condition]:
+    """Return the field ``where``: objects with a latent and its allowed ``values``, or ``low`` and ``high``."""
+    value = body.get("where")
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_CONDITIONS:
+        raise ValueError(f"where must be a list of 1 to {MAX_CONDITIONS} conditions, got {_summarize(value)}")
+    return [_to_condition(entry, exploration) for entry in value]
+
+
+def _to_condition(entry: Any, exploration: Exploration) -> Condition:
+    if not isinstance(entry, dict):
+        raise ValueError(f"a condition must be an object, got {_summarize(entry)}")
+    latent = read_integer(entry, "latent")
+    if not exploration.has_codes:
+        return Condition(latent, [read_number(entry, "low"), read_number(entry, "high")])
+    values = entry.get("values")
+    if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
+        raise ValueError(f"values must be a list of 1 to {MAX_VALUES} codes, got {_summarize(values)}")
+    return Condition(latent, [_require_finite(value, "an entry of values") for value in values])
+
+
+def parse_rows(query: str) -> list[int]:
+    """Return row numbers from a query such as ``"3,17,204"``."""
+    parts = query.split(",")
+    if not 1 <= len(parts) <= MAX_PICTURES or not all(part.isascii() and part.isdecimal() for part in parts):
+        raise ValueError(f"rows must be 1 to {MAX_PICTURES} integers separated by commas, got {_summarize(query)}")
+    if any(len(part) > MAX_ROW_DIGITS for part in parts):
+        raise ValueError(f"rows must have at most {MAX_ROW_DIGITS} digits each")
+    return [int(part) for part in parts]
+
+
+def _to_code(entries: Any, exploration: Exploration) -> NDArray[Any]:
+    if not isinstance(entries, list):
+        raise ValueError(f"a code must be a list of numbers, got {_summarize(entries)}")
+    return exploration.to_code([_require_finite(entry, "an entry of a code") for entry in entries])
+
+
+def _require_finite(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} must be a number, got {_summarize(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value}")
+    return value
+
+
+def _refuse_constant(constant: str) -> float:
+    raise ValueError(f"{constant} is not valid JSON")
+
+
+def _summarize(value: Any) -> str:
+    """Return a value in a form that is short enough for a message."""
+    if isinstance(value, list | dict):
+        return f"{type(value).__name__} of {len(value)}"
+    return repr(value)[:60]
+
+
+class Guard:
+    """ASGI middleware that refuses foreign requests and adds strict security headers to every response.
+
+    Args:
+        app: The application.
+        has_frames: Whether its page shows others of its pages in frames. No other website may frame any of them.
+    """
+
+    def __init__(self, app: ASGIApp, has_frames: bool = False):
+        self.app = app
+        self.headers = HEADERS | FRAME_HEADERS if has_frames else HEADERS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # lifespan events pass; there are no websockets
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self.headers)
+            await send(message)
+
+        reason = refusal_reason(Headers(scope=scope), scope["path"])
+        if reason is None:
+            await self.app(scope, receive, send_guarded)
+        else:
+            await JSONResponse({"error": reason}, 403)(scope, receive, send_guarded)
+
+
+def refusal_reason(headers: Headers, path: str) -> str | None:
+    """Return why a request is refused, or ``None`` if it is admitted."""
+    host = headers.get("host", "")
+    if host_name(host) not in HOSTS:
+        return f"this server accepts requests to {' and '.join(HOSTS)} only, got the host {host[:60]!r}"
+    origin = headers.get("origin")
+    if origin is not None and origin != f"http://{host}":
+        return f"this server accepts requests from its own page only, got the origin {origin[:60]!r}"
+    # Any website may link to the page; only the page itself may request anything else.
+    allowed_sites = ("same-origin", "none", "same-site", "cross-site") if path == "/" else ("same-origin", "none")
+    if headers.get("sec-fetch-site", "none") not in allowed_sites:
+        return "this server accepts requests from its own page only"
+    return None
+
+
+def host_name(host: str) -> str:
+    """Return the name in a ``Host`` header, without the port."""
+    name, _, port = host.rpartition(":")
+    return name.lower() if name and port.isdecimal() else host.lower()

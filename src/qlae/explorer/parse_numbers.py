@@ -1,4 +1,4 @@
-"""Read numbers from text that users paste or upload: CSV with or without names, JSON, or numbers with spaces between.
+"""Read numbers from text that users paste or upload: CSV with or without names, JSON, or numbers separated by spaces.
 
 Every reader raises a ``ValueError`` that says which line and column it could not read.
 """
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...metrics.sample_files import is_number
+from ..metrics.sample_files import is_number
 
 DELIMITERS = (";", "\t", ",")  # the first that occurs separates cells, since a comma may also stand for a decimal point
 QUOTED = re.compile('"[^"]*"')

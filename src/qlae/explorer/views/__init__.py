@@ -1,1 +1,0 @@
-"""How the explorer shows each kind of observations, and how it reads what users upload."""
