@@ -141,6 +141,17 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_what_a_killed_process_was_writing_does_not_block_a_study(tmp_path):
+    plan = tiny_plan(tune=False, rerun_seeds=1, models=["ae"])
+    run = StudyFolder(tmp_path).run("shapes3d/ae/s1")
+    (tmp_path / ".study.json.0123456789abcdef.tmp").write_text("{")
+    assert "1 run" in describe_study(plan, tmp_path, InlineEngine())
+    run.path.mkdir(parents=True)
+    StudyFolder(tmp_path).write_plan(plan)
+    (run.path / ".config.json.0123456789abcdef.tmp").write_text("{")
+    assert states(run_study(plan, tmp_path, InlineEngine())) == {"shapes3d/ae/s1": "done"}
+
+
 def test_a_second_driver_is_refused(finished_study):
     out, _, _ = finished_study
     folder = StudyFolder(out)

@@ -13,7 +13,17 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._io import LOCK_FILE, locked_directory, open_own, read_json, read_npz, read_regular, write_bytes, write_json
+from .._io import (
+    LOCK_FILE,
+    TEMPORARY,
+    locked_directory,
+    open_own,
+    read_json,
+    read_npz,
+    read_regular,
+    write_bytes,
+    write_json,
+)
 from .._parsing import parse
 from ..config import DataConfig, RunConfig
 from ..metrics.sample_files import require_few_numbers
@@ -230,7 +240,10 @@ class Run:
                     f"{self.path} holds another run: {fields}. Choose another folder (out=…, --out), or resume that "
                     f"run with its own configuration: qlae train --resume {self.path}"
                 )
-        elif self.path.is_dir() and any(path.name != LOCK_FILE for path in self.path.iterdir()):
+        elif self.path.is_dir() and any(
+            path.name != LOCK_FILE and path.suffix != TEMPORARY  # which a killed process may have left
+            for path in self.path.iterdir()
+        ):
             raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder (out=…, --out)")
         elif self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self.path} is a file, not a folder; choose another path (out=…, --out)")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._io import LOCK_FILE, is_locked, locked_directory, read_json, write_json
+from .._io import LOCK_FILE, TEMPORARY, is_locked, locked_directory, read_json, write_json
 from .._version import __version__
 from ..runs.directory import Run
 from .jobs import Job, data_difference, missing_work, rerun_jobs, tune_jobs
@@ -82,7 +82,7 @@ class StudyFolder:
         if (
             self.path.is_dir()
             and not self.plan_path.is_file()
-            and any(file.name not in (LOCK_FILE, self.plan_path.name) for file in self.path.iterdir())
+            and any(file.name != LOCK_FILE and file.suffix != TEMPORARY for file in self.path.iterdir())
         ):
             raise ValueError(f"{self.path} is not empty and is not a study; choose another folder (out=…, --out)")
 
