@@ -20,7 +20,7 @@ from jupyter_cache.executors import utils  # noqa: E402
 
 from qlae import __version__  # noqa: E402
 
-# Commands write in chunks, each of which would start a line of its own.
+# Commands write in chunks, each of which would start a new line.
 utils.executenb = partial(utils.executenb, coalesce_streams=True)
 
 project = "qlae"

@@ -1,4 +1,4 @@
-"""A latent space of one's own: QLAE whose codes are chosen at random while it trains.
+"""A custom latent space: QLAE whose codes are chosen at random while it trains.
 
 Each entry of the encoder's output is assigned to one of the codebook's values with a probability that falls with the
 distance (a softmax with a temperature), and to the nearest value in evaluation. The gradient passes straight through.

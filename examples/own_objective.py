@@ -1,4 +1,4 @@
-"""An objective of one's own: FactorVAE (Kim & Mnih 2018) in its simplest form, without editing the package.
+"""A custom objective: FactorVAE (Kim & Mnih 2018) in its simplest form, without editing the package.
 
 qlae has the model as ``factor-vae``, with the published settings (``objectives/total_correlation.py``). Here a
 discriminator learns to tell latents from latents whose dimensions are permuted independently across the batch. Its

@@ -26,13 +26,13 @@ VARIANTS = {  # labels of results/known-sources that are not names of models
 }
 OPENING = """# Gallery
 
-What the latents of each model mean, in pictures. Click on a picture to enlarge it.
+Pictures that show what the latents of each model mean. Click on a picture to enlarge it.
 
 - **Heatmaps** show what each latent (row) is informative about. A modular model has one dark cell per row.
 - **Interventions** change one latent per column and keep the others. A good column changes one thing.
 
 All data are rendered or generated. If there are several runs of a model, those with the most updates count, and the one
-of **median** InfoM is shown. [Results](../../results.md) has all runs, their commands and what to make of them.
+of **median** InfoM is shown. [Results](../../results.md) has all runs, their commands and a discussion.
 
 ## Models that come with the package
 
@@ -158,7 +158,7 @@ def _beside_each_other(data: str, source: Path, pictures: Path) -> list[str]:
     name = f"{data}-study.png"
     shutil.copyfile(source, pictures / name)
     return [
-        f"### QLAE beside VQ-VAE on {TITLES[data]}",
+        f"### QLAE and VQ-VAE on {TITLES[data]}",
         "",
         "After 30,000 updates, three samples each, one latent per column.",
         "",
@@ -168,7 +168,7 @@ def _beside_each_other(data: str, source: Path, pictures: Path) -> list[str]:
 
 
 def _pictures_of(data: str, model: str, run: dict[str, Any], results: Path) -> dict[str, Path]:
-    """Return the pictures that were kept of a run, by kind; those of short GAN runs lie in a folder of their own."""
+    """Return the pictures that were kept of a run, by kind; those of short GAN runs are in a separate folder."""
     return find_pictures([run["folder"], results / "gans" / "pictures"], f"{data}-{model}")
 
 

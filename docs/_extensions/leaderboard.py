@@ -54,7 +54,7 @@ qlae study results/leaderboard-small/plan.toml --out runs/leaderboard-small
 The study takes two to three hours on two CPU cores, and resumes where it stopped. `qlae-fast` is QLAE by [our
 recipe](../../recipe.md), `qlae` is QLAE with a constant learning rate, as in the paper. Both have codebooks of 4
 values, the default of small networks. Scores are those of the averaged weights on 10,000 samples, protocol `paper`.
-The last column is the median duration of training in seconds, on one core, beside other work.
+The last column is the median duration of training in seconds, on one core, while other jobs were running.
 
 "Corrected" is InfoM [corrected for chance](../../metrics.md#scores-corrected-for-chance); PSNR is in dB. **{done} of
 {all} runs are finished.**
@@ -103,7 +103,7 @@ def write_leaderboard(board: Board, folder: Path, results: Path) -> None:
 
 
 def _published(board: Board, group: Group) -> float | None:
-    """Return the published InfoM of a model, also beside variants of it; None if there is none."""
+    """Return the published InfoM of a model, also for variants of it; None if there is none."""
     key = group.data, group.results["model"], "infom"
     return published_results()[key].mean if board.shows_published and key in published_results() else None
 

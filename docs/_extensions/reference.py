@@ -30,13 +30,13 @@ MODULES = {
     "qlae.study.report": "Reports of studies.",
     "qlae.explorer": "The explorer.",
 }
-#: What tables, constants and names of types are; they have no docstrings of their own.
+#: Descriptions of tables, constants and type aliases, which have no docstrings.
 ABOUT = {
     "LATENTS": "The table of latent spaces by kind; `LATENTS.register` adds one.",
     "NETWORKS": "The table of encoder and decoder pairs by kind; `NETWORKS.register` adds one.",
     "OBJECTIVES": "The table of objectives by kind; `OBJECTIVES.register` adds one.",
     "METRICS": "The table of metrics by name; `register_metric` adds one.",
-    "Progress": "The type of functions that are called with what is done and how much there is.",
+    "Progress": "The type of functions that are called with the number of items done and the total.",
     "Networks": "The type of an encoder and a decoder, each of which may be missing.",
     "Terms": "The type of loss terms: scalars by name.",
     "FORMS": "The forms of the paper's networks by name.",

@@ -1,6 +1,6 @@
 """Let links that work in the repository work on the site.
 
-Pages link to files beside ``docs/``, such as ``../results/README.md`` or ``../src/qlae/presets.py``. Documents among
+Pages link to files outside ``docs/``, such as ``../results/README.md`` or ``../src/qlae/presets.py``. Documents among
 them are pages of the site under another name; the others are offered as downloads.
 """
 

@@ -1,4 +1,4 @@
-"""Show the pictures of runs on generated pages: the heatmap of NMI, and beside it what was kept of a run."""
+"""Show the pictures of runs on generated pages: the heatmap of NMI, and next to it the committed pictures."""
 
 import shutil
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def beside_heatmap(pictures: Path, heatmap: str, about: str, right: list[tuple[s
     """Return the lines of a heatmap on the left and pictures on the right.
 
     Args:
-        pictures: the folder of the page's pictures, beside the page.
+        pictures: the folder of the page's pictures, next to the page.
         heatmap: file name of the heatmap.
         about: what the heatmap shows.
         right: file name, caption and subject of each picture.
