@@ -6,6 +6,9 @@ READY  := $(VENV)/.installed
 TOOLS  := $(VENV)/.installed-dev
 SEED   ?= 0
 
+# What `make test` runs: no slow tests, and of those in a browser only a few.
+FAST := not slow and (not browser or smoke)
+
 # Fast tests of every package, for `make test-quick`; together about 85 seconds of CPU time.
 QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_config.py \
 	$(addprefix tests/data/test_,batches.py dataset.py files.py user_images.py shapes3d.py solids.py) \
@@ -17,7 +20,7 @@ QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_confi
 	tests/test_cli.py::test_bad_input_is_one_clear_line
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-quick test-slow test-oldest test-gpu test-fuzz chromium docs dist \
+.PHONY: help install dev demo test test-quick test-slow test-oldest test-gpu test-browser test-fuzz chromium docs dist \
 	bench-metrics bench-cpu bench-gpu bench-rendering lint types format clean
 
 help:  ## Show this list
@@ -40,7 +43,7 @@ demo: install  ## Train a small QLAE and a small AE on rendered Shapes3D, score 
 	$(BIN)/qlae demo --seed $(SEED)
 
 test: lint types chromium  ## Everything that CI runs: lint, types, tests
-	$(BIN)/python -m pytest -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -n 2 -m '$(FAST)'
 
 test-quick: dev  ## Fast tests of every package, in about a minute
 	$(BIN)/python -m pytest -n 2 -m 'not slow' $(QUICK)
@@ -55,6 +58,9 @@ test-oldest:  ## Fast tests with the oldest versions that pyproject.toml allows 
 
 test-gpu: dev  ## Tests that need a GPU: kernels, recorded updates, parity with the authors' code
 	$(BIN)/python -m pytest tests/test_gpu.py tests/test_kernels.py tests/test_parity.py
+
+test-browser: dev chromium  ## All tests that drive a browser: the explorer, and the page of a study
+	$(BIN)/python -m pytest -n 2 -m browser tests
 
 test-fuzz: dev  ## 10,000 damaged inputs for every reader, and as many requests to the explorer
 	QLAE_FUZZ=10000 $(BIN)/python -m pytest -n 2 tests/fuzz

@@ -85,6 +85,7 @@ def test_features_are_listed_with_names_and_numbers(vector_page, vectors):
     assert "Find vectors" in page.locator("#tab-find").inner_text()
 
 
+@pytest.mark.smoke
 def test_moving_a_latent_changes_the_numbers(vector_page, vectors):
     page = vector_page
     before = state(page, "code")
@@ -184,6 +185,7 @@ def test_a_file_of_numbers(series_page, series, tmp_path):
     shows_curves(page, series)
 
 
+@pytest.mark.smoke
 def test_curves_follow_the_code(series_page, series):
     page = series_page
     assert page.locator(".panels .panel-name").all_inner_texts() == ["position", "level"]

@@ -46,6 +46,7 @@ def page(exploration, serve, open_page):
     return open_page(serve(exploration))
 
 
+@pytest.mark.smoke
 def test_open(page, exploration):
     row = state(page, "sample.row")
     assert page.title() == "run · qlae explorer"
@@ -87,6 +88,7 @@ def test_pick(page, exploration):
     shows_code(page, exploration)
 
 
+@pytest.mark.smoke
 def test_move_undo_reset(page, exploration):
     before = state(page, "code")
     slider = page.locator(SLIDERS).first
@@ -191,6 +193,7 @@ def test_an_nmi_of_1_is_written_out(page):
     assert page.locator("#heatmap .cell").first.inner_text() == "1.00"
 
 
+@pytest.mark.smoke
 def test_names_and_reload(run_copy, serve, open_page):
     page = open_page(serve(open_run(run_copy, show=False)))
     page.locator(".latent[data-latent='2'] button[aria-label^='Name']").click()
@@ -246,6 +249,7 @@ def test_find(page, exploration):
     assert state(page, "code[0]") == value
 
 
+@pytest.mark.smoke
 def test_upload(page, exploration, tiny_data, tmp_path):
     Image.fromarray(tiny_data.images[11]).save(tmp_path / "mine.png")
     page.set_input_files("#upload", tmp_path / "mine.png")
@@ -389,6 +393,7 @@ def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):
 
 
 @pytest.mark.parametrize("kind", ["values", "range", "vectors"])
+@pytest.mark.smoke
 def test_a_saved_page_opens_from_disk_without_a_network(request, kind, tmp_path, open_page):
     explored = {
         "values": lambda: request.getfixturevalue("exploration"),

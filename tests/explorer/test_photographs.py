@@ -270,6 +270,7 @@ def test_changes_are_highlighted(exploration, serve, open_page):
     assert (alpha(page, "#decoded") == 255).all()
 
 
+@pytest.mark.smoke
 def test_the_address_restores_the_view(photos, serve, open_page):
     address = serve(photos)
     page = open_page(address)
@@ -373,6 +374,7 @@ def test_two_runs_have_pages_of_their_own(photos, other, client):
     assert "frame-ancestors 'none'" in client(photos).get("/").headers["content-security-policy"]
 
 
+@pytest.mark.smoke
 def test_two_runs_side_by_side_show_the_same_sample(photos, other, serve, browser):
     page = browser.new_page(viewport={"width": 1920, "height": 1000})
     problems = []
