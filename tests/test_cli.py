@@ -66,12 +66,11 @@ def test_a_reader_that_leaves_ends_the_command_quietly(trained):
 
 def test_a_terminal_without_unicode_gets_question_marks(trained):
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
-    for arguments in (["report", str(trained)], ["evaluate", "--help"]):
+    for arguments, text in ((["report", str(trained)], b"16?16"), (["evaluate", "--help"], b"")):
         ended = subprocess.run(command(*arguments), capture_output=True, env=ascii_only, check=False)
         assert ended.returncode == 0
         assert b"Traceback" not in ended.stderr
-    ended = subprocess.run(command("report", str(trained)), capture_output=True, env=ascii_only, check=False)
-    assert b"16?16" in ended.stdout
+        assert text in ended.stdout
 
 
 def test_protocol_is_named_in_the_results(trained):

@@ -1,4 +1,4 @@
-"""The paper's tables: their rows and columns, and their numbers, which are shown beside ours."""
+"""The paper's tables: their rows and columns, and their numbers, which are shown next to ours."""
 
 import csv
 from dataclasses import dataclass

@@ -247,7 +247,7 @@ def test_published_numbers_stand_beside_comparable_runs_only(tmp_path, data, opt
     assert summary.published("shapes3d", "qlae", "infom") is None
     text = "".join(notes(summary))
     assert (
-        "No published numbers stand beside the models on shapes3d, because the runs differ from the paper's: " in text
+        "No published numbers are shown for the models on shapes3d, because the runs differ from the paper's: " in text
     )
     assert reason in text
     (table,) = study_tables(summary)[-1:]

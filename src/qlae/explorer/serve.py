@@ -102,7 +102,7 @@ def _serve(app: "Starlette", server_socket: socket.socket) -> None:
 def without_tracebacks() -> Iterator[None]:
     """Keep errors of a caller who breaks HTTP in the middle of a request out of the terminal.
 
-    The connection is closed. What uvicorn would print about it is a traceback of its own.
+    The connection is closed. uvicorn would print a traceback instead.
     """
 
     def is_ours(record: logging.LogRecord) -> bool:

@@ -137,7 +137,7 @@ class Player:
             scalar tensor), which returns scalar terms by name; ``"loss"`` is the one to descend.
         terms: the names that ``loss`` returns, in order.
         period: the player moves at every update whose number is a multiple of this.
-        optimizer: settings of its own; None for those of the run, with the run's schedules.
+        optimizer: settings of this player; None for those of the run, with the run's schedules.
         uses_weights_once: whether ``loss`` uses every weight exactly once and is differentiated once. Then a GPU
             computes weight gradients on a second stream. The claim is checked at the first update.
     """
@@ -183,7 +183,7 @@ def players_of(config: RunConfig, model: Model) -> list[Player]:
 
 
 def require_players(players: Sequence[Player], model: Model) -> list[Player]:
-    """Return the players of an objective; raise an error unless each moves parameters of the model of its own.
+    """Return the players of an objective; raise an error unless they move disjoint sets of the model's parameters.
 
     Args:
         players: what ``Objective.players`` returned.

@@ -26,7 +26,7 @@ Deviations:
 
 - Networks are those of the paper of this package, also for FactorQVAE, whose own are larger (those of DALL·E's dVAE)
   and have no sigmoid.
-- The discriminator sees latents of the encoder after its update, with noise of their own, instead of those that the
+- The discriminator sees latents of the encoder after its update, with fresh noise, instead of those that the
   autoencoder was trained on. Its layers are initialised as PyTorch does by default.
 - The posterior's deviation is a softplus instead of the exponential of a half.
 - Terms in nats per image are divided by the number of image entries, as the reconstruction is (``divided``).

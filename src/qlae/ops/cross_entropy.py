@@ -1,7 +1,7 @@
 """Binary cross entropy of logits against images, averaged over all entries.
 
 −t · log σ(l) − (1 − t) · log(1 − σ(l)) = softplus(l) − l · t, and its derivative in l is σ(l) − t. The fused form
-stores nothing beside its inputs and takes half the passes over memory; on a GPU each direction is one kernel.
+stores nothing but its inputs and takes half the passes over memory; on a GPU each direction is one kernel.
 """
 
 from typing import Any

@@ -112,7 +112,7 @@ class _LeakyNorm(torch.autograd.Function):
 
 
 class _Gradient(torch.autograd.Function):
-    """The backward pass without a style, as an operation of its own that can be differentiated once more.
+    """The backward pass without a style, as an operation that can be differentiated once more.
 
     With n = (y − μ) / σ and means over the pixels of a channel, the gradient of x is
 

@@ -1,8 +1,8 @@
-"""Weight gradients on a second stream, beside the gradients of the inputs.
+"""Weight gradients on a second stream, in parallel with the gradients of the inputs.
 
 A layer's backward pass has two parts: the gradient of its input, on which all earlier layers wait, and the gradient of
 its weights, on which nothing waits before the optimizer. Many layers are too small to fill a GPU, so inside
-``overlapped()`` the second part runs beside the first, on a stream of its own.
+``overlapped()`` the second part runs in parallel with the first, on a second stream.
 
 That is right only if nothing touches a weight's gradient before the streams are joined. A weight that is used twice
 breaks this: automatic differentiation adds its two gradients at once, on the first stream. ``Overlap.verify`` looks at

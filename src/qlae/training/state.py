@@ -227,8 +227,8 @@ def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.devi
         return DeviceBatches(on_device, batch_size, torch.Generator(device).manual_seed(seed))
     if not fit:
         warnings.warn(
-            f"{len(data):,} {data.observations.traits.many} do not fit on {device} beside the training; they stay on "
-            "the host, and batches are copied",
+            f"{len(data):,} {data.observations.traits.many} do not fit on {device} together with the training; they "
+            "stay on the host, and batches are copied",
             stacklevel=2,
         )
     return HostBatches(images, batch_size, torch.Generator().manual_seed(seed), device)

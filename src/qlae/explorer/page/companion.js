@@ -1,4 +1,4 @@
-// A page in a frame beside that of another run: both show the same sample, and the page around them knows what they show.
+// A page in a frame next to that of another run: both show the same sample, and the page around them knows what they show.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});

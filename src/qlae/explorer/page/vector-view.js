@@ -1,4 +1,4 @@
-// How vectors are shown: each feature on a track of its own, as bars in tiles, and as a heatmap over a latent's values.
+// How vectors are shown: each feature on its track, as bars in tiles, and as a heatmap over a latent's values.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});

@@ -66,7 +66,7 @@ class GaussianLatent(LatentSpace):
     """
 
     nats = ("kl", "mutual_information", "total_correlation", "dimension_kl")
-    least_range = 0.1  # of the means, beside noise of deviation 1 where a latent carries nothing
+    least_range = 0.1  # of the means; the noise of a latent that carries nothing has deviation 1
 
     def __init__(self, num_latents: int, num_images: int | None = None):
         super().__init__()

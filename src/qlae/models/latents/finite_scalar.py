@@ -1,4 +1,4 @@
-"""Finite scalar quantization (Mentzer et al. 2023): a fixed grid that needs neither a codebook nor losses of its own.
+"""Finite scalar quantization (Mentzer et al. 2023): a fixed grid that needs neither a codebook nor losses.
 
 Not in the paper; a neighbour of latent quantization to compare with. The grid here spans [low, high] for even and odd
 numbers of values alike.

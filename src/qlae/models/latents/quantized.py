@@ -39,7 +39,7 @@ class QuantizedConfig(DiscreteLatentConfig):
 class QuantizedLatent(DiscreteLatent):
     """Latent quantization: a learnable scalar codebook per dimension.
 
-    Every entry ``x_j`` is replaced by the nearest of the values ``V_j`` of its own dimension. The set of all codes is
+    Every entry ``x_j`` is replaced by the nearest of the values ``V_j`` of its dimension. The set of all codes is
     the product of the codebooks (10^12 for 12 latents of 10 values), but it is never enumerated: distances cost
     ``b · num_latents · num_values``.
 

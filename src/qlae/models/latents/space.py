@@ -34,7 +34,7 @@ class LatentConfig:
 
     @property
     def description(self) -> str:
-        """What each latent is, in words."""
+        """A description of each latent."""
         return "continuous"
 
 

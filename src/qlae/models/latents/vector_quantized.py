@@ -87,7 +87,7 @@ class VectorQuantizedLatent(DiscreteLatent):
         return F.embedding(codes, self.vectors).flatten(-2)
 
     def ordered_codes(self, latent: int, codes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-        """Return the most frequent codes of a sample; vectors have no order of their own."""
+        """Return the most frequent codes of a sample; vectors have no order."""
         unique_codes, counts = np.unique(codes, return_counts=True)
         return np.sort(unique_codes[np.argsort(-counts, kind="stable")[:most]])
 

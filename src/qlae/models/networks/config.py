@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class NetworksConfig:
-    """The settings that every network pair has; the config of a pair of one's own subclasses this.
+    """The settings that every network pair has; the config of a custom pair subclasses this.
 
     Attributes:
         size: ``"full"`` or ``"small"``.

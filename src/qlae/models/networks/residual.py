@@ -95,7 +95,7 @@ class ResidualBlock(nn.Module):
 
 
 class EncoderStage(nn.Module):
-    """Residual blocks with norms of their own, then 2×2 pixels become channels and a 1×1 convolution mixes them."""
+    """Residual blocks with norms, then 2×2 pixels become channels and a 1×1 convolution mixes them."""
 
     def __init__(self, in_width: int, width: int, out_width: int, num_same: int):
         super().__init__()

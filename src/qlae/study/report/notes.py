@@ -110,7 +110,7 @@ def _data_note(summary: Summary) -> str:
 
 
 def _updates_note(groups: list[Group]) -> str:
-    """Return the number of updates, beside the paper's."""
+    """Return the number of updates, compared with the paper's."""
     steps = sorted({int(number) for group in groups for number in group.rows["steps"]})
     updates = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
     return f"{updates} updates per run; the paper's runs have {training_preset('full', '').steps:,} at 64×64."
@@ -155,13 +155,13 @@ def _infoe_note(summary: Summary) -> str:
 
 
 def _incomparable_note(summary: Summary) -> list[str]:
-    """Return why models of the paper have no published numbers beside them, one sentence per reason."""
+    """Return why no published numbers are shown for models of the paper, one sentence per reason."""
     by_reason: dict[str, list[tuple[str, str]]] = defaultdict(list)
     known = [key for key, reasons in summary.differences.items() if reasons is not None]
     for key in known:
         by_reason[", ".join(summary.differences[key] or ())].append(key)
     return [
-        f"No published numbers stand beside {_name_pairs(pairs, known)}, because the runs differ from the paper's: "
+        f"No published numbers are shown for {_name_pairs(pairs, known)}, because the runs differ from the paper's: "
         f"{reason}."
         for reason, pairs in by_reason.items()
         if reason
@@ -169,7 +169,7 @@ def _incomparable_note(summary: Summary) -> list[str]:
 
 
 def _name_pairs(pairs: list[tuple[str, str]], known: list[tuple[str, str]]) -> str:
-    """Return pairs of data set and model in words, shorter if they are all models of a data set."""
+    """Describe pairs of data set and model, more briefly if they are all models of a data set."""
     names = []
     for data in dict.fromkeys(pair[0] for pair in pairs):
         models = [model for name, model in pairs if name == data]
