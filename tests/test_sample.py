@@ -123,8 +123,8 @@ def test_sample_of_another_evaluation_is_rejected(run):
             r"sample\.npz cannot be read \(it is damaged or incomplete: File is not",
         ),
         ("sample.npz", b"no arrays", r"sample\.npz cannot be read \(it is not an \.npz file of plain arrays\)"),
-        ("results.json", b"{", r"results\.json cannot be read \(it is not JSON: Expecting"),
-        ("results.json", b"{}", r"results\.json cannot be read \(model must be text, got nothing\)"),
+        ("results.json", b"{", r"results\.json cannot be read \(it is not JSON"),
+        ("results.json", b"{}", r"results\.json cannot be read \(results is incomplete: it has no 'model'\)"),
     ],
 )
 def test_damaged_files_are_named(run, name, content, message):

@@ -36,18 +36,18 @@ def change(path, *keys, value=None):
 @pytest.mark.parametrize(
     ("keys", "value", "message"),
     [
-        (("averaged", "infoe"), None, r"results.json cannot be read \(averaged.infoe must be a number, got nothing\)"),
-        (("averaged", "nmi"), 5, "averaged.nmi must be a list of lists, got 5"),
-        (("averaged", "informative_latents"), [True], "averaged.informative_latents must be as long as the other list"),
-        (("averaged", "infom"), [0.5, 0.5], "averaged.infom must be a number, got"),
+        (("averaged", "infoe"), None, r"results.json cannot be read \(results.averaged has nmi and no infoe"),
+        (("averaged", "nmi"), 5, "averaged.nmi must be a list or null, got 5"),
+        (("averaged", "informative_latents"), [True], "averaged: informative_latents must be as long"),
+        (("averaged", "infom"), [0.5, 0.5], "averaged.infom must be"),
         (("averaged", "d"), {}, "averaged.d must be a number, got {}"),
-        (("averaged", "bootstrap"), None, "averaged.bootstrap must be a whole number"),
+        (("averaged", "bootstrap"), None, "averaged: intervals need bootstrap"),
         (("averaged", "intervals", "mig"), [0, 1], "averaged.mig must be a number, got nothing"),
-        (("averaged", "by_sample_size", "sizes"), [0, -1], "averaged.by_sample_size.sizes must be a list of positive"),
-        (("averaged", "psnr"), 10**301, "averaged.psnr must be a number, got 1"),
-        (("raw",), None, "raw must be an object, got nothing"),
-        (("data", "drawn"), 5, "data.drawn must be an object, got 5"),
-        (("prune",), "x", "prune must be true or false"),
+        (("averaged", "by_sample_size", "sizes"), [0, -1], "averaged.by_sample_size.sizes\\[0\\] "),
+        (("averaged", "psnr"), 10**301, "averaged.psnr must be a finite number"),
+        (("raw",), None, "results is incomplete: it has no 'raw'"),
+        (("data", "drawn"), 5, "data.drawn must be an object"),
+        (("prune",), "x", "prune must be bool"),
     ],
     ids=lambda value: ".".join(value) if isinstance(value, tuple) else "",
 )
@@ -69,7 +69,7 @@ def test_results_of_another_number_of_latents(damaged):
         for key in ("active_latents", "informative_latents"):
             change(damaged.results_path, weights, key, value=[True] * 3)
         change(damaged.results_path, weights, "nmi", value=[[0.5] * 3] * 2)
-    with pytest.raises(ValueError, match=r"active_latents in .* are 3, and the run has 4 latents"):
+    with pytest.raises(ValueError, match=r"and the run has 4 latents"):
         draw_pictures(damaged)
 
 
@@ -125,7 +125,7 @@ def test_rows_of_a_log(damaged, row):
 
 def test_results_of_an_export(export):
     change(export / "results.json", "protocol")
-    with pytest.raises(ValueError, match=r"results.json cannot be read \(protocol must be text, got nothing\); copy"):
+    with pytest.raises(ValueError, match=r"results.json cannot be read \(.* it has no 'protocol'\); copy"):
         model_card(read_pretrained(export)[0])
 
 

@@ -1,4 +1,4 @@
-"""The control that the page draws for each latent: where its values lie, how often each is used, what it encodes.
+"""The control that the page draws for each latent: the position and use of its values, and the source it encodes.
 
 There are three kinds of control:
 
@@ -28,7 +28,7 @@ class Control:
 
     Attributes:
         index: The index j of z_j.
-        kind: ``"values"``, ``"range"`` or ``"vectors"``; decides what the page draws.
+        kind: ``"values"``, ``"range"`` or ``"vectors"``; decides how the page draws it.
         active: Whether the latent varies over the sample.
         informative: Whether it is informative about some source, as far as is known.
         values: Position of every code; empty unless the control has ticks.

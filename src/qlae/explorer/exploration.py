@@ -42,7 +42,7 @@ SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr",
 class Encoded(NamedTuple):
     """An upload and its code."""
 
-    picture: NDArray[Any]  # what the page draws
+    picture: NDArray[Any]  # for the page
     code: list[float]
     note: str  # for the user; may be empty
 
@@ -150,13 +150,13 @@ class Exploration:
         """Return the observations of rows of the sample, or their reconstructions if the data are not available.
 
         Returns:
-            What the page draws: see ``View.to_page``.
+            Pictures for the page: see ``View.to_page``.
         """
         self.require_rows(rows)
         return self.view.to_page(self._observations(rows))
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Decode codes (n, num_latents) to what the page draws."""
+        """Decode codes (n, num_latents) to pictures for the page; see ``View.to_page``."""
         return self.view.to_page(self.model.decode(codes))
 
     def encode(self, content: bytes) -> Encoded:
@@ -264,7 +264,7 @@ def open_run(
     Args:
         path: The run directory, the folder of the model, or the name of a shipped model.
         data: The data set that the run was trained on, if it cannot be loaded by name.
-        networks: The encoder and the decoder, if the run was trained with networks of your own.
+        networks: The encoder and the decoder, if the run was trained with custom networks.
         device: Where the model runs.
         show: Whether to draw progress bars.
 

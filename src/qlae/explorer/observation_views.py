@@ -38,7 +38,7 @@ class Upload(NamedTuple):
     """What a user uploaded."""
 
     observation: NDArray[Any]  # (*shape), in the type and the units of the data
-    note: str  # what the user should know about it, such as which row of a table was taken; may be empty
+    note: str  # a message for the user, such as which row of a table was taken; may be empty
 
 
 class View(ABC):
@@ -58,7 +58,7 @@ class View(ABC):
 
     @abstractmethod
     def describe(self, examples: Examples) -> dict[str, Any]:
-        """Return what the page needs to draw observations, ready for JSON.
+        """Return everything that the page needs to draw observations, ready for JSON.
 
         Args:
             examples: observations from which ranges can be measured.
@@ -77,7 +77,7 @@ class View(ABC):
         """
 
     def save(self, drawn: NDArray[Any]) -> dict[str, Any]:
-        """Return what ``to_page`` returned in a form for the script of a saved page."""
+        """Return the result of ``to_page`` in a form for the script of a saved page."""
         return {"numbers": base64.b64encode(drawn.tobytes()).decode()}
 
     def _describe_kind(self) -> dict[str, Any]:

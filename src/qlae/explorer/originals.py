@@ -1,4 +1,4 @@
-"""The files that the images of a data set were read from, shown beside what the model sees.
+"""The files that the images of a data set were read from, shown next to the model's input.
 
 Only files that the data set names are read, and each is decoded and encoded again, so that nothing but pixels leaves
 this machine's disk: no metadata, and no file that merely looks like an image.

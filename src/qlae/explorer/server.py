@@ -118,7 +118,7 @@ def _asset_routes(*names: str) -> list[BaseRoute]:
 class Api:
     """The request handlers.
 
-    Single pictures are decoded in a thread of their own, so that moving a latent never waits for strips, and so are
+    Single pictures are decoded in a separate thread, so that moving a latent never waits for strips, and so are
     files, which may be large.
     """
 

@@ -56,7 +56,7 @@ def save_page(
 
 
 def saved_sample(exploration: Exploration, row: int) -> dict[str, Any]:
-    """Return a sample with what the page draws: its reconstruction, each latent at each of its steps, the original."""
+    """Return a sample with its pictures: its reconstruction, each latent at each of its steps, the original."""
     code = exploration.codes[row]
     codes = [code]
     for control in exploration.controls:

@@ -28,7 +28,7 @@ def _columns(present: Collection[str]) -> list[str]:
 def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
     """Return a table with one row per run and set of weights.
 
-    The title names what the runs have in common: data, samples, protocol and seed. What differs is in columns.
+    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences.
 
     Args:
         runs: run directories with results.
@@ -125,7 +125,7 @@ def intervals_table(run: Run) -> Table:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """Return what a run was scored on and how, by name of the column."""
+    """Return the data and the protocol that a run was scored with, by name of the column."""
     results = run.results
     data = results["data"]
     return {

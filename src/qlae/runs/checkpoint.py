@@ -109,7 +109,7 @@ def _read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def _is_complete(manifest: dict[str, Any]) -> bool:
-    """Return whether a manifest has what a model is loaded, and a training is resumed, from."""
+    """Return whether a manifest has every entry that loading a model or resuming a training needs."""
     state = manifest["state"]
     counts = [state["step"], *state.get("window_filled", {}).values(), state.get("threads", 1)]
     return (

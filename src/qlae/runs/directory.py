@@ -39,7 +39,7 @@ def read_config(path: Path, *, remedy: str) -> RunConfig:
 
     Args:
         path: the file.
-        remedy: what the user can do about a damaged file. It ends the error message.
+        remedy: advice for a damaged file, the end of the error message.
     """
     content = read_json(path, remedy=remedy)
     try:

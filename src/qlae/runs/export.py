@@ -89,7 +89,7 @@ def export_run(
         num_samples: also write this many rows of the evaluation sample (codes and sources, no images), so that the
             explorer can open the folder.
         weights: ``"averaged"`` or ``"raw"``.
-        networks: the encoder and the decoder, if the run was trained with networks of your own.
+        networks: the encoder and the decoder, if the run was trained with custom networks.
 
     Returns:
         The files.

@@ -40,7 +40,7 @@ def load(
         path: the run directory, the folder, or the name of a shipped model such as ``"shapes3d-qlae"``.
         weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update); an exported folder has
             one of the two.
-        networks: the encoder and the decoder, if the run was trained with networks of your own.
+        networks: the encoder and the decoder, if the run was trained with custom networks.
         device: ``"cpu"``, ``"cuda"``, ``"auto"``, …
     """
     path = find_folder(path)
@@ -69,7 +69,7 @@ def model_from(
         snapshot: its checkpoint.
         weights: ``"averaged"`` or ``"raw"``.
         device: where the model will run.
-        networks: the encoder and the decoder, if the run was trained with networks of your own.
+        networks: the encoder and the decoder, if the run was trained with custom networks.
         fitted: whether a latent space that is fitted after training comes as it was fitted.
     """
     _require_weights(weights)

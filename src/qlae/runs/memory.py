@@ -19,7 +19,7 @@ BYTES_PER_DISTANCE = 8
 def least_bytes(config: RunConfig, batch_size: int, *, draws_pictures: bool = False) -> int:
     """Return a lower bound of the memory that a batch takes, or the pictures after a training.
 
-    The networks take far more; what is counted here depends on numbers that a user can mistype.
+    The networks take far more; only the parts that depend on numbers that a user can mistype are counted.
 
     Args:
         config: of the run.

@@ -125,7 +125,7 @@ def _require_free(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file, not a folder; choose another")
     if (folder / "checkpoint.json").exists():
-        raise ValueError(f"{folder} is a run directory; choose a folder of its own for the model")
+        raise ValueError(f"{folder} is a run directory; choose another folder for the model")
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     if there and not _is_ours(folder):
         raise ValueError(
@@ -157,7 +157,7 @@ def _without_paths(origin: Origin) -> Origin:
 
 
 def model_card(origin: Origin) -> str:
-    """Return a model card: what the model is, its scores, and how to use it."""
+    """Return a model card: a description of the model, its scores, and how to use it."""
     config, results = origin.config, origin.results
     data, latent, training = config.data, config.latent, config.training
     scores, kind = results.get(origin.weights, {}), data.observed.traits
@@ -255,7 +255,7 @@ def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str
 
 
 def _published_sentence(origin: Origin) -> str:
-    """Return what the paper reports for the same model and data set, if it does."""
+    """Return the paper's scores of the same model and data set as a sentence; empty if there are none."""
     config = origin.config
     table = published_results()
     cells = {key: table.get((config.data.name, config.model, key)) for key in ("infom", "infoc", "psnr")}

@@ -3,27 +3,29 @@
 The files may have been edited or damaged, so they are checked once, where they are read, and others can rely on them.
 """
 
+import dataclasses
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import shortened
 from .._io import read_json
+from .._parsing import MAX_MAGNITUDE, parse
+from ..metrics import known_scores
 from ..observations import MAX_MAGNITUDE as MAX_ENTRY
 from ..observations import Observations, described_observations
 
 WEIGHTS = ("averaged", "raw")
-#: Scores that come with the matrix of NMI.
-INFOMEC = ("infom", "infoe", "infoc")
-#: Lists of booleans, one per latent.
-LATENT_LISTS = ("active_latents", "informative_latents")
 #: Entries that say how a metric was computed.
 DETAILS = ("dci",)
 #: Larger numbers are damage.
-MAX_MAGNITUDE, MAX_COUNT = 1e300, 2**53
-#: Entries of the scores that are not plain numbers.
+MAX_COUNT = 2**53
+#: Entries of the scores that are texts.
 TEXTS = ("infoe_input", "protocol", "forest", "split", "normalisation")
 #: Types and dimensions of the arrays. A dimension with a name has the same size in all arrays of a file.
 FORMS: dict[str, tuple[str, tuple[str | int, ...]]] = {
@@ -52,13 +54,96 @@ RAW = "raw_"  # prefix of the arrays of the raw weights
 WORDS = {"iu": "whole numbers", "iuf": "numbers", "f": "numbers with fractions", "pixels": "bytes"}
 MIN_STEPS = {"strip steps": 2}  # both ends
 
+Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class _Results:
+    """The entries of ``results.json`` that readers rely on; there may be others."""
+
+    model: str
+    protocol: str
+    seed: Count
+    steps: Count
+    num_samples: Count
+    seconds: float
+    data: dict[str, Any]
+    averaged: dict[str, Any]
+    raw: dict[str, Any]
+    prune: bool = True
+    warnings: list[str] = field(default_factory=list)
+    versions: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The description of the data; ``described_observations`` checks that of the observations."""
+
+    name: str
+    origin: str
+    num_images: Count
+    source_names: list[str]
+    source_sizes: list[Count]
+    drawn: dict[str, Any] | None = None
+    observations: dict[str, Any] | None = None
+    resolution: Count | None = None  # if observations are square images of bytes
+
+    def __post_init__(self) -> None:
+        if self.observations is None and self.resolution is None:
+            raise ValueError("observations or resolution must be given")
+        if len(self.source_sizes) != len(self.source_names):
+            raise ValueError(f"source_sizes must be a list of {len(self.source_names)} numbers")
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """How sources of generated data were drawn."""
+
+    continuous: list[str]
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Scores of parts of the sample: for each score and size, the values of several draws."""
+
+    sizes: list[Annotated[int, msgspec.Meta(gt=0, lt=MAX_COUNT)]]
+    scores: dict[str, list[list[float]]]
+
+    def __post_init__(self) -> None:
+        if any(len(values) != len(self.sizes) for values in self.scores.values()):
+            raise ValueError(f"scores must have one list for each of {len(self.sizes)} sizes")
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """The scores of one set of weights that are more than a number. Those of InfoMEC come together."""
+
+    infom: float | None = None
+    infoe: float | None = None
+    infoc: float | None = None
+    nmi: list[list[float]] | None = None
+    active_latents: list[bool] | None = None
+    informative_latents: list[bool] | None = None
+    bootstrap: Count | None = None
+    intervals: dict[str, tuple[float, float]] | None = None
+    by_sample_size: _Curve | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {len(flags) for flags in (self.active_latents, self.informative_latents) if flags is not None}
+        if len(lengths) > 1:
+            raise ValueError("informative_latents must be as long as active_latents")
+        if self.intervals is not None and self.bootstrap is None:
+            raise ValueError("intervals need bootstrap, the number of half samples")
+
 
 def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
     """Return the content of a ``results.json``.
 
     Args:
         path: the file.
-        remedy: what the user can do about a damaged file. It ends the error message.
+        remedy: advice for a damaged file, the end of the error message.
 
     Raises:
         ValueError: the content is damaged, or of another kind than expected.
@@ -74,113 +159,48 @@ def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
 
 def check_results(content: dict[str, Any]) -> None:
     """Raise a ``ValueError`` that names the first entry which is missing or of another kind than expected."""
-    _texts(content, ("model", "protocol"), "")
-    _counts(content, ("seed", "steps", "num_samples"), "")
-    _number(content, "seconds", "")
-    _object(content, "versions")
-    _require(isinstance(content.get("settings", {}), dict), "settings", content.get("settings"), "an object")
-    _require(isinstance(content.get("prune"), bool), "prune", content.get("prune"), "true or false")
-    _list_of(content, "warnings", str, "")
-    data = _object(content, "data")
-    _texts(data, ("name", "origin"), "data.")
-    _counts(data, ("num_images",) if "observations" in data else ("resolution", "num_images"), "data.")
-    described_observations(data)
-    num_sources = len(_list_of(data, "source_names", str, "data."))
-    sizes = _list_of(data, "source_sizes", int, "data.")
-    _require(len(sizes) == num_sources, "data.source_sizes", sizes, f"a list of {num_sources} numbers")
-    if "drawn" in data:
-        _list_of(_object(data, "drawn", "data."), "continuous", str, "data.drawn.")
+    results = _parse_part(content, _Results, "results")
+    data = _parse_part(results.data, _Data, "results.data")
+    described_observations(results.data)
+    if data.drawn is not None:
+        _parse_part(data.drawn, _Drawn, "results.data.drawn")
     for weights in WEIGHTS:
-        _check_scores(_object(content, weights), f"{weights}.", num_sources)
+        _check_scores(getattr(results, weights), f"results.{weights}", len(data.source_names))
+
+
+def _parse_part(content: dict[str, Any], kind: type[Part], where: str) -> Part:
+    """Return the entries that a dataclass has; others pass."""
+    known = {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return parse({key: value for key, value in content.items() if key in known}, kind, where)
 
 
 def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
-    lists = [_list_of(scores, key, bool, where) for key in LATENT_LISTS if key in scores]
-    _require(
-        len({len(flags) for flags in lists}) < 2, where + LATENT_LISTS[-1], lists[-1:], "as long as the other list"
-    )
-    if "nmi" in scores:
-        _check_nmi(scores, where, num_sources)
+    parsed = _parse_part(scores, _Scores, where)
+    if parsed.nmi is not None:
+        _check_nmi(parsed, where, num_sources)
+    for key in parsed.intervals or {}:
+        _require_number(scores.get(key), f"{where}.{key}")
     for key, value in scores.items():
-        if key in ("nmi", *LATENT_LISTS):
-            continue
-        if key == "intervals":
-            _check_intervals(scores, _object(scores, key, where), where)
-        elif key == "by_sample_size":
-            _check_curve(_object(scores, key, where), where + key)
-        elif isinstance(value, dict | list) and not _is_score(key):
-            continue  # details of a metric
-        elif not isinstance(value, str) or key not in TEXTS:
-            _number(scores, key, where)
+        is_detail = isinstance(value, dict | list) and (key in DETAILS or key not in known_scores())
+        if not is_detail and not (isinstance(value, str) and key in TEXTS):
+            _require_number(value, f"{where}.{key}")
 
 
-def _is_score(key: str) -> bool:
-    """Return whether a key is that of a number which tables show. Metrics load slowly, so they are asked last."""
-    if key in DETAILS:
-        return False
-    from ..metrics import known_scores
-
-    return key in known_scores()
-
-
-def _check_nmi(scores: dict[str, Any], where: str, num_sources: int) -> None:
-    """Check the scores of InfoMEC, which come together: the matrix of NMI, two lists of latents, three scores."""
-    rows = _list_of(scores, "nmi", list, where)
-    num_latents = len(_list_of(scores, "active_latents", bool, where))
-    fits = len(rows) == num_sources > 0 and all(len(row) == num_latents > 0 for row in rows)
-    numbers = fits and all(is_number(entry) for row in rows for entry in row)
-    _require(numbers, f"{where}nmi", rows, f"{num_sources} lists of {num_latents} numbers")
-    _list_of(scores, "informative_latents", bool, where)
-    for key in INFOMEC:
-        _number(scores, key, where)
+def _check_nmi(scores: _Scores, where: str, num_sources: int) -> None:
+    """Check that a matrix of NMI has a row per source and a column per latent, and comes with the other entries."""
+    for key in ("infom", "infoe", "infoc", "active_latents", "informative_latents"):
+        if getattr(scores, key) is None:
+            raise ValueError(f"{where} has nmi and no {key}")
+    assert scores.nmi is not None
+    assert scores.active_latents is not None
+    num_latents = len(scores.active_latents)
+    if not len(scores.nmi) == num_sources > 0 or not all(len(row) == num_latents > 0 for row in scores.nmi):
+        raise ValueError(f"{where}.nmi must be {num_sources} lists of {num_latents} numbers")
 
 
-def _check_intervals(scores: dict[str, Any], intervals: dict[str, Any], where: str) -> None:
-    _counts(scores, ("bootstrap",), where)
-    for key, pair in intervals.items():
-        fits = isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair))
-        _require(fits, f"{where}intervals.{key}", pair, "a pair of numbers")
-        _number(scores, key, where)
-
-
-def _check_curve(curve: dict[str, Any], where: str) -> None:
-    sizes = _list_of(curve, "sizes", int, f"{where}.")
-    _require(all(is_count(size) and size > 0 for size in sizes), f"{where}.sizes", sizes, "a list of positive numbers")
-    for values in _object(curve, "scores", f"{where}.").values():
-        fits = isinstance(values, list) and len(values) == len(sizes)
-        fits = fits and all(isinstance(part, list) and all(map(is_number, part)) for part in values)
-        _require(fits, f"{where}.scores", values, f"lists of numbers for {len(sizes)} sizes")
-
-
-def _object(content: dict[str, Any], key: str, where: str = "") -> dict[str, Any]:
-    value = content.get(key)
-    _require(isinstance(value, dict), where + key, value, "an object")
-    return dict(value or {})
-
-
-def _texts(content: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
-    for key in keys:
-        _require(isinstance(content.get(key), str), where + key, content.get(key), "text")
-
-
-def _counts(content: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
-    for key in keys:
-        value = content.get(key)
-        _require(is_count(value), where + key, value, "a whole number that is not negative")
-
-
-def _number(content: dict[str, Any], key: str, where: str) -> None:
-    _require(is_number(content.get(key)), where + key, content.get(key), "a number")
-
-
-def _list_of(content: dict[str, Any], key: str, kind: type, where: str) -> list[Any]:
-    value = content.get(key)
-    fits = isinstance(value, list) and all(type(entry) is kind for entry in value)
-    _require(fits, where + key, value, f"a list of {KINDS[kind]}")
-    return list(value or [])
-
-
-KINDS = {str: "texts", int: "whole numbers", bool: "true and false", list: "lists"}
+def _require_number(value: Any, where: str) -> None:
+    if not is_number(value):
+        raise ValueError(f"{where} must be a number, got {'nothing' if value is None else shortened(value)}")
 
 
 def is_number(value: Any) -> bool:
@@ -191,12 +211,6 @@ def is_number(value: Any) -> bool:
 def is_count(value: Any) -> bool:
     """Return whether a value of a JSON file is a whole number that is not negative."""
     return type(value) is int and 0 <= value < MAX_COUNT
-
-
-def _require(holds: bool, where: str, value: Any, expected: str) -> None:
-    if not holds:
-        text = "nothing" if value is None else repr(value)
-        raise ValueError(f"{where} must be {expected}, got {text if len(text) <= 60 else text[:50] + '…'}")
 
 
 def check_arrays(
@@ -244,7 +258,7 @@ def _check_array_type(name: str, array: NDArray[Any], kinds: str) -> None:
 def _check_array_shape(
     name: str, shape: tuple[int, ...], dimensions: tuple[str | int, ...], sizes: dict[str, int]
 ) -> None:
-    """Compare a shape with what earlier arrays have said about its dimensions, and remember what it says."""
+    """Compare a shape with the sizes of earlier arrays, and remember its own."""
     expected = [size if isinstance(size, int) else sizes.get(size) for size in dimensions]
     fits = len(shape) == len(dimensions)
     for size, known, dimension in zip(shape, expected, dimensions, strict=False):

@@ -65,7 +65,7 @@ def evaluate_run(
     Args:
         run: the run, or its directory.
         data: the data that it was trained on; by default they are loaded as the run's config describes.
-        networks: the encoder and the decoder, if it was trained with networks of your own.
+        networks: the encoder and the decoder, if it was trained with custom networks.
         device: where the model runs.
         num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.
         protocol: of InfoMEC; see ``qlae.metrics.infomec``. By default as before, or the paper's.
@@ -150,7 +150,7 @@ def _request(
     metrics: str | Sequence[str] | None,
     bootstrap: int,
 ) -> _Request:
-    """Return what is asked for, by default as before; the first time InfoMEC by the paper's protocol."""
+    """Fill in the options that the caller left out: as before, or at first InfoMEC by the paper's protocol."""
     defaults = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "prune": True, "averaged": {}}
     also: Sequence[str] = ()
     if metrics is None:

@@ -21,7 +21,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Fidelity(Protocol):
-    """A way to measure reconstructions; the class also scores what it measured."""
+    """A measure of reconstructions; the class also scores its measurements."""
 
     def add(self, outputs: Any, inputs: Any) -> None:
         """Measure a batch: the outputs of the decoder, and the inputs of the encoder."""

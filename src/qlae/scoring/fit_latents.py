@@ -38,7 +38,7 @@ def fit_run(
         run: the run directory.
         snapshot: its checkpoint.
         data: the images that it was trained on.
-        networks: the encoder and the decoder, if it was trained with networks of your own.
+        networks: the encoder and the decoder, if it was trained with custom networks.
         device: where the encoder runs.
     """
     if not is_fitted_after_training(run.config):

@@ -29,7 +29,7 @@ NUM_GENERATED = 30  # images decoded from the prior
 
 
 def make_pictures(model: Model, images: NDArray[Any], encoded: Arrays) -> dict[str, NDArray[Any]]:
-    """Return what the report draws, by name.
+    """Return the arrays that the report draws, by name.
 
     Args:
         model: the trained model.

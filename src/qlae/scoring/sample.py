@@ -1,9 +1,9 @@
 """The evaluation sample: which images it contains, and how a run's ``sample.npz`` is scored without torch.
 
-``sample.npz`` holds the sources of the evaluation images and, for both sets of weights, what the model computed from
+``sample.npz`` holds the sources of the evaluation images and, for both sets of weights, the outputs of the model for
 the images: ``codes`` if its latents are discrete, ``latents`` if each latent is one number, and the ``psnr`` of each
-image, or what the R² of vectors and series follows from (``fidelity.py``). The names of the raw weights' arrays begin
-with ``raw_``.
+image, or the errors and variances that give the R² of vectors and series (``fidelity.py``). The names of the arrays of
+the raw weights begin with ``raw_``.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
 
 NUM_SAMPLES = 10_000
-PREFIXES = {"averaged": "", "raw": "raw_"}  # weights → what the names of their arrays begin with
+PREFIXES = {"averaged": "", "raw": "raw_"}  # of the names of arrays, by set of weights
 PARTS = ("latents", "codes", *FIDELITY_PARTS)
 ROW_PARTS = ("latents", "codes", *FIDELITY_ROW_PARTS)  # those with one row per observation
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve
@@ -42,7 +42,12 @@ NUM_DRAWS = 5  # parts per size
 MIN_ROWS = 50  # smaller parts are not scored
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
-INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # beside the scores, in results
+INFOMEC_DETAILS = (
+    "infoe_input",
+    "active_latents",
+    "informative_latents",
+    "nmi",
+)  # further entries of results
 
 Arrays = dict[str, NDArray[Any]]  # by name: the whole sample, or the `PARTS` that belong to one set of weights
 
@@ -176,7 +181,7 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
         for text, warning in unique.items():
             warned.setdefault(text, []).append((weights, warning))
         messages += [f"{weights} weights: {text}" for text in unique]
-    for text, ((weights, warning), *others) in warned.items():  # what is true of all weights is said once
+    for text, ((weights, warning), *others) in warned.items():  # a warning about all weights is issued once
         about = text if others else f"{weights} weights: {text}"
         warnings.warn_explicit(about, warning.category, warning.filename, warning.lineno)
     return scores, messages
@@ -209,7 +214,7 @@ def score_weights(
         show: draw progress bars.
 
     Returns:
-        The scores by key, and what ``results.json`` has beside them.
+        The scores by key, and the further entries of ``results.json``.
     """
     names = _with_infomec(metrics)
     _warn_about_sample(sources, arrays, names)
@@ -238,7 +243,7 @@ def score_weights(
 def _score_by_sources(
     sources: NDArray[Any], latents: NDArray[Any], options: dict[str, Any], bootstrap: int, show: bool
 ) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """Return what the metrics say about latents (n, n_z), and the intervals; options as for `qlae.metrics.score`."""
+    """Return the scores of latents (n, n_z) and their intervals; options as for `qlae.metrics.score`."""
     total = len(options["metrics"]) + bootstrap
     steps = iter(range(total + 1))
     with progress_bar("scoring", total, show=show and total > 1) as report:

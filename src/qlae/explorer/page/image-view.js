@@ -12,7 +12,7 @@
 
   class ImageView {
     uploadWord = "Your picture";
-    uploadHint = "Encode a picture of your own (U), or drop one anywhere on the page";
+    uploadHint = "Encode your own picture (U), or drop one anywhere on the page";
     downloadHint = "Download the decoded picture as PNG (D)";
     help = ["Changes fades every pixel that is as it was before the first latent was changed."];
     takesText = false;

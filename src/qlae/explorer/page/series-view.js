@@ -13,7 +13,7 @@
 
   class SeriesView extends qlae.NumberView {
     uploadWord = "Your series";
-    uploadHint = "Encode a series of your own (U), or drop a CSV anywhere on the page";
+    uploadHint = "Encode your own series (U), or drop a CSV anywhere on the page";
     help = [
       "Each channel has a panel: the original is grey, the decoded curve is coloured, and the dashed curve is what was decoded before a latent was changed. Point at a curve to read its numbers.",
       "The card of a latent shows the curves at all of its values over each other, from dark to bright, for the channels that change most.",

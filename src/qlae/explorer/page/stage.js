@@ -1,10 +1,10 @@
-// The stage: the sample and what is decoded from the code, and the buttons below them.
+// The stage: the sample and the observation decoded from the code, and the buttons below them.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
   const { state, find, make } = qlae;
   let decoded = null; // the observation of the current code
-  let start = null; // { sample, observation }: what is decoded from the sample's own code
+  let start = null; // { sample, observation }: decoded from the code of the sample
   let temporary = null; // shown instead of the former, such as a step of a sweep
   let isHighlighting = false;
   let isDecoding = false;
@@ -46,7 +46,7 @@
     });
   }
 
-  // show something else for a while, such as a step of a sweep; null restores what is decoded from the code
+  // show something else for a while, such as a step of a sweep; null restores the observation decoded from the code
   function showPicture(observation) {
     temporary = observation;
     draw();

@@ -1,4 +1,4 @@
-// Encode what the user has: a file that is chosen, dropped or pasted, or numbers that are typed into a dialog.
+// Encode input of the user: a file that is chosen, dropped or pasted, or numbers that are typed into a dialog.
 (() => {
   "use strict";
   const qlae = (window.qlae = window.qlae || {});
