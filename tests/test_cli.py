@@ -8,14 +8,12 @@ import os
 import pkgutil
 import subprocess
 import sys
-import typing
 
 import numpy as np
 import pytest
 
 import qlae.cli
-from qlae.cli import Command, main
-from qlae.cli.overview import COMMANDS
+from qlae.cli import COMMANDS, command_class, main
 from qlae.metrics import METRICS, infomec
 
 SMALL = ["--resolution", "16", "--sources", "floor hue", "shape", "--size", "small", "--batch-size", "8", "--quiet"]
@@ -419,8 +417,7 @@ def test_ctrl_c_while_arguments_are_read(monkeypatch):
 
 
 def test_the_overview_fits_a_screen_and_names_every_command(capsys):
-    names = {annotation.__metadata__[0].name for annotation in typing.get_args(Command)}
-    assert names == set(COMMANDS)
+    assert all(dataclasses.is_dataclass(command_class(name)) for name in COMMANDS)
     for arguments in ([], ["--help"], ["-h"]):
         main(arguments)
         lines = capsys.readouterr().out.splitlines()
@@ -446,3 +443,23 @@ def test_tables_in_a_pipe_are_whole_and_plain(tmp_path, rng):
         command, capture_output=True, text=True, check=True, env=environment | {"COLUMNS": "60"}, cwd=tmp_path
     )
     assert max(map(len, narrow.stdout.splitlines())) <= 60
+
+
+def test_dry_run_shows_every_value_and_writes_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("qlae.configuring.TIMED_SECONDS", 0.0)
+    options = ["--size", "small", "--resolution", "16", "--learning-rate", "0.125", "--threads", "1", "--dry-run"]
+    assert run("train", "qlae", *options) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "training.optimizer.learning_rate 0.125 your option --learning-rate" in lines
+    assert "training.batch_size 64 size small" in lines
+    assert lines[-1].startswith("Time: about ")
+    assert not list(tmp_path.iterdir())
+    assert "config.json" in bad(capsys, "train", "--resume", "runs/x", "--dry-run")
+
+
+def test_errors_of_the_library_name_flags(capsys, tmp_path):
+    (tmp_path / "taken").write_text("")
+    line = bad(capsys, "train", "qlae", "--size", "small", "--resolution", "16", "--out", str(tmp_path / "taken"))
+    assert "--out" in line
+    assert "out=" not in line

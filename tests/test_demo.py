@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from qlae.cli import demo, main
+from qlae.cli import main, train
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,7 +33,7 @@ def test_a_training_that_fails_ends_the_demo(tmp_path):
 
 
 def test_without_torch_the_demo_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(train.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SystemExit, match="2"):
         main(["demo"])
     assert capsys.readouterr().err == (

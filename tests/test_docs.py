@@ -11,7 +11,7 @@ import pytest
 
 import qlae
 from qlae.cli import main
-from qlae.cli.runs import Train
+from qlae.cli.train import Train
 from qlae.config import DataConfig
 from qlae.presets import MODELS
 from qlae.resolving import resolve

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import qlae
-from qlae.cli.overview import COMMANDS
+from qlae.cli import COMMANDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 INTERNAL = {

@@ -127,7 +127,7 @@ def _plain(thing: Any) -> str:
 
 def command_page() -> str:
     """Return a page with the help of every command."""
-    from qlae.cli.overview import COMMANDS, overview
+    from qlae.cli import COMMANDS, overview
 
     lines = ["# Command line", "", "```text", overview(), "```", ""]
     for command in COMMANDS:

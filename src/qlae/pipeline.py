@@ -173,7 +173,7 @@ def _require_scorable(data: SourceDataset) -> None:
         require_scorable(data)
     except ValueError as error:
         raise ValueError(
-            f"{error} Correct or leave out that source, or train without scoring: evaluate=False, or --no-evaluate"
+            f"{error} Correct or leave out that source, or train without scoring: evaluate=False"
         ) from error
 
 

@@ -495,7 +495,7 @@ def _count_latents(data: DataConfig, num_sources: int, num_values: Any) -> int:
         reason = f"{num_sources} {sources}, and more may vary than that" if num_sources else "no sources to count"
         warnings.warn(
             f"{data.name} has {reason}, so the model gets {num_latents} latents; choose another number with "
-            f"num_latents={2 * num_latents}, or --num-latents {2 * num_latents} on the command line",
+            f"num_latents={2 * num_latents}",
             stacklevel=4,
         )
     return num_latents

@@ -46,9 +46,9 @@ def test_row_numbers_of_encoded_observations_are_no_latents(tmp_path: Path, name
 @pytest.mark.parametrize(
     ("text", "columns", "message"),
     [
-        (TABLE, [], r"starts with 'source' \(its columns are file, hue, shape, z0, z1\).*or --source-columns"),
+        (TABLE, [], r"starts with 'source' \(its columns are file, hue, shape, z0, z1\).*source_columns="),
         (TABLE, ["size"], "has no column 'size'; its columns are file, hue"),
-        (TABLE, ["hue"], r"column 'shape' .* holds text \('cube'\), and latents are numbers.*or --source-columns"),
+        (TABLE, ["hue"], r"column 'shape' .* holds text \('cube'\), and latents are numbers.*source_columns="),
         (TABLE, ["file", "hue", "shape", "z0", "z1"], "every column of .* is a source"),
         ("source,z\n1,2\n1,\n", [], "line 3 of .* has no value for 'z'"),
         ("source,z\n1,2\n1\n", [], "line 3 of .* has 1 cells, and the header has 2"),

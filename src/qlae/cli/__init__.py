@@ -1,43 +1,40 @@
-"""The command line: a few commands, each of which does a whole job. Torch is loaded only when a command needs it."""
+"""The command line: a few commands, each of which does a whole job. A command imports what it runs, when it runs."""
 
+import importlib
 import io
 import os
 import signal
 import sys
-import typing
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, Union
 
-import tyro
-from rich.console import Console
-from tyro.conf import subcommand
-
+from .._checks import nearest_name
 from .._imports import explain_missing
 from .._version import __version__
-from .data import Data
-from .demo import Demo
-from .explore import Explore
-from .export import Encode, Export
-from .overview import overview, require_command
-from .parsing import REGISTRY
-from .runs import Evaluate, Report, Train
-from .score import Score
-from .select import Select
-from .study import Study
 
-Command = (
-    Annotated[Demo, subcommand("demo")]
-    | Annotated[Train, subcommand("train")]
-    | Annotated[Evaluate, subcommand("evaluate")]
-    | Annotated[Select, subcommand("select")]
-    | Annotated[Study, subcommand("study")]
-    | Annotated[Report, subcommand("report")]
-    | Annotated[Explore, subcommand("explore")]
-    | Annotated[Encode, subcommand("encode")]
-    | Annotated[Export, subcommand("export")]
-    | Annotated[Score, subcommand("score")]
-    | Annotated[Data, subcommand("data")]
-)
+#: Group → command → what it does, in a few words; the commands themselves say more (``qlae COMMAND --help``).
+GROUPS: dict[str, dict[str, str]] = {
+    "Train and compare": {
+        "demo": "train two small models on rendered images, in two minutes",
+        "train": "train a model, score it and draw its pictures",
+        "evaluate": "score a trained run again, with other metrics or intervals",
+        "select": "choose among runs without labels, by their agreement",
+        "study": "run many trainings, ending in tables, figures and a page",
+        "report": "redraw pictures and print scores side by side",
+    },
+    "Look at a model and use it": {
+        "explore": "see in the browser what every latent and code means",
+        "encode": "write the code of every image to a CSV file",
+        "export": "write a model to a folder to share, or as ONNX",
+    },
+    "Without training": {
+        "score": "score any representation that is stored in a file",
+        "data": "list, render, prepare, download, inspect or clear data sets",
+    },
+}
+COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
+#: Commands that are not in a module of their name.
+_MODULES = {"demo": "train", "select": "evaluate", "report": "evaluate", "encode": "explore", "export": "explore"}
 
 PIPE_WIDTH = 120  # of tables and help in a pipe or a file, where there is no terminal to ask
 READER_GONE = 141  # the exit status of a program that SIGPIPE ended
@@ -52,7 +49,6 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments in ([], ["-h"], ["--help"], ["help"]):
         print(overview())
         return
-    warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a terminal that has no "×" shows "?" instead of an error
@@ -64,23 +60,55 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run(arguments))
 
 
+def overview() -> str:
+    """Return the help of the whole command line: every command on a line, in groups, on one screen."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = [f"qlae {__version__}: disentangled representation learning by latent quantization", ""]
+    lines += ["Usage: qlae COMMAND [OPTIONS]"]
+    for title, commands in GROUPS.items():
+        lines += ["", f"{title}:", *(f"  {name:<{width}}{text}" for name, text in commands.items())]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "First steps:",
+            "  qlae explore shapes3d-qlae    # a trained model that comes with qlae",
+            "  qlae demo                     # train two small models and compare them",
+            "",
+            "`qlae COMMAND --help` explains a command; `qlae --version` prints the version,",
+            "and `qlae --tyro-print-completion bash` a completion script (or zsh, tcsh).",
+        ]
+    )
+
+
+def command_class(name: str) -> Any:
+    """Return the class of a command: its fields are the options, and a call runs it."""
+    if name not in COMMANDS:
+        raise ValueError(f"unknown command {name!r}: {nearest_name(name, COMMANDS)}")
+    module = importlib.import_module(f".{_MODULES.get(name, name)}", __name__)
+    return getattr(module, name.capitalize())
+
+
 def _run(arguments: list[str]) -> int:
-    command = None
+    from .arguments import argument_names, in_flags
+
+    command: Any = None
+
+    def translate(message: object) -> str:
+        """Return a message of the library in the words of the command line."""
+        return str(message) if command is None else in_flags(str(message), argument_names(command))
+
+    def show_warning(message: Warning | str, *_: object, **__: object) -> None:
+        print(f"qlae: warning: {translate(message)}", file=sys.stderr)
+
+    warnings.showwarning = show_warning
     try:
-        form, prog, options = _find_command(arguments)
-        command = tyro.cli(
-            form,
-            prog=prog,
-            args=options,
-            registry=REGISTRY,
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
-        )
-        _require_run_directories(command)
-        _own_process(command)
-        Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
+        command = _parse(arguments)
+        _require_run_directories(arguments[0], command)
+        _own_process(arguments[0])
         command()
     except ValueError as error:
-        return _fail(error, 2)
+        return _fail(translate(error), 2)
     except BrokenPipeError:  # the reader has seen enough: qlae data list | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
@@ -94,7 +122,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(explained, 2)
     except KeyboardInterrupt as stop:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # impatient further ones would only print a traceback
-        if isinstance(command, Train) and str(stop):
+        if arguments[0] == "train" and str(stop):
             print(f"\nqlae: {stop}. To continue, run the same command again", file=sys.stderr)
         return 128 + getattr(stop, "signal", signal.SIGINT)
     except RuntimeError as error:
@@ -104,17 +132,31 @@ def _run(arguments: list[str]) -> int:
     return 0
 
 
-def _find_command(arguments: list[str]) -> tuple[Any, str, list[str]]:
-    """Return what to parse, the name that help and errors show for it, and its options.
+def _parse(arguments: list[str]) -> Any:
+    """Return the command that a command line names, with its options.
 
     Only the named command is parsed, so that an error points to its help and not to that of all commands.
     """
+    import tyro
+    from rich.console import Console
+
+    from .arguments import REGISTRY
+
     name, *options = arguments
     if name.startswith("-"):  # such as --tyro-print-completion
-        return Command, "qlae", arguments
-    require_command(name)
-    forms = {annotation.__metadata__[0].name: annotation.__origin__ for annotation in typing.get_args(Command)}
-    return forms[name], f"qlae {name}", options
+        commands = {each: command_class(each) for each in COMMANDS}
+        form: Any = Union[tuple(Annotated[cls, tyro.conf.subcommand(each)] for each, cls in commands.items())]  # noqa: UP007
+        prog, options = "qlae", arguments
+    else:
+        form, prog = command_class(name), f"qlae {name}"
+    Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
+    return tyro.cli(
+        form,
+        prog=prog,
+        args=options,
+        registry=REGISTRY,
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
+    )
 
 
 def _is_divergence(error: RuntimeError) -> bool:
@@ -125,24 +167,24 @@ def _is_divergence(error: RuntimeError) -> bool:
     return isinstance(error, TrainingDiverged)
 
 
-def _require_run_directories(command: object) -> None:
+def _require_run_directories(name: str, command: Any) -> None:
     """Raise ``ValueError`` if a command that scores or draws runs gets the name of a shipped model."""
-    if isinstance(command, Evaluate | Report):
+    if name in ("evaluate", "report"):
         from ..runs.shipped import require_not_shipped
 
-        for path in command.runs if isinstance(command, Report) else [command.run]:
+        for path in command.runs if name == "report" else [command.run]:
             require_not_shipped(path)
 
 
-def _own_process(command: object) -> None:
+def _own_process(name: str) -> None:
     """Tune the memory allocator for training, which only a program that owns its process may do."""
-    if isinstance(command, Train):
+    if name == "train":
         from .._process import keep_freed_memory
 
         keep_freed_memory()
 
 
-def _reader_gone(console: Console) -> None:
+def _reader_gone(console: object) -> None:
     """Raise a `BrokenPipeError`, where a `rich` console would end the process with another exit status."""
     raise BrokenPipeError
 
@@ -150,7 +192,3 @@ def _reader_gone(console: Console) -> None:
 def _fail(message: object, code: int) -> int:
     print(f"qlae: {message}", file=sys.stderr)
     return code
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"qlae: warning: {message}", file=sys.stderr)

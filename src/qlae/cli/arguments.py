@@ -1,13 +1,22 @@
-"""Types of arguments that several commands share, and a function that loads the data they name."""
+"""Types of arguments that commands share, how they are parsed, and their flags by the names that the library uses."""
 
+import dataclasses
+import inspect
+import re
+import typing
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from tyro.conf import UseAppendAction, arg
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+from ..options import TrainingOptions, parse_curve
 
 if TYPE_CHECKING:
     from ..data import SourceDataset
+
 
 Name = Annotated[str, arg(metavar="NAME")]
 Directory = Annotated[Path, arg(metavar="RUN")]
@@ -21,6 +30,17 @@ ScoredWeights = Annotated[Literal["averaged", "raw"] | None, arg(metavar="{avera
 Aggregate = Annotated[
     Literal["reruns", "all-seeds", "authors"] | None, arg(metavar="{reruns,all-seeds,authors}", help_behavior_hint="")
 ]
+#: Arguments of the library whose flag has another name; that of all others is their name with dashes.
+FLAGS = {
+    "model": "MODEL",
+    "num_workers": "--workers",
+    "num_cpus": "--cpus-per-run",
+    "num_gpus": "--gpus-per-run",
+    "n_jobs": "--jobs",
+    "imports": "--import",
+}
+_RENAMED = re.compile(rf"\b({'|'.join(name for name in FLAGS if '_' in name)})\b(?!=)")
+_ARGUMENT = re.compile(r"\b([a-z_]+)=(…|\[…\]|\"[^\"]*\"|'[^']*'|-?\w[\w.]*)")
 Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 
 
@@ -100,3 +120,165 @@ def correlation(pair: str) -> tuple[tuple[str, str], float]:
         raise ValueError(
             f'--correlated takes "source,source,number", such as "scale,orientation,0.7", got {pair!r}'
         ) from None
+
+
+REGISTRY = ConstructorRegistry()
+
+
+def parse_weight(text: str) -> tuple[str, float]:
+    """Return a loss term and its weight from ``"kl=4"``."""
+    name, _, value = text.partition("=")
+    try:
+        return name.strip(), float(value)
+    except ValueError:
+        raise ValueError(f'--weights takes "term=number", such as kl=4, got {text!r}') from None
+
+
+def parse_weight_schedule(text: str) -> tuple[str, Any]:
+    """Return a loss term and its schedule from ``"quantize=0:0,5000:1"``."""
+    name, sign, curve = text.partition("=")
+    if not sign:
+        raise ValueError(f'--weight-schedules takes "term=update:factor,…", such as quantize=0:0,5000:1, got {text!r}')
+    return name.strip(), parse_curve(curve)
+
+
+def _parse_num_values(texts: list[str]) -> int | tuple[int, ...] | None:
+    try:
+        numbers = tuple(int(text) for text in texts)
+    except ValueError:
+        raise ValueError(f"--num-values takes whole numbers, got {' '.join(texts)!r}") from None
+    return None if not numbers else numbers[0] if len(numbers) == 1 else numbers
+
+
+def _as_text(value: object) -> list[str]:
+    return [str(value)]
+
+
+_HINTS = typing.get_type_hints(TrainingOptions)
+# Type of the field → what it shows as its value, and how it is read.
+_RULES: list[tuple[Any, str, Callable[[list[str]], Any]]] = [
+    (_HINTS["weights"], "TERM=NUMBER", lambda texts: dict(parse_weight(text) for text in texts)),
+    (_HINTS["weight_schedules"], "TERM=CURVE", lambda texts: dict(parse_weight_schedule(text) for text in texts)),
+    (_HINTS["num_values"], "INT", _parse_num_values),
+]
+
+
+@REGISTRY.primitive_rule
+def _read_structured(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    for kind, metavar, parse in _RULES:
+        if info.type == kind:
+            return PrimitiveConstructorSpec(
+                nargs="*",
+                metavar=f"[{metavar} …]",
+                instance_from_str=parse,
+                is_instance=lambda value: True,
+                str_from_instance=_as_text,
+            )
+    return None
+
+
+@REGISTRY.primitive_rule
+def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """Show ``INT`` for an option whose default is None; tyro would show ``{None}|INT``."""
+    for kind, metavar in ((int, "INT"), (float, "FLOAT"), (str, "NAME")):
+        if info.type == kind | None:
+            return PrimitiveConstructorSpec(
+                nargs=1,
+                metavar=metavar,
+                instance_from_str=lambda texts, kind=kind: kind(texts[0]),  # type: ignore[misc]
+                is_instance=lambda value: True,
+                str_from_instance=_as_text,
+            )
+    return None
+
+
+@REGISTRY.primitive_rule
+def _read_optional_choice(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """Show ``{a,b}`` for a choice whose default is None; tyro would show ``{None,a,b}``."""
+    options = [kind for kind in get_args(info.type) if kind is not type(None)]
+    if len(options) == len(get_args(info.type)) or [get_origin(kind) for kind in options] != [Literal]:
+        return None
+    choices = get_args(options[0])
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar=f"{{{','.join(choices)}}}",
+        instance_from_str=lambda texts: texts[0],
+        is_instance=lambda value: True,
+        str_from_instance=_as_text,
+        choices=choices,
+    )
+
+
+@REGISTRY.primitive_rule
+def _read_schedule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """Parse a name such as ``step`` or a curve, for fields that take either."""
+    if info.type != _HINTS["weight_decay_schedule"]:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="NAME|CURVE",
+        instance_from_str=lambda texts: parse_curve(texts[0]) if ":" in texts[0] else texts[0],
+        is_instance=lambda value: True,
+        str_from_instance=_as_text,
+    )
+
+
+Options = TypeVar("Options", bound=type)
+
+
+def hide_unset(options: Options) -> Options:
+    """Decorate a dataclass of options so that its help shows no default that only says "not set".
+
+    These are None, False and empty collections: the text of an option says what they mean.
+    """
+    types = typing.get_type_hints(options, include_extras=True)
+    unset = [field.name for field in dataclasses.fields(options) if _is_unset(field)]
+    silent = {name: Annotated[types[name], arg(help_behavior_hint="")] for name in unset}
+    options.__annotations__ = {**inspect.get_annotations(options), **silent}
+    return options
+
+
+def _is_unset(field: "dataclasses.Field[object]") -> bool:
+    if field.default_factory is not dataclasses.MISSING:
+        return not field.default_factory()
+    return field.default is None or field.default is False or field.default == ()
+
+
+def flag(name: str) -> str:
+    """Return the flag of an argument of the library.
+
+    >>> flag("learning_rate"), flag("num_workers")
+    ('--learning-rate', '--workers')
+    """
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def in_flags(message: str, names: Collection[str]) -> str:
+    """Return a message of the library with the flags of the command line for the arguments that it names.
+
+    Args:
+        message: with arguments such as ``out=…`` or ``size='small'``.
+        names: the arguments that the command has.
+
+    >>> in_flags("use size='small' or evaluate=False, or choose another folder with out=…", ["size", "evaluate", "out"])
+    'use --size small or --no-evaluate, or choose another folder with --out'
+    """
+
+    def translate(match: "re.Match[str]") -> str:
+        name, value = match[1], match[2].strip("'\"")
+        if name not in names:
+            return match[0]
+        if value == "False":
+            return f"--no-{name.replace('_', '-')}"
+        return flag(name) if value in ("…", "[…]", "True") else f"{flag(name)} {value}"
+
+    return _RENAMED.sub(lambda match: flag(match[1]), _ARGUMENT.sub(translate, message))
+
+
+def argument_names(command: Any) -> tuple[str, ...]:
+    """Return the names of the arguments of a command, those of its groups included."""
+    names: list[str] = []
+    for field in dataclasses.fields(command):
+        value = getattr(command, field.name)
+        names += argument_names(value) if dataclasses.is_dataclass(value) else [field.name]
+    return tuple(names)

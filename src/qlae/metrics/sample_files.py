@@ -21,7 +21,7 @@ _SMALLER = "score fewer rows (100,000 are plenty), or write it without compressi
 #: First columns that number or name the rows, also in files of `qlae encode`.
 _ROW_NAMES = ("", "image", "vector", "series", "file", "index", "row", "id")
 _SINGLE = (".npy", ".csv")
-_SOURCE_COLUMNS = "source_columns=[…], or --source-columns on the command line"
+_SOURCE_COLUMNS = "source_columns=[…]"
 
 
 def read_sample(

@@ -237,16 +237,16 @@ class Run:
             if difference:
                 fields = "; ".join(f"{key} is {old!r}, asked for {new!r}" for key, (old, new) in difference.items())
                 raise ValueError(
-                    f"{self.path} holds another run: {fields}. Choose another folder (out=…, --out), or resume that "
+                    f"{self.path} holds another run: {fields}. Choose another folder with out=…, or resume that "
                     f"run with its own configuration: qlae train --resume {self.path}"
                 )
         elif self.path.is_dir() and any(
             path.name != LOCK_FILE and path.suffix != TEMPORARY  # which a killed process may have left
             for path in self.path.iterdir()
         ):
-            raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder (out=…, --out)")
+            raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder with out=…")
         elif self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"{self.path} is a file, not a folder; choose another path (out=…, --out)")
+            raise ValueError(f"{self.path} is a file, not a folder; choose another path with out=…")
 
     def write_config(self, config: RunConfig) -> None:
         """Write the config; the directory is then a run directory."""
@@ -276,7 +276,7 @@ class Run:
         """Lock the run against a second trainer; the system releases the lock however the process ends."""
         message = (
             f"{self.path} is being trained by another process ({{holder}}); "
-            "wait for it, stop it, or choose another folder (out=…, --out)"
+            "wait for it, stop it, or choose another folder with out=…"
         )
         with locked_directory(self.path, message):
             yield

@@ -51,7 +51,7 @@ def encode_to_csv(
         raise ValueError("the codes of this model stand for vectors, not for numbers")
     if data is None:
         if model.origin is None or model.origin.config.data.recipe is None:
-            raise ValueError(f"the images that {run} was trained on are not known; pass others: data=… (--data)")
+            raise ValueError(f"the images that {run} was trained on are not known; pass others with data=…")
         data = load_from_config(model.origin.config.data)
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"

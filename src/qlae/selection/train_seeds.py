@@ -105,7 +105,7 @@ def require_seeds_folder(out: str | os.PathLike[str]) -> Path:
     if Run(folder).config_path.is_file():
         raise ValueError(
             f"{folder} is itself a run directory, and the runs of several seeds need a folder of their own: choose "
-            "another one (out=…, --out)"
+            "another one with out=…"
         )
     return folder
 

@@ -84,7 +84,7 @@ class StudyFolder:
             and not self.plan_path.is_file()
             and any(file.name != LOCK_FILE and file.suffix != TEMPORARY for file in self.path.iterdir())
         ):
-            raise ValueError(f"{self.path} is not empty and is not a study; choose another folder (out=…, --out)")
+            raise ValueError(f"{self.path} is not empty and is not a study; choose another folder with out=…")
 
     def write_plan(self, plan: Plan, imports: Sequence[str] = ()) -> None:
         """Write the plan, which makes the folder a study.
@@ -103,7 +103,7 @@ class StudyFolder:
         """Hold the study for the length of a ``with`` block; raise ``ValueError`` if another process is running it."""
         message = (
             f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another folder "
-            "(out=…, --out)"
+            "with out=…"
         )
         with locked_directory(self.path, message):
             yield
@@ -269,7 +269,7 @@ def _require_same_images(state: StudyState, folder: StudyFolder, *, strict: bool
         difference = data_difference(run.config.data, first_run.setdefault(run_state.job.data, run))
         if difference and strict:
             raise ValueError(
-                f"{run.path} {difference}; move the wrong one out of the study, or choose another folder (out=…, --out)"
+                f"{run.path} {difference}; move the wrong one out of the study, or choose another folder with out=…"
             )
         if difference:
             state.runs[name] = RunState(run_state.job, "waiting", difference)

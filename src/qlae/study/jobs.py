@@ -276,7 +276,7 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
         differences["training.steps"] = config.training.steps, num_updates(job)
     if differences:
         details = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differences.items())
-        raise ValueError(f"{run.path} holds another run: {details}. Choose another folder (out=…, --out)")
+        raise ValueError(f"{run.path} holds another run: {details}. Choose another folder with out=…")
 
 
 def data_difference(data: DataConfig, run: Run) -> str | None:

@@ -40,9 +40,7 @@ def require_tensorboard() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise ValueError(
-            "tensorboard=True (--tensorboard) needs TensorBoard: pip install 'qlae[tensorboard]'"
-        ) from None
+        raise ValueError("tensorboard=True needs TensorBoard: pip install 'qlae[tensorboard]'") from None
 
 
 class TensorBoard(Callback):

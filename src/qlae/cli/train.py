@@ -1,35 +1,33 @@
-"""The commands for runs: ``qlae train``, ``qlae evaluate`` and ``qlae report``."""
+"""``qlae train`` and ``qlae demo``: train one model, several seeds of it, or two small models side by side."""
 
 import dataclasses
+import importlib.util
+import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.console import Console
-from tyro.conf import FlagCreatePairsOff, Positional, arg
+from tyro.conf import Positional, arg
 
-from .._imports import import_modules
+from .._imports import TRAINING, import_modules
 from ..options import ExecutionOptions, TrainingOptions
 from .arguments import (
-    Aggregate,
     DataOptions,
-    Directory,
     Flag,
     Imports,
-    Names,
     OptionalInt,
-    OptionalName,
     OptionalPath,
-    ScoredWeights,
+    flag,
+    hide_unset,
     load,
     with_imports,
 )
-from .hints import hide_unset
-from .score import dci_options
-from .seeds import next_step, train_and_compare
 
 if TYPE_CHECKING:
+    from ..data import SourceDataset
     from ..runs.directory import Run
 
 
@@ -67,6 +65,7 @@ class Train:
       qlae train qlae                                 # the paper's
       qlae train qlae --size small --resolution 32    # on a CPU
       qlae train qlae --seeds 4                       # four runs, and which of them to take
+      qlae train qlae --size small --dry-run          # every value, and where it comes from
       qlae train --resume runs/quick
 
     Attributes:
@@ -81,6 +80,8 @@ class Train:
             the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds.
         seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels,
             as `qlae select` does.
+        dry_run: Print every value of the training with where it comes from, the number of parameters, the memory and
+            an estimate of the time on this machine; train and write nothing.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
             apply.
         trained: With the model ae-ica: take the networks of this finished run of ae instead of training them, and find
@@ -97,6 +98,7 @@ class Train:
     execution: Execution = field(default_factory=Execution)
     out: OptionalPath = None
     seeds: OptionalInt = None
+    dry_run: Flag = False
     resume: OptionalPath = None
     trained: OptionalPath = None
     imports: Imports = ()
@@ -105,6 +107,9 @@ class Train:
     def __call__(self) -> None:
         start = time.monotonic()
         import_modules(self.imports)
+        if self.dry_run:
+            self._show_configuration()
+            return
         if self.trained is not None:
             run = self._find_components()
         elif self.resume is not None:
@@ -131,6 +136,24 @@ class Train:
         data = load(self.data, self.images, show=not self.quiet)
         out = self.out or Path("runs") / self._folder_name(data.name, f"s{self.training.seed}")
         return train(model, data, out=out, show=not self.quiet, **options)
+
+    def _show_configuration(self) -> None:
+        """Print what a training would do, after the errors that it would raise."""
+        from ..configuring import configure
+
+        if self.resume is not None or self.trained is not None:
+            raise ValueError(
+                "--dry-run shows a new training; the values of a run that exists are in its config.json, so leave out "
+                "--resume and --trained"
+            )
+        model = self._require_model()
+        data = load(self.data, self.images, show=not self.quiet)
+        options = _shallow(self.training) | _shallow(self.execution)
+        configuration = configure(model, data, out=self.out, **options)
+        configuration.require_trainable()
+        print(configuration.describe(flag))
+        if self.seeds is not None:
+            print(f"With --seeds {self.seeds}, {self.seeds} times as long")
 
     def _start_seeds(self, start: float) -> None:
         """Train several seeds, and print how they compare and which run to take."""
@@ -240,139 +263,167 @@ def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str
     return next_step(run, imports)
 
 
-@dataclass(frozen=True)
-class Evaluate:
-    """Score a trained run: write sample.npz, results.json and the pictures.
+PICTURES = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
 
-    For example:
-      qlae evaluate runs/quick
-      qlae evaluate runs/quick --from-sample --metrics dci
+
+def train_and_compare(
+    model: str,
+    data: "SourceDataset",
+    *,
+    out: Path,
+    seeds: int,
+    options: dict[str, Any],
+    imports: tuple[str, ...],
+    start: float,
+    show: bool,
+) -> None:
+    """Train several seeds, and print how they compare and which run to take.
+
+    Args:
+        model: its name.
+        data: the data set.
+        out: the folder of the runs.
+        seeds: number of seeds.
+        options: of the training and of its execution.
+        imports: modules that the user imports first, for the command that is suggested.
+        start: when the command began, by ``time.monotonic``.
+        show: whether to draw progress bars.
+    """
+    from ..report import print_results
+    from ..selection.display import print_selection
+    from ..selection.train_seeds import train_seeds
+    from ..training.callbacks import Callback
+
+    trained: list[Run] = []
+
+    class Count(Callback):
+        def on_end(self, run: "Run") -> None:
+            trained.append(run)
+
+    selection = train_seeds(model, data, out=out, seeds=seeds, callbacks=[Count()], show=show, **options)
+    runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
+    print_results(runs, warn=False)
+    print_selection(selection)
+    print(f"{out}: {describe_work(len(runs), len(trained))} in {time.monotonic() - start:.0f} s")
+    print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, imports)}")
+
+
+def describe_work(num_runs: int, num_trained: int) -> str:
+    """Return in words what was done now, and what had been done before.
+
+    >>> describe_work(3, 3), describe_work(3, 1), describe_work(3, 0)
+    ('3 runs trained, scored and compared', '3 runs compared, 1 of them trained now,', '3 finished runs compared')
+    """
+    if not num_trained:
+        return f"{num_runs} finished runs compared"
+    if num_trained < num_runs:
+        return f"{num_runs} runs compared, {num_trained} of them trained now,"
+    return f"{num_runs} runs trained, scored and compared"
+
+
+def next_step(run: "Run", imports: tuple[str, ...]) -> str:
+    """Return where the pictures of a run are, and a command that works on what the run has."""
+    from ..runs.pretrained import is_pretrained
+
+    pictures = [f"{name}.png" for name in PICTURES if (run.path / f"{name}.png").is_file()]
+    place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
+    if run.updates_made is not None or is_pretrained(run.path):
+        return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
+    missing = f"{run.path} has no checkpoint, so `qlae explore` cannot open it."
+    if run.pictures_path.is_file():
+        missing += f" Next: {with_imports(f'qlae report {run.path}', imports)}"
+    return place + missing
+
+
+MODELS = ("qlae", "ae")
+
+
+@dataclass(frozen=True)
+class Demo:
+    """Render Shapes3D, train a small QLAE and a small AE on it, score both and draw pictures.
+
+    The two models train at the same time, on one core each, in less than two minutes on two idle cores. The same
+    command resumes an interrupted demo. For example:
+      qlae demo
+      qlae demo --seed 1
 
     Attributes:
-        run: The run directory.
-        from_sample: Score the saved sample of the last evaluation again. This needs neither the model nor the images.
-        num_samples: Number of images to score on; by default as in the last evaluation, or 10,000 the first time.
-        protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as in the last
-            evaluation, or paper the first time.
-        prune: InfoMEC leaves out latents that vary little, by the rule of the protocol. This is the default the first
-            time; after that, the default is as in the last evaluation.
-        no_prune: InfoMEC counts every latent that varies, however little.
-        metrics: Metrics to compute, such as infomec, dci and mig, or all; an unknown name prints the list. By default
-            infomec and those of the last evaluation.
-        max_features: Number of latents that each split of DCI's forests considers: sqrt, log2, all, a whole number, or
-            a fraction such as 0.5. With sqrt, D of an ideal representation is 0.5 to 0.7; with all it is 1.
-        dci_split: The rows on which DCI's I is computed: those that chose the depths (paper), or others (honest).
-        bootstrap: Number of half-samples for 95% intervals and for a curve of scores against the sample size; 200 are
-            enough. Applies to infomec, or to the metrics that --metrics names.
-        jobs: Number of processes for the half-samples, and of threads for DCI; -1 for all cores.
-        device: Where the model runs: auto, cpu, cuda, cuda:1, …
-        imports: A module or file of yours to import first, which registers the run's parts or metrics.
+        seed: Seed of the initial weights and of the batches.
+        out: The folder for the two runs; by default runs/demo, runs/demo-seed1, …
+        resolution: Height and width of the images in pixels.
+        steps: Number of updates per model; by default 7,000.
         quiet: Do not show progress bars.
     """
 
-    run: Positional[Directory]
-    from_sample: Flag = False
-    num_samples: OptionalInt = None
-    protocol: OptionalName = None
-    prune: FlagCreatePairsOff[Flag] = False
-    no_prune: FlagCreatePairsOff[Flag] = False
-    metrics: Names = ()
-    max_features: str = "sqrt"
-    dci_split: Literal["paper", "honest"] = "paper"
-    bootstrap: int = 0
-    jobs: int = 1
-    device: str = "auto"
-    imports: Imports = ()
+    seed: int = 0
+    out: OptionalPath = None
+    resolution: int = 32
+    steps: OptionalInt = None
     quiet: Flag = False
 
     def __call__(self) -> None:
-        from ..report import draw_pictures, intervals_table, print_results
+        _require_training()
+
+        from ..presets import SIZES
+        from ..report import print_results
         from ..runs.directory import Run
 
-        import_modules(self.imports)
-        if self.prune and self.no_prune:
-            raise ValueError("--prune and --no-prune contradict each other: leave one of them out")
-        run = Run.open(self.run)
-        how: dict[str, Any] = {
-            "protocol": self.protocol,
-            "prune": False if self.no_prune else self.prune or None,
-            "metrics": self.metrics or None,
-            "bootstrap": self.bootstrap,
-            "jobs": self.jobs,
-            "metric_options": dci_options(self.max_features, self.dci_split),
-            "show": not self.quiet,
-        }
-        if self.from_sample:
-            if self.num_samples is not None:
-                raise ValueError(
-                    f"--from-sample scores the existing sample, and --num-samples {self.num_samples} asks for another: "
-                    "leave one of them out"
-                )
-            from ..scoring.sample import rescore_run
+        started = time.monotonic()
+        console = Console()
+        steps = SIZES["small"]["autoencoding"].steps if self.steps is None else self.steps
+        out = self.out or Path("runs") / ("demo" if self.seed == 0 else f"demo-seed{self.seed}")
+        size = f"{self.resolution}×{self.resolution}"
+        console.print(f"Training a small QLAE and a small AE on rendered Shapes3D at {size}, one core each")
+        runs = [Run(out / model) for model in MODELS]
+        trainings = [self._start(model, run, steps) for model, run in zip(MODELS, runs, strict=True)]
+        try:
+            _follow(runs, trainings, steps, show=not self.quiet)
+        except KeyboardInterrupt:
+            for training in trainings:
+                training.wait()
+            console.print("Stopped and saved. Run the same command to resume")
+            raise
+        if failed := next((training.returncode for training in trainings if training.returncode), 0):
+            sys.exit(failed)
 
-            rescore_run(run, **how)
-        else:
-            from ..scoring.evaluation import evaluate_run
-
-            evaluate_run(run, device=self.device, num_samples=self.num_samples, **how)
-        paths = draw_pictures(run) if run.pictures_path.is_file() else []
-        print_results([run], weights=("averaged", "raw"), warn=False)
-        if self.bootstrap:
-            Console().print(intervals_table(run))
-        print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
-        print(f"Next: {with_imports(f'qlae explore {run.path}', self.imports)}")
-
-
-@dataclass(frozen=True)
-class Report:
-    """Redraw the pictures of scored runs and print their scores side by side, or write the report of a study.
-
-    For example:
-      qlae report runs/demo/qlae runs/demo/ae
-      qlae report runs/paper-quick    # a study
-
-    Attributes:
-        runs: Run directories, or folders of studies.
-        with_vq_vae: Studies: include VQ-VAE among the prior methods that figures may show beside QLAE; the paper's
-            figures leave it out.
-        imports: A module or file of yours to import first, which registers models or metrics of a study.
-        scored_weights: Studies: whether the tables show the scores of the averaged or the raw weights; by default as in
-            the plan.
-        aggregate: Studies: which seeds count in the tables: those of the reruns, all, or all with the intervals of the
-            authors' tables; by default as in the plan.
-    """
-
-    runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN|STUDY …", help_behavior_hint="")]]
-    with_vq_vae: Flag = False
-    imports: Imports = ()
-    scored_weights: ScoredWeights = None
-    aggregate: Aggregate = None
-
-    def __call__(self) -> None:
-        from ..report import draw_pictures, print_results
-        from ..runs.directory import Run
-        from ..study import StudyFolder, is_study
-        from ..study.report import report_study
-
-        import_modules(self.imports)
-        if not self.runs:
-            raise ValueError("name at least one run directory: qlae report runs/demo/qlae")
-        studies = [StudyFolder(path) for path in self.runs if is_study(path)]
-        if not studies and (self.scored_weights or self.aggregate):
-            raise ValueError("--scored-weights and --aggregate are for studies; runs show both sets of weights")
-        for folder in studies:
-            path = report_study(
-                folder,
-                with_vq_vae=self.with_vq_vae,
-                scored_weights=self.scored_weights,
-                aggregate=self.aggregate,
-            )
-            print(path)
-        if len(studies) == len(self.runs):
-            return
-        runs = [Run.open(path) for path in self.runs if not is_study(path)]
+        print_results(runs)
         for run in runs:
-            for path in draw_pictures(run):
-                print(path)
-        print_results(runs, weights=("averaged", "raw"))
-        print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")
+            pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
+            console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)
+        console.print(f"{time.monotonic() - started:.0f} seconds in total")
+        command = f"{_qlae()} explore {runs[0].path}"
+        console.print(f"See in the browser what every code means: [bold]{command}[/bold]", soft_wrap=True)
+
+    def _start(self, model: str, run: "Run", steps: int) -> "subprocess.Popen[bytes]":
+        """Start the training of a model in its own process."""
+        command = [sys.executable, "-m", "qlae", "train", model, "--size", "small", "--out", str(run.path)]
+        command += ["--resolution", str(self.resolution), "--steps", str(steps), "--seed", str(self.seed)]
+        command += ["--threads", "1", "--device", "cpu", "--quiet"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def _require_training() -> None:
+    """Raise a ``ModuleNotFoundError`` before any process is started if only the metrics are installed."""
+    for module in TRAINING:
+        if importlib.util.find_spec(module) is None:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+
+def _follow(runs: "list[Run]", trainings: list["subprocess.Popen[bytes]"], steps: int, *, show: bool) -> None:
+    """Show the progress of the trainings, read from their logs, until all have ended."""
+    from .._progress import progress_bar
+
+    with progress_bar("training", steps * len(runs), show=show) as report:
+        while any(training.poll() is None for training in trainings):
+            rows = [(log or [{"step": 0, "loss": float("nan")}])[-1] for log in (run.log() for run in runs)]
+            notes = [f"{model} loss {row['loss']:.3f}" for model, row in zip(MODELS, rows, strict=True) if row["step"]]
+            report(sum(row["step"] for row in rows), note="  ".join(notes) or "rendering")
+            time.sleep(0.5)
+
+
+def _qlae() -> str:
+    """Return the command that runs qlae in this environment, as short as it can be typed from here."""
+    script = Path(sys.executable).with_name("qlae")
+    if not script.exists():
+        return "qlae"
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)
