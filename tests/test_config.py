@@ -6,12 +6,14 @@ import warnings
 import pytest
 
 from qlae.config import DataConfig, RunConfig
+from qlae.data import data_spec
 from qlae.data.sources import SOURCES
-from qlae.observations import Observations
+from qlae.observations import Observations, square_images
 from qlae.presets import MODELS
 from qlae.resolving import resolve
 
-DATA = DataConfig("shapes3d", 16, num_images=40, source_names=("a", "b"), recipe={"fixed": {"c": 3}})
+SPEC = data_spec("shapes3d", resolution=16, sources=["scale", "shape"], fixed={"orientation": 3})
+DATA = DataConfig("shapes3d", square_images(16), num_images=32, source_names=("scale", "shape"), spec=SPEC)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -17,6 +17,7 @@ from qlae.data import data_config
 from qlae.models.building import build_model
 from qlae.objectives.adversarial import Game
 from qlae.objectives.objective import l1_norm
+from qlae.observations import square_images
 from qlae.presets import MODELS
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
@@ -26,7 +27,7 @@ from qlae.training.state import build_state
 from qlae.training.trainer import train_run
 
 CPU = torch.device("cpu")
-DATA = DataConfig("shapes3d", 16)
+DATA = DataConfig("shapes3d", square_images(16))
 NEGATIVE = {
     "l1": ("qlae", {"weights": {"l1": 1e-4}}),
     "l1 without weight decay": ("qlae", {"weights": {"l1": 1e-4}, "weight_decay": 0.0}),

@@ -9,10 +9,9 @@ import pytest
 
 import qlae
 from qlae._io import create_new, locked_directory, open_own, open_regular, read_json, read_npy, read_npz, read_regular
-from qlae.data import cache
-from qlae.data.files import read_files
+from qlae.data import cache, data_spec, load_data
+from qlae.data.published import read_files
 from qlae.data.source_table import SourceTable
-from qlae.data.user_images import read_user_images
 from qlae.runs.checkpoint import load
 from qlae.runs.directory import Run
 from qlae.study import StudyFolder
@@ -29,7 +28,7 @@ def pipe(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("read", [read_json, read_npy, read_npz, read_regular, read_user_images])
+@pytest.mark.parametrize("read", [read_json, read_npy, read_npz, read_regular, load_data])
 def test_a_pipe_is_an_error_and_does_not_block(pipe, read):
     with pytest.raises(ValueError, match=r"pipe is a named pipe, not a regular file"):
         read(pipe)
@@ -40,7 +39,7 @@ def test_a_pipe_called_like_data_does_not_block(tmp_path, suffix):
     path = tmp_path / f"x{suffix}"
     os.mkfifo(path)
     with pytest.raises(ValueError, match="is a named pipe, not a regular file"):
-        read_user_images(path)
+        data_spec(path).image_set()
     if suffix == ".npz":
         with pytest.raises(ValueError, match="is a named pipe, not a regular file"):
             read_files("mpi3d", path)

@@ -8,13 +8,14 @@ import torch
 
 import qlae
 from qlae.config import DataConfig, OptimizerConfig, TrainingConfig
+from qlae.observations import square_images
 from qlae.ops.dispatch import Implementation, implementation
 from qlae.resolving import resolve
 from qlae.runs import checkpoint
 from qlae.schedules import LearningRateSchedule, curve_factor, step_curve, warm_up_curve
 from qlae.training.optimizer import AdamW, FlatParameters, Rates
 
-DATA = DataConfig("shapes3d", 16)
+DATA = DataConfig("shapes3d", square_images(16))
 
 
 def factors(schedule: LearningRateSchedule, steps: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 from ._checks import MAX_LATENTS, whole_number
 from ._parsing import parse
 from .observations import Observations, square_images
-from .registry import LATENTS, NETWORKS, OBJECTIVES
+from .registry import DATA, LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 
 PRECISIONS = ("float32", "bfloat16")
@@ -29,43 +29,68 @@ class DataConfig:
 
     Attributes:
         name: of the data set.
-        resolution: pixels per side of square images.
+        observations: their kind, shape, type and statistics; by default the paper's images.
         origin: ``"rendered"``, ``"generated"`` or ``"real"``.
         num_images: size of the data set.
         source_names: names of the sources, in order.
-        recipe: the arguments of ``load_data`` that recreate the data; None if only the caller has the data.
-        checksum: of data from files or from arrays in memory; None if the recipe determines the data.
-        observations: what each of them is, unless they are the paper's: square RGB images of bytes, for which it is
-            None. If it is given, ``resolution`` is 0 and not written.
+        spec: the description from which the data are loaded again, of a kind in ``registry.DATA``; None for data in
+            memory.
+        checksum: of data from files or from arrays in memory; None if the spec determines the data.
     """
 
     name: str
-    resolution: int = 64
+    observations: Observations = field(default_factory=lambda: square_images(64))
     origin: str = "rendered"
     num_images: int = 0
     source_names: tuple[str, ...] = ()
-    recipe: dict[str, Any] | None = None
+    spec: Any = None
     checksum: str | None = None
-    observations: Observations | None = None
-
-    def __post_init__(self) -> None:
-        if self.observations is not None:
-            object.__setattr__(self, "resolution", 0)
 
     @property
-    def observed(self) -> Observations:
-        """What each observation is."""
-        return square_images(self.resolution) if self.observations is None else self.observations
+    def resolution(self) -> int:
+        """Pixels per side of the paper's images, square RGB images of bytes; 0 for other observations."""
+        return self.observations.shape[0] if self.observations.is_standard else 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        fields = dataclasses.asdict(self)
-        if self.observations is None:
-            del fields["observations"]
-        else:
-            del fields["resolution"]
-            fields["observations"] = self.observations.to_dict()
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields["source_names"] = list(self.source_names)
+        fields["observations"] = self.observations.to_dict()
+        fields["spec"] = None if self.spec is None else DATA.to_dict(self.spec)
         return fields
+
+    @staticmethod
+    def from_dict(content: Any, where: str) -> "DataConfig":
+        """Return the config from the result of ``to_dict``; ``where`` is its place in the file, for error messages."""
+        config = parse(content, DataConfig, where)
+        if config.spec is None:
+            return config
+        return dataclasses.replace(config, spec=DATA.from_dict(config.spec, f"{where}.spec"))
+
+    def difference(self, other: "DataConfig") -> str | None:
+        """Describe how two data sets differ; return None if they are the same.
+
+        Files may have moved: their names and their checksum count, not their folders.
+        """
+        many = self.observations.traits.many
+        facts = {
+            "name": (self.name, other.name),
+            "size": (self.observations.size, other.observations.size),
+            "origin": (self.origin, other.origin),
+            f"number of {many}": (self.num_images, other.num_images),
+            "sources": (self.source_names, other.source_names),
+        }
+        for fact, (mine, theirs) in facts.items():
+            if mine != theirs:
+                return f"the {fact} {'are' if fact == 'sources' else 'is'} {mine} and {theirs}"
+        if self.spec is not None and other.spec is not None:
+            mine, theirs = (DATA.to_dict(config.spec.without_folders()) for config in (self, other))
+            for key in mine | theirs:
+                if mine.get(key) != theirs.get(key) and key != "registered_by":
+                    return f"{key} is {mine.get(key)} and {theirs.get(key)}"
+        if self.checksum and other.checksum and self.checksum != other.checksum:
+            return f"the {many} differ, although they have the same number and name"
+        return None
 
 
 @dataclass(frozen=True)
@@ -161,8 +186,7 @@ class RunConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        if self.data.observations is None:
-            whole_number("resolution", self.data.resolution, at_most=MAX_RESOLUTION)
+        whole_number("resolution", self.data.resolution or 1, at_most=MAX_RESOLUTION)
         whole_number("num_latents", self.latent.num_latents, at_most=MAX_LATENTS)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,7 +213,7 @@ class RunConfig:
         if missing:
             raise ValueError(f"config is incomplete: it lacks {', '.join(missing)}")
         parts = {
-            "data": parse(content["data"], DataConfig, "config.data"),
+            "data": DataConfig.from_dict(content["data"], "config.data"),
             "networks": NETWORKS.from_dict(content["networks"], "config.networks"),
             "latent": LATENTS.from_dict(content["latent"], "config.latent"),
             "objective": OBJECTIVES.from_dict(content["objective"], "config.objective"),
@@ -222,8 +246,9 @@ class RunConfig:
         """Return the dotted names of the fields in which two configs differ.
 
         The number of updates is left out, since a run may be trained for longer, unless the learning rate falls towards
-        the end of the run. The checksum is left out if only one of the two has one. So is the module that registered a
-        part or a data set, because a file has different names as a script and as an imported module.
+        the end of the run. The checksum is left out if only one of the two has one, and the folders of files if both
+        have one. So is the module that registered a part or a data set, because a file has different names as a script
+        and as an imported module.
         """
         mine, theirs = flatten(self.to_dict()), flatten(other.to_dict())
         ignored = set()
@@ -231,7 +256,11 @@ class RunConfig:
             ignored.add("training.steps")
         if self.data.checksum is None or other.data.checksum is None:
             ignored.add("data.checksum")
-        keys = [key for key in mine | theirs if key not in ignored and not key.endswith(".module")]
+        elif self.data.spec is not None and other.data.spec is not None:
+            for flat, spec in ((mine, self.data.spec), (theirs, other.data.spec)):
+                flat |= flatten({"data": {"spec": DATA.to_dict(spec.without_folders())}})
+        names = (".module", ".registered_by")
+        keys = [key for key in mine | theirs if key not in ignored and not key.endswith(names)]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
 
 

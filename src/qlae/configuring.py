@@ -20,13 +20,11 @@ import torch
 from ._checks import whole_number
 from ._process import describe_device, pick_device, training_process, usual_errors
 from .config import DataConfig, RunConfig, flatten
-from .data import SourceDataset, data_config, load_data
-from .data.arrays import is_in_memory
+from .data import DataSpec, SourceDataset, data_config, load_data, unread_config
 from .data.batches import DeviceBatches
-from .data.picture_size import DEFAULT_RESOLUTION, PictureSize, wanted_size
+from .data.in_memory import is_in_memory
 from .models.building import Networks, own_roles
 from .models.forms import TYPES
-from .observations import IMAGES, Observations
 from .options import ExecutionOptions, split_options
 from .presets import ModelSpec, find_model
 from .registry import OBJECTIVES
@@ -122,7 +120,7 @@ class Configuration:
         Updates of small networks on few numbers are so short that threads mostly wait for each other. The paper's
         images keep one thread per core at every size, on which the last bits of sums depend.
         """
-        observed, size = self.config.data.observed, getattr(self.config.networks, "size", "")
+        observed, size = self.config.data.observations, getattr(self.config.networks, "size", "")
         is_short = observed.num_entries <= FEW_ENTRIES and size == "small" and not observed.is_standard
         if self.execution.threads is None and is_short:
             return 1 if pick_device(self.execution.device).type == "cpu" else None
@@ -176,9 +174,9 @@ def configure(
 
 def check_options(
     model: str | ModelSpec,
+    data: DataSpec,
     *,
     out: str | os.PathLike[str],
-    images: PictureSize | None = None,
     networks: Networks | str | None = None,
     **options: Any,
 ) -> None:
@@ -186,15 +184,13 @@ def check_options(
 
     Args:
         model, out, networks, options: as for ``qlae.train``.
-        images: their size; the default one if not given.
+        data: the description of the images.
     """
     run = Run(out)
     if run.is_begun and run.config_path.is_file():
         described = run.config.data
     else:
-        size = images or wanted_size(DEFAULT_RESOLUTION)
-        observed = None if size.is_standard else Observations(IMAGES, size.shape)
-        described = DataConfig("unread", size.height, "real", observations=observed, source_names=("unread",))
+        described = unread_config(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the training warns about the same
         configuration = _configure(model, described, out, networks=networks, **options)
@@ -206,7 +202,7 @@ def require_data(data: Any) -> SourceDataset:
     """Return a data set as it is, or load it by its name or path or from an array; raise an error for anything else."""
     if isinstance(data, SourceDataset):
         return data
-    if isinstance(data, str | Path | list | tuple) or is_in_memory(data):
+    if isinstance(data, str | Path) or is_in_memory(data):
         return load_data(data)
     raise ValueError(
         f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
@@ -269,7 +265,7 @@ def _measure(configuration: Configuration) -> Requirements:
             state.update.batches = _random_batches(config, rows, device)
             _time_updates(state)
         seconds, count = _time_updates(state, TIMED_SECONDS)
-    observed = config.data.observed
+    observed = config.data.observations
     return Requirements(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         memory=kept + _state_bytes(state),
@@ -283,7 +279,7 @@ def _measure(configuration: Configuration) -> Requirements:
 
 def _random_batches(config: RunConfig, num_rows: int, device: torch.device) -> DeviceBatches:
     """Return batches of random observations."""
-    observed, generator = config.data.observed, torch.Generator(device).manual_seed(0)
+    observed, generator = config.data.observations, torch.Generator(device).manual_seed(0)
     shape = (num_rows, *observed.shape)
     if observed.dtype == "uint8":
         rows = torch.randint(256, shape, dtype=torch.uint8, generator=generator, device=device)
@@ -334,7 +330,7 @@ def _time_updates(state: TrainingState, seconds: float = 0.0) -> tuple[float, in
 
 def _describe_requirements(configuration: Configuration) -> list[str]:
     needs, training = configuration.requirements, configuration.config.training
-    many, count = configuration.config.data.observed.traits.many, configuration.config.data.num_images
+    many, count = configuration.config.data.observations.traits.many, configuration.config.data.num_images
     scaled = "" if needs.num_rows == training.batch_size else f" of {needs.num_rows} {many}, scaled to a batch"
     seconds = needs.seconds_per_update * training.steps
     return [

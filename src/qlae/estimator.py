@@ -62,7 +62,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         output: what ``transform`` returns and ``inverse_transform`` takes: ``"latents"`` (floats) or ``"codes"``
             (integers, the index of each latent's value). It can be changed after ``fit``.
         kind: ``"images"``, ``"vectors"`` or ``"series"``, where the shape does not tell it: floats (n, h, w) are taken
-            for series unless ``kind="images"``.
+            for series unless ``layout="images"``.
         random_state: an integer for reproducible results (the seed of ``qlae.train``), a generator, or None.
         n_jobs: number of CPU threads; None for one, which is fastest for small networks, and -1 for all cores.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, … or ``"auto"``.
@@ -97,7 +97,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         weight_decay: float = 0.1,
         size: str = "small",
         output: str = "latents",
-        kind: str | None = None,
+        layout: str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         device: str = "cpu",
@@ -111,7 +111,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.weight_decay = weight_decay
         self.size = size
         self.output = output
-        self.kind = kind
+        self.layout = layout
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.device = device
@@ -126,7 +126,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """
         require_known(self.output, OUTPUTS, "output")
         array = validate_data(self, X, reset=True, allow_nd=True)
-        data = load_data(array, kind=self.kind, feature_names=getattr(self, "feature_names_in_", ()))
+        data = load_data(array, layout=self.layout, feature_names=getattr(self, "feature_names_in_", ()))
         num_latents = default_latents(data.observations) if self.num_latents is None else self.num_latents
         with tempfile.TemporaryDirectory(prefix="qlae-") as folder, _own_errors():
             run = train(
@@ -220,7 +220,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 "qlae.load(path)"
             )
         config = model.origin.config
-        optimizer, observed = config.training.optimizer, config.data.observed
+        optimizer, observed = config.training.optimizer, config.data.observations
         estimator = cls(
             num_latents=config.latent.num_latents,
             num_values=config.latent.num_values,
@@ -230,7 +230,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             weight_decay=optimizer.weight_decay,
             size=getattr(config.networks, "size", "small"),
             output=output,
-            kind=observed.kind,
+            layout=observed.kind,
             random_state=config.training.seed,
             n_jobs=n_jobs,
             device=device,

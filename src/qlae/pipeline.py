@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from ._process import pick_device, usual_errors
-from .config import RunConfig
+from .config import DataConfig, RunConfig
 from .configuring import Configuration, check_options, configure, describe_duration, require_data
-from .data import SourceDataset, load_from_config
-from .data.loading import is_image_files
-from .data.loading_again import require_same_array
-from .data.sources import BUNDLED_SETS
+from .data import SourceDataset, data_config, data_spec, load_from_config
+from .data.image_files import ImageFiles
 from .models.building import Networks
 from .options import ExecutionOptions, TrainingOptions, split_options
 from .presets import ModelSpec
@@ -63,8 +61,8 @@ def train(
     Returns:
         The run, with ``.results`` if it was evaluated.
     """
-    if isinstance(data, str | Path) and is_image_files(data):
-        check_options(model, out=out, networks=networks, **options)
+    if isinstance(data, str | Path) and isinstance(spec := data_spec(data), ImageFiles):
+        check_options(model, spec, out=out, networks=networks, **options)
     data = require_data(data)
     run = Run(out)
     configuration = configure(model, data, out=out, networks=networks, **options)
@@ -110,10 +108,24 @@ def resume(
             )
         config = longer
     data = load_from_config(config.data) if data is None else require_data(data)
-    require_same_array(data, config.data)
+    _require_same_array(data, config.data)
     configuration = Configuration(config, {}, execution, networks)
     _train_and_report(run, configuration, data, callbacks=callbacks, show=show)
     return run
+
+
+def _require_same_array(data: SourceDataset, trained_on: DataConfig) -> None:
+    """Raise a ``ValueError`` if a run was started with another array than these data.
+
+    Data with a spec are not compared: a run of files may be resumed with the same images from an array.
+    """
+    if trained_on.spec is not None or trained_on.checksum is None:
+        return
+    if data_config(data).checksum not in (None, trained_on.checksum):
+        raise ValueError(
+            f"the run was started with other {trained_on.observations.traits.many} than those in data=…: pass the same "
+            "ones, or start another run"
+        )
 
 
 def _train_and_report(
@@ -213,7 +225,7 @@ def _quicker(config: RunConfig, device: str) -> str:
     if getattr(config.networks, "size", "small") == "small" or pick_device(device).type != "cpu":
         return f"fewer updates take less, such as --steps {max(1, config.training.steps // 10)} (steps=… in Python)"
     options, data = "--size small", config.data
-    is_resizable = data.observed.dtype == "uint8" and data.recipe is not None and data.name not in BUNDLED_SETS
-    if is_resizable and max(data.observed.shape[:2]) > SMALL_SIDE:
+    is_resizable = data.observations.dtype == "uint8" and hasattr(data.spec, "resolution")
+    if is_resizable and max(data.observations.shape[:2]) > SMALL_SIDE:
         options += f" --resolution {SMALL_SIDE}"
     return f"small networks take minutes on a CPU: {options} (size='small' in Python)"

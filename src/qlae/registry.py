@@ -1,4 +1,4 @@
-"""Open tables of the parts that a run is made of: latent spaces, objectives and networks.
+"""Open tables of the parts that a run is made of: latent spaces, objectives, networks and kinds of data.
 
 A part is a class together with a frozen dataclass that holds its settings. It registers itself under a *kind*:
 
@@ -59,17 +59,36 @@ class Registry:
         self._base, self._base_fields = base
         self._entries: dict[str, Entry] = {}
 
-    def register(self, kind: str, config: type) -> Callable[[ClassT], ClassT]:
+    def register(self, kind: str, config: type | None = None) -> Callable[[ClassT], ClassT]:
         """Return a decorator that registers a class under ``kind``.
 
         Args:
             kind: the name in configs, such as ``"quantized"``.
-            config: the frozen dataclass of its settings.
+            config: the frozen dataclass of its settings; None if the class itself is one, as those of data are.
 
         Raises:
             ValueError: if another class has that kind already, or ``config`` is not a frozen dataclass with the fields
                 that every config of this sort has.
         """
+        if config is not None:
+            self._check_config(kind, config)
+
+        def decorate(part: ClassT) -> ClassT:
+            if config is None:
+                self._check_config(kind, part)
+            self._load_home(part.__module__)
+            present = self._entries.get(kind)
+            if present is not None and _identity(present.part) != _identity(part):
+                raise ValueError(
+                    f"the {self.what} {kind!r} is already registered by {present.module}; choose another kind, or "
+                    "call unregister first"
+                )
+            self._entries[kind] = Entry(kind, config or part, part, _importable(part.__module__))
+            return part
+
+        return decorate
+
+    def _check_config(self, kind: str, config: type) -> None:
         if not isinstance(kind, str) or not kind:
             raise ValueError(f"the kind of a {self.what} must be a non-empty string, got {kind!r}")
         if not (isinstance(config, type) and dataclasses.is_dataclass(config)) or not _is_frozen(config):
@@ -87,19 +106,6 @@ class Registry:
                     f"the config of the {self.what} {kind!r} must not have a field {name!r}, which config.json uses "
                     "for the part itself; rename it"
                 )
-
-        def decorate(part: ClassT) -> ClassT:
-            self._load_home(part.__module__)
-            present = self._entries.get(kind)
-            if present is not None and _identity(present.part) != _identity(part):
-                raise ValueError(
-                    f"the {self.what} {kind!r} is already registered by {present.module}; choose another kind, or "
-                    "call unregister first"
-                )
-            self._entries[kind] = Entry(kind, config, part, _importable(part.__module__))
-            return part
-
-        return decorate
 
     def unregister(self, kind: str) -> None:
         """Remove a kind, so that another class can register under it."""
@@ -184,3 +190,4 @@ def _importable(module: str) -> str:
 LATENTS = Registry("latent space", "qlae.models.latents", ("LatentConfig", ("num_latents",)))
 OBJECTIVES = Registry("objective", "qlae.objectives", ("ObjectiveConfig", ("weights", "schedules")))
 NETWORKS = Registry("network pair", "qlae.models.networks", ("NetworksConfig", ("size", "form", "patches", "own")))
+DATA = Registry("kind of data", "qlae.data", ("DataSpec", ("name",)))

@@ -458,7 +458,7 @@ def _offered_terms(spec: ModelSpec) -> list[str]:
 
 def network_pair(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Entry:
     """Return the network pair of a model on a data set: the one that is asked for, or that of the observations."""
-    default = data.observed.traits.networks if spec.networks == PAPER_NETWORKS else spec.networks
+    default = data.observations.traits.networks if spec.networks == PAPER_NETWORKS else spec.networks
     return NETWORKS[options.networks or default]
 
 
@@ -489,7 +489,7 @@ def _count_latents(data: DataConfig, num_sources: int, num_values: Any) -> int:
         return from_sources
     if isinstance(num_values, list | tuple) and len(num_values):
         return len(num_values)
-    num_latents = max(from_sources, default_latents(data.observed))
+    num_latents = max(from_sources, default_latents(data.observations))
     if num_latents > from_sources:
         sources = "sources" if num_sources > 1 else "source"
         reason = f"{num_sources} {sources}, and more may vary than that" if num_sources else "no sources to count"

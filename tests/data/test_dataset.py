@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from qlae.data import SourceDataset, data_names, load_data
-from qlae.data.rendering import RENDERER_VERSION
+from qlae.data import DATA, SourceDataset, data_names, load_data
+from qlae.data.rendered import RENDERER_VERSION
 from qlae.data.sources import SOURCES, grid_levels
 
 
@@ -176,21 +176,22 @@ def test_images_of_a_wrong_shape_or_dtype(images, message):
         ({"resolution": 64.0}, "got 64.0"),
         ({"resolution": True}, "got True"),
         ({"resolution": -64}, "got -64"),
-        ({"sources": "shape"}, "sources must be a list of names, got the string 'shape'"),
-        ({"fixed": ["shape"]}, "fixed must map source names to levels"),
-        ({"seed": None, "num_images": 5}, "seed must be a whole number of at least 0, got None"),
+        ({"sources": "shape"}, "sources must be a list, got 'shape'"),
+        ({"fixed": ["shape"]}, "fixed must be an object, got"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"noise": "a"}, "noise must be a standard deviation of 0 or more, got 'a'"),
-        ({"continuous": "scale"}, r"write continuous=\['scale'\]"),
-        ({"correlated": [("scale", "shape", 0.5)]}, "correlated must map pairs of sources to numbers"),
-        ({"correlated": {("scale", "shape"): "0.5"}}, "must be from -1 to 1, got '0.5'"),
+        ({"noise": "a"}, "noise must be float, got 'a'"),
+        ({"noise": -1.0}, "noise must be a standard deviation of 0 or more, got -1"),
+        ({"continuous": "scale"}, "continuous must be .* got 'scale'"),
+        ({"correlated": {("scale", "shape"): "0.5"}}, "must be float, got '0.5'"),
+        ({"correlated": {("scale", "shape"): 1.5}}, "must be from -1 to 1, got 1.5"),
+        ({"correlated": {"scale": 0.5}}, "correlated.* must be a list"),
         ({"correlated": {("scale", "shape"): 0.5, ("shape", "scale"): -0.5}}, "give each pair once"),
         ({"sources": ["shapes"]}, "unknown source 'shapes': did you mean \"shape\""),
-        ({"sources": []}, "no source is left to vary"),
+        ({"fixed": dict.fromkeys(SOURCES["shapes3d"], 0)}, "no source is left to vary"),
         ({"sources": ["shape", "shape"]}, "'shape' is in sources twice"),
         ({"sources": ["shape"], "fixed": {"shape": 1}}, "'shape' is in both sources and fixed"),
         ({"fixed": {"shape": 4}}, "fixed level of 'shape' must be an integer from 0 to 3, got 4"),
-        ({"fixed": {"shape": 1.0}}, "from 0 to 3, got 1.0"),
+        ({"fixed": {"shape": 1.0}}, "fixed.shape must be int, got 1.0"),
         ({"fixed": {"shap": 1}}, "unknown source 'shap': did you mean \"shape\""),
     ],
 )
@@ -220,7 +221,8 @@ def test_names_and_sizes_have_defaults():
 
 def test_numpy_integers_and_copies():
     data = load_data("shapes3d", resolution=np.int64(16), num_images=np.int32(5), seed=np.int64(3))
-    assert json.loads(json.dumps(data.recipe)) == {"num_images": 5, "seed": 3}
+    assert (data.spec.num_images, data.spec.seed) == (5, 3)
+    assert DATA.from_dict(json.loads(json.dumps(DATA.to_dict(data.spec))), "data") == data.spec
     other = copy.deepcopy(data)
     assert np.array_equal(other.images[:], data.images[:])
     assert np.array_equal(other.sources, data.sources)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from qlae.data.download import PUBLISHED_FILES, PublishedFile, download
+from qlae.data.published import DOWNLOADS, Download, download
 
 CONTENT = bytes(range(256)) * 20_000
 
@@ -40,7 +40,7 @@ def server():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.content, server.etag, server.ranges, server.interrupt_at, server.requests = CONTENT, '"one"', True, None, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.published = PublishedFile(
+    server.published = Download(
         f"http://127.0.0.1:{server.server_port}/set.npz", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
     )
     yield server
@@ -96,7 +96,7 @@ def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
 
 def test_no_server(tmp_path):
     with pytest.raises(ValueError, match="was interrupted"):
-        download("x", tmp_path, published=PublishedFile("http://127.0.0.1:9/set.npz"))
+        download("x", tmp_path, published=Download("http://127.0.0.1:9/set.npz"))
 
 
 def test_names(tmp_path):
@@ -106,4 +106,4 @@ def test_names(tmp_path):
         download("falcor3d", tmp_path)
     with pytest.raises(ValueError, match="choose one of mpi3d-toy"):
         download("mpi3d", tmp_path)
-    assert all(p.url.startswith("https://") for p in PUBLISHED_FILES.values())
+    assert all(p.url.startswith("https://") for p in DOWNLOADS.values())

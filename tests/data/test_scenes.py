@@ -7,7 +7,7 @@ import pytest
 import torch
 from scene_checks import num_distinct, random_levels, step_changes
 
-from qlae.data.rendering import RENDERER_VERSION
+from qlae.data.rendered import RENDERER_VERSION
 from qlae.data.scenes import make_scene
 from qlae.data.scenes.scene import RAYS_AT_ONCE
 from qlae.data.sources import CATEGORIES

@@ -11,12 +11,10 @@ from fuzzing import NUM_INPUTS, fuzz, fuzz_bytes, fuzz_json, fuzz_npz
 from mutations import damage_bytes
 from PIL import Image
 
-from qlae.data import cache
-from qlae.data.download import _partial_download, _version_path
-from qlae.data.files import read_files
+from qlae.data import cache, data_spec
 from qlae.data.pictures import decode
+from qlae.data.published import _partial_download, _version_path, read_files
 from qlae.data.source_table import SourceTable
-from qlae.data.user_images import read_user_images
 
 
 def consume(images):
@@ -54,14 +52,14 @@ def write_archive(path, members):
 def test_archives(tmp_path, suffix):
     path = tmp_path / f"images{suffix}"
     write_archive(path, dict.fromkeys(("a.png", "b/c.png"), picture()))
-    fuzz_bytes(path, lambda: consume(read_user_images(path)))
+    fuzz_bytes(path, lambda: consume(data_spec(path).image_set()))
 
 
 def test_folder(tmp_path):
     """One damaged image among others is left out."""
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "b.png").write_bytes(picture())
-    fuzz_bytes(tmp_path / "b.png", lambda: consume(read_user_images(tmp_path)))
+    fuzz_bytes(tmp_path / "b.png", lambda: consume(data_spec(tmp_path).image_set()))
 
 
 def test_array_of_images(tmp_path):
@@ -72,18 +70,18 @@ def test_array_of_images(tmp_path):
         "origin": np.array(["rendered"]),
     }
     path = tmp_path / "images.npz"
-    fuzz_npz(path, arrays, lambda: consume(read_user_images(path)))
+    fuzz_npz(path, arrays, lambda: consume(data_spec(path).image_set()))
     np.savez_compressed(path, **arrays)
-    fuzz_bytes(path, lambda: consume(read_user_images(path)))
+    fuzz_bytes(path, lambda: consume(data_spec(path).image_set()))
     np.save(tmp_path / "images.npy", arrays["images"])
-    fuzz_bytes(tmp_path / "images.npy", lambda: consume(read_user_images(tmp_path / "images.npy")))
+    fuzz_bytes(tmp_path / "images.npy", lambda: consume(data_spec(tmp_path / "images.npy").image_set()))
 
 
 def test_sources_beside_images(tmp_path):
     np.save(tmp_path / "images.npy", np.zeros((4, 8, 8, 3), np.uint8))
     path = tmp_path / "sources.npy"
     np.save(path, np.arange(8).reshape(4, 2))
-    fuzz_bytes(path, lambda: read_user_images(tmp_path / "images.npy", sources=path))
+    fuzz_bytes(path, lambda: data_spec(tmp_path / "images.npy", source_file=path).image_set())
 
 
 def test_shapes3d(tmp_path):
@@ -102,7 +100,7 @@ def test_dsprites(tmp_path):
 
 
 def test_mpi3d(tmp_path, monkeypatch):
-    monkeypatch.setattr("qlae.data.files.MPI3D_COLORS_AND_SHAPES", {4: 6})
+    monkeypatch.setattr("qlae.data.published.MPI3D_COLORS_AND_SHAPES", {4: 6})
     path = tmp_path / "mpi3d.npz"
     fuzz_npz(path, {"images": np.ones((4, 8, 8, 3), np.uint8)}, lambda: consume(read_files("mpi3d", path)))
 
@@ -134,7 +132,7 @@ def test_csv_of_images(tmp_path):
         (tmp_path / f"{name}.png").write_bytes(picture())
     path = tmp_path / "sources.csv"
     path.write_bytes(b"file,shape,size\na.png,1,2.5\nb.png,12345678901234567890,nan\n")
-    fuzz_bytes(path, lambda: read_user_images(tmp_path, sources=path), num_inputs=max(10, NUM_INPUTS // 2))
+    fuzz_bytes(path, lambda: data_spec(tmp_path, source_file=path).image_set(), num_inputs=max(10, NUM_INPUTS // 2))
 
 
 @pytest.fixture
@@ -145,7 +143,8 @@ def entry(tmp_path, monkeypatch):
     pixels.mkdir()
     for i in range(3):
         Image.new("RGB", (8, 8), (i, 0, 0)).save(pixels / f"{i}.png")
-    read_user_images(pixels, sources=np.array([[0, 0.5], [1, 0.7], [2, 0.1]])).prepare(8)
+    np.save(tmp_path / "sources.npy", np.array([[0, 0.5], [1, 0.7], [2, 0.1]]))
+    data_spec(pixels, source_file=tmp_path / "sources.npy", resolution=8).load()
     (info,) = (tmp_path / "cache").glob("*/info.json")
     return info.parent
 

@@ -11,8 +11,7 @@ from PIL import Image
 
 import qlae
 from qlae._io import read_npz, write_npz
-from qlae.data import cache
-from qlae.data.user_images import read_user_images
+from qlae.data import cache, data_spec
 from qlae.explorer.exploration import read_sample
 from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.runs import checkpoint
@@ -168,12 +167,12 @@ def test_arrays_beside_images(tmp_path, changes, message):
     arrays = {"images": np.zeros((4, 8, 8, 3), np.uint8), "sources": np.arange(8).reshape(4, 2)}
     np.savez(tmp_path / "x.npz", **arrays | changes)
     with pytest.raises(ValueError, match=message):
-        read_user_images(tmp_path / "x.npz")
+        data_spec(tmp_path / "x.npz").image_set()
 
 
 def test_images_without_an_origin(tmp_path):
     np.savez(tmp_path / "x.npz", images=np.zeros((4, 8, 8, 3), np.uint8), origin=np.array([], "U8"))
-    assert read_user_images(tmp_path / "x.npz").origin == "real"
+    assert data_spec(tmp_path / "x.npz").image_set().origin == "real"
 
 
 def test_bzip2_in_a_zip(tmp_path):
@@ -187,7 +186,7 @@ def test_bzip2_in_a_zip(tmp_path):
     content[content.index(b"BZh") + 4] ^= 255
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"images.zip cannot be read \(it is damaged: Invalid data stream\); download"):
-        read_user_images(path)
+        data_spec(path).image_set()
 
 
 @pytest.mark.parametrize("jobs_done", [-1, 3, 10**30, True, None, 1.0])

@@ -9,7 +9,7 @@ import torch
 import qlae
 from qlae.config import RunConfig
 from qlae.data import SourceDataset, data_config
-from qlae.data.observing import as_array, observe
+from qlae.data.dataset import as_array, observe
 from qlae.observations import KINDS, Observations, described_observations, square_images
 from qlae.resolving import resolve
 
@@ -111,7 +111,7 @@ def test_vectors_are_standardised_even_far_from_zero():
 def test_statistics_do_not_depend_on_the_size_of_chunks(monkeypatch):
     vectors = np.random.default_rng(0).normal(5, 2, (999, 7))
     whole = observe(*as_array(vectors))
-    monkeypatch.setattr("qlae.data.observing.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("qlae.data.dataset.CHUNK_BYTES", 1000)
     parts = observe(*as_array(vectors))
     np.testing.assert_allclose(parts.offset, whole.offset, rtol=1e-12)
     np.testing.assert_allclose(parts.scale, vectors.std(0), rtol=1e-12)
@@ -135,7 +135,7 @@ def test_the_config_of_the_papers_images_has_no_new_entry(tiny_data):
     assert list(config.to_dict()["data"]) == [
         *("name", "resolution", "origin", "num_images", "source_names", "recipe", "checksum")
     ]
-    assert config.data.observed == square_images(16)
+    assert config.data.observations == square_images(16)
     assert "observations" not in tiny_data.describe()
 
 
@@ -146,7 +146,7 @@ def test_configs_survive_json(shape):
     config = resolve("qlae", data_config(data), 0, num_latents=3, precision="float32")
     config.require_restorable()
     again = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
-    assert again.data.observed == data.observations
+    assert again.data.observations == data.observations
     assert "resolution" not in config.to_dict()["data"]
     assert described_observations(data.describe()).shape == data.observations.shape
 

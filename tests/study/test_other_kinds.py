@@ -39,7 +39,7 @@ def study(tmp_path_factory):
 def test_runs_have_the_shapes_that_the_plan_asks_for(study):
     plan, folder = study
     for label, shape in SHAPES.items():
-        assert folder.run(f"{label}/qlae/s2").config.data.observed.shape == shape
+        assert folder.run(f"{label}/qlae/s2").config.data.observations.shape == shape
     again = InlineEngine()
     run_study(plan, folder.path, again)
     assert again.names == []  # nothing is repeated

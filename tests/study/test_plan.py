@@ -68,7 +68,7 @@ def test_labels_let_one_model_or_data_set_appear_twice():
     data = {"clean": {"name": "shapes3d"}, "noisy": {"name": "shapes3d", "noise": 0.1}}
     plan = tiny_plan(data=data, models={"wide": {"model": "qlae", "num_values": 12, "grid": [0.1]}})
     job = tune_jobs(plan)[1]
-    assert (job.name, job.data_name, job.recipe) == ("noisy/wide/weight-decay-0.1-s0", "shapes3d", {"noise": 0.1})
+    assert (job.name, job.spec.name, job.spec.noise) == ("noisy/wide/weight-decay-0.1-s0", "shapes3d", 0.1)
     assert job.options["num_values"] == 12
 
 
@@ -163,8 +163,8 @@ def size_plan(**entry):
 )
 def test_resolutions_are_those_of_the_command_line(entry, expected):
     job = rerun_jobs(size_plan(**entry), {("mine", "qlae"): None, ("mine", "ae"): None})[0]
-    assert job.resolution == expected
-    assert set(job.recipe) == {"path"}
+    assert job.spec.size.plain == expected
+    assert set(job.spec.paths()) == {"path"}
 
 
 def test_a_resolution_that_is_none_is_refused():
@@ -177,6 +177,7 @@ def test_arrays_in_files_keep_their_size_unless_the_plan_says_one(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.zeros((4, 28, 28, 1), np.uint8))
     jobs = [
-        rerun_jobs(size_plan(path=str(path), **entry), {("mine", "qlae"): None})[0] for entry in ({}, {"grey": True})
+        rerun_jobs(size_plan(path=str(path), **entry), {("mine", "qlae"): None})[0]
+        for entry in ({}, {"resolution": 64, "grey": True})
     ]
-    assert [job.resolution for job in jobs] == [0, "64x64x1"]
+    assert [job.spec.preview().shape for job in jobs] == [(28, 28, 1), (64, 64, 1)]

@@ -15,7 +15,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 from ..options import TrainingOptions, parse_curve
 
 if TYPE_CHECKING:
-    from ..data import SourceDataset
+    from ..data import DataSpec, SourceDataset
 
 
 Name = Annotated[str, arg(metavar="NAME")]
@@ -65,7 +65,7 @@ class DataOptions:
             name) or a .npy.
         source_columns: Columns of a table (CSV, Parquet) that are sources; the others are features.
         drop_columns: Columns of a table to leave out, such as row numbers.
-        kind: What an array holds, images, vectors or series, where its shape does not tell it.
+        layout: What an array holds, images, vectors or series, where its shape is ambiguous.
     """
 
     resolution: Annotated[str | None, arg(metavar="PIXELS", help_behavior_hint="")] = None
@@ -79,31 +79,27 @@ class DataOptions:
     source_file: OptionalPath = None
     source_columns: Names = ()
     drop_columns: Names = ()
-    kind: OptionalName = None
+    layout: OptionalName = None
+
+    def describe(self, name: str) -> "DataSpec":
+        """Return the description of the data that a command names."""
+        from ..data import data_spec
+
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        given = {name: value for name, value in values.items() if value != getattr(DataOptions(), name)}
+        if "data_path" in given:
+            given["path"] = given.pop("data_path")
+        if "correlated" in given:
+            given["correlated"] = dict(correlation(pair) for pair in self.correlated)
+        return data_spec(name, **given)
 
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
     """Return the data that a command names; files are prepared on first use, with a progress bar."""
     from .._progress import growing_bar
-    from ..data import load_data
 
     with growing_bar("reading", show=show) as report:
-        return load_data(
-            name,
-            resolution=options.resolution,
-            grey=options.grey,
-            sources=options.sources or None,
-            continuous=options.continuous,
-            correlated=dict(correlation(pair) for pair in options.correlated) or None,
-            num_images=options.num_images,
-            noise=options.noise,
-            path=options.data_path,
-            source_file=options.source_file,
-            source_columns=options.source_columns,
-            drop_columns=options.drop_columns,
-            kind=options.kind,
-            progress=report,
-        )
+        return options.describe(name).load(progress=report)
 
 
 def with_imports(command: str, imports: tuple[str, ...]) -> str:

@@ -137,7 +137,7 @@ class Get:
 
     def __call__(self) -> None:
         from .._progress import growing_bar
-        from ..data.download import download
+        from ..data.published import download
 
         with growing_bar(f"downloading {self.name}") as report:
             path = download(self.name, self.to, progress=report)
@@ -165,25 +165,16 @@ class Inspect:
     out: OptionalPath = None
 
     def __call__(self) -> None:
+        from .._progress import growing_bar
         from ..data.inspection import inspect_data
-        from ..data.loading import is_image_files
-        from ..data.user_images import name_of_images
 
-        path = self.images.data_path or self.data
-        if self.out is not None or is_image_files(self.data):
-            require_new_file(self.out or Path(f"{name_of_images(self.data)}.png"), ".png")
-        options = self.images
-        inspection = inspect_data(
-            lambda: load(self.data, options),
-            path,
-            kind=options.kind,
-            source_columns=options.source_columns,
-            drop_columns=options.drop_columns,
-        )
+        spec = self.images.describe(self.data)
+        require_new_file(self.out or Path(f"{spec.name}.png"), ".png")
+        with growing_bar("reading") as report:
+            inspection = inspect_data(spec, progress=report)
         data = inspection.data
         if data is not None:
-            out = self.out or Path(f"{data.name}.png")
-            require_new_file(out, ".png")
+            out = self.out or Path(f"{spec.name}.png")
             print(data)
         if inspection.columns:
             print_columns(inspection)
@@ -208,7 +199,7 @@ class Clear:
 
     def __call__(self) -> None:
         from ..data import cache
-        from ..data.checked_files import forget_checks
+        from ..data.image_checks import forget_checks
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
         if self.name == "all":

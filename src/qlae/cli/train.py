@@ -197,19 +197,14 @@ class Train:
     def _check_options(self, last: str, run: str = "") -> None:
         """Raise the errors of a training on image files before all of them are read."""
         from ..configuring import check_options
-        from ..data.loading import is_image_files
-        from ..data.picture_size import DEFAULT_RESOLUTION, wanted_size
-        from ..data.user_images import name_of_images
+        from ..data.image_files import ImageFiles
 
-        path = self.images.data_path or self.data
-        if not is_image_files(path):
-            return
-        name = name_of_images(path, None if self.images.data_path is None else self.data)
-        out = self.out or Path("runs") / self._folder_name(name, last)
-        size = wanted_size(self.images.resolution or DEFAULT_RESOLUTION, grey=self.images.grey)
-        options = _shallow(self.training) | _shallow(self.execution)
-        assert self.model is not None
-        check_options(self.model, out=out / run, images=size, **options)
+        spec = self.images.describe(self.data)
+        if isinstance(spec, ImageFiles):
+            out = self.out or Path("runs") / self._folder_name(spec.name, last)
+            options = _shallow(self.training) | _shallow(self.execution)
+            assert self.model is not None
+            check_options(self.model, spec, out=out / run, **options)
 
     def _folder_name(self, data_name: str, last: str) -> str:
         recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"

@@ -1,13 +1,16 @@
-"""Data: images with the sources that generated them. Importing this does not load torch; rendering does."""
+"""Data: images, vectors and series with the sources that generated them."""
 
+from ..registry import DATA
 from .dataset import ImageArray, Progress, SourceDataset
-from .loading import data_names, load_data, prepare_data
-from .loading_again import data_config, load_again, load_from_config
+from .loading import data_config, data_names, data_spec, load_data, load_from_config, unread_config
 from .registration import register_dataset
-from .rendering import RenderedImages, images_of, keep_on_disk
+from .rendered import RenderedImages, images_of, keep_on_disk
 from .sampling import NoisyImages
+from .spec import DataSpec
 
 __all__ = [
+    "DATA",
+    "DataSpec",
     "ImageArray",
     "NoisyImages",
     "Progress",
@@ -15,11 +18,11 @@ __all__ = [
     "SourceDataset",
     "data_config",
     "data_names",
+    "data_spec",
     "images_of",
     "keep_on_disk",
-    "load_again",
     "load_data",
     "load_from_config",
-    "prepare_data",
     "register_dataset",
+    "unread_config",
 ]

@@ -1,31 +1,52 @@
-"""Observations in ``.npy`` and ``.npz`` files, in the size and type that they have.
+"""Observations in ``.npy`` and ``.npz`` files, and the reader of arrays that are too large for memory.
 
 An ``.npy`` holds the observations. In an ``.npz`` they are the array ``images``, ``observations``, ``x`` or ``X``, or
-the only one; ``sources``, ``source_names`` and ``feature_names`` may stand beside them. Square RGB images of bytes, and
-images that are to be resized, are read by ``user_images.py`` instead.
+the only one; ``sources``, ``source_names`` and ``feature_names`` may accompany them. Observations keep their size and
+type, except for images that the user or the networks want in another size: these are resized into the cache, as square
+RGB images of bytes always are.
+
+An ``.npz`` is a zip of ``.npy`` members. Both are read as streams, a few rows at a time, compressed or not. Pickled
+arrays are refused.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+import contextlib
+import io
+import warnings
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from ..observations import COLOURS, IMAGES, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE
-from .arrays import build_data
-from .dataset import SourceDataset
-from .observing import KINDS_BY_RANK, as_array
-from .streams import ArrayStream, array_names
-from .user_images import named_columns, source_array
+from .._io import explain_damage, open_regular
+from ..observations import COLOURS, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Observations
+from ..registry import DATA
+from .cache import BATCH, ImageSet, file_fingerprint, name_of_files
+from .dataset import ORIGINS, Progress, SourceDataset, as_array, kind_of_array, observe
+from .picture_size import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
+from .pictures import require_image_shape, resize_all
+from .sources import level_table, named_columns, source_rows
+from .spec import NoisyData
 
 SUFFIXES = (".npy", ".npz")
 KEYS = ("images", "observations", "x", "X")
-BESIDE = ("sources", "source_names", "feature_names", "origin")
+OTHER_KEYS = ("sources", "source_names", "feature_names", "origin")
+#: Bytes of the longest header that is read. A longer header does not belong to an array of images.
+MAX_HEADER = 10_000
+#: Bytes of rows that are read at once, unless a single row is longer.
+MAX_READ = 2**24
+#: Bytes of the largest array that is read as a whole, such as a table of sources.
+MAX_WHOLE = 2**28
+#: Bytes of the largest array in Fortran order, whose rows are scattered, so that all of it is read at once.
+MAX_FORTRAN = 2**31
+#: What to do about a damaged file, as error messages put it.
+COPY_AGAIN = "download or copy it again"
 
 
 def is_array_file(path: str | Path) -> bool:
@@ -33,43 +54,159 @@ def is_array_file(path: str | Path) -> bool:
     return Path(path).suffix.lower() in SUFFIXES
 
 
-def native_resolution(path: str | Path, kind: str | None = None) -> int | None:
-    """Return the resolution at which ``user_images.py`` reads a file; None if it is read as it is, by this module.
+@DATA.register("array-file")
+@dataclass(frozen=True, kw_only=True)
+class ArrayFile(NoisyData):
+    """An ``.npy``, which stays on disk, or an ``.npz``, which is read into memory.
 
-    Images of bytes are resized to 64×64 if the networks cannot take them as they are.
+    Attributes:
+        path: of the file.
+        layout: ``"images"``, ``"vectors"`` or ``"series"``, if the shape is ambiguous.
+        source_file: an ``.npy`` with sources (n, n_s), instead of those in the file.
+        resolution: the size to which images of bytes are resized; None if they keep theirs.
+        grey: whether resized images have one channel instead of three.
     """
-    stream = _open(Path(path))
-    shape = stream.shape
-    if not holds_images(path, kind) or len(shape) not in (3, 4):
-        return None
+
+    title: ClassVar[str] = "the array file"
+    path_fields: ClassVar[tuple[str, ...]] = ("path", "source_file")
+
+    path: str
+    layout: str | None = None
+    source_file: str | None = None
+    resolution: int | tuple[int, int] | str | None = None
+    grey: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(name=name_of_files(self.path, self.name))
+        if self.layout is not None:
+            require_known(self.layout, KINDS, "layout")
+        if self.resolution is not None:
+            size = wanted_size(self.resolution, grey=self.grey)
+            self._set(resolution=size.resolution, grey=size.channels == GREY)
+        elif self.grey:
+            raise ValueError(
+                f"{self.path} is an array, which keeps its size and channels: give resolution and grey, or neither"
+            )
+
+    def preview(self) -> Observations:
+        stream = open_observations(Path(self.path))
+        kind = kind_of_array(stream.shape, stream.dtype, self.layout, self.path)
+        if kind.has_bytes and (size := self._new_size(stream)) is not None:
+            return Observations(kind.name, size.shape)
+        shape = stream.shape[1:] if len(stream.shape) == len(kind.axes) + 1 else (*stream.shape[1:], 1)
+        return Observations(kind.name, shape, "uint8" if kind.has_bytes and stream.dtype == np.uint8 else "float64")
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        if not Path(self.path).exists():
+            raise ValueError(f"{self.path} does not exist: give the path of an .npy or .npz")
+        stream = open_observations(Path(self.path))
+        size = self._new_size(stream)
+        if size is None:
+            return self._read_as_it_is()
+        data = self.image_set().prepare(size, progress=progress)
+        height, width = stream.shape[1:3]
+        if self.resolution is None and (height, width) != (size.height, size.width):
+            warnings.warn(
+                f"{self.path} has images of {height}×{width} pixels, and the networks take {MIN_SIDE} to {MAX_SIDE} "
+                f"per side: they are resized to {size} pixels with three channels; choose a size by resolution "
+                "(--resolution)",
+                stacklevel=4,
+            )
+        return data
+
+    def _new_size(self, stream: ArrayStream) -> PictureSize | None:
+        """Return the size to which images are resized; None for observations that are read as they are."""
+        is_bytes = stream.dtype == np.uint8 and (self.layout is None or KINDS[self.layout].has_bytes)
+        if self.resolution is not None:
+            if not is_bytes:
+                raise ValueError(
+                    f"resolution is for images of bytes; {self.path} is read as it is: leave resolution out"
+                )
+            return wanted_size(self.resolution, grey=self.grey)
+        return _size_for_networks(stream.shape) if is_bytes and len(stream.shape) in (3, 4) else None
+
+    def _read_as_it_is(self) -> SourceDataset:
+        path = Path(self.path)
+        array, kind = as_array(read_raw(path), layout=self.layout, name=str(path))
+        columns = read_sources(path, self.source_file, len(array))
+        feature_names = _texts(path, "feature_names")
+        data = SourceDataset(
+            array,
+            level_table(columns, len(array)),
+            name=self.name,
+            origin="real",
+            source_names=list(columns),
+            observations=observe(array, kind, feature_names, name=str(path)),
+        )
+        data.checksum = data.compute_checksum()
+        return data
+
+    def image_set(self) -> ImageSet:
+        """Return images of bytes, which can be prepared in any size."""
+        path = Path(self.path)
+        stream = open_observations(path)
+        _require_images(stream)
+        num_images = len(stream)
+        return ImageSet.with_columns(
+            self.name,
+            num_images,
+            read_sources(path, self.source_file, num_images),
+            lambda size, first: resize_all(stream.chunks(first), size, BATCH),
+            file_fingerprint(path),
+            origin=_origin(path),
+        )
+
+
+def _size_for_networks(shape: tuple[int, ...]) -> PictureSize | None:
+    """Return the size that images of bytes get by default; None if the networks take them as they are.
+
+    Square RGB images keep their size, but are prepared in the cache.
+    """
     sides, channels = shape[1:3], shape[3] if len(shape) == 4 else 1
     if channels == COLOURS and sides[0] == sides[1]:
-        return max(MIN_SIDE, sides[0])
+        return wanted_size(max(MIN_SIDE, sides[0]))
     fits = min(sides) >= MIN_SIDE and max(sides) <= MAX_SIDE and channels <= MAX_CHANNELS
-    return None if fits else 64
+    return None if fits else wanted_size(DEFAULT_RESOLUTION)
 
 
-def holds_images(path: str | Path, kind: str | None = None) -> bool:
-    """Return whether a file holds images of bytes, unless the user says that they are of another kind."""
-    return _open(Path(path)).dtype == np.uint8 and (kind is None or KINDS[kind].has_bytes)
+def _require_images(stream: ArrayStream) -> None:
+    """Raise an error unless an array of bytes can be resized as images."""
+    shape = stream.shape
+    if (
+        stream.dtype != np.uint8
+        or len(shape) not in (3, 4)
+        or 0 in shape
+        or (len(shape) == 4 and shape[3] not in (1, 3, 4))
+    ):
+        hint = ""
+        if len(shape) == 4 and shape[1] <= MAX_CHANNELS < shape[3]:
+            hint = ", which looks as if the channels came first; save np.moveaxis(images, 1, -1)"
+        raise ValueError(
+            f"images in {stream.path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
+            f"got {stream.dtype} {shape}{hint}"
+        )
+    require_image_shape(shape, stream.path)
 
 
-def kind_of_file(path: str | Path, kind: str | None = None) -> str:
-    """Return the kind of the observations in a file, by its header, unless the user says it."""
-    stream = _open(Path(path))
-    if kind is not None:
-        return KINDS[require_known(kind, KINDS, "kind of observations")].name
-    return KINDS_BY_RANK.get(len(stream.shape), (IMAGES, IMAGES))[stream.dtype != np.uint8]
-
-
-def shape_in_file(path: str | Path) -> tuple[int, ...]:
-    """Return the shape of one observation in a file, by its header."""
-    return _open(Path(path)).shape[1:]
+def open_observations(path: Path) -> ArrayStream:
+    """Open the observations of a file; their shape and type are known at once."""
+    if path.suffix != ".npz":
+        return ArrayStream(path)
+    names = array_names(path)
+    others = [name for name in names if name not in OTHER_KEYS]
+    key = next((name for name in KEYS if name in names), others[0] if len(others) == 1 else None)
+    if key is None:
+        raise ValueError(
+            f"{path} must hold the observations in one of the arrays {', '.join(KEYS)}; it has "
+            f"{', '.join(names) or 'none'}"
+        )
+    return ArrayStream(path, key)
 
 
 def read_raw(path: Path) -> NDArray[Any]:
     """Return the array of observations in a file, of an ``.npy`` mapped into memory."""
-    stream = _open(path)
+    stream = open_observations(path)
     if stream.path.suffix == ".npy":
         mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return mapped if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)  # rows lie together
@@ -81,57 +218,167 @@ def read_raw(path: Path) -> NDArray[Any]:
     return raw
 
 
-def read_array_file(
-    path: str | Path, *, sources: Any = None, kind: str | None = None, name: str | None = None
-) -> SourceDataset:
-    """Read observations as they are.
+def read_sources(path: Path, source_file: str | None, num_rows: int) -> dict[str, list[Any]]:
+    """Return the columns of sources by name: those of a separate ``.npy``, or those in the ``.npz``."""
+    if source_file is not None:
+        return named_columns(source_rows(read_source_file(source_file), num_rows))
+    if path.suffix != ".npz" or "sources" not in array_names(path):
+        return {}
+    table = source_rows(ArrayStream(path, "sources").read_all(), num_rows)
+    return named_columns(table, _texts(path, "source_names"))
+
+
+def read_source_file(path: str | Path) -> NDArray[Any]:
+    """Return the sources in an ``.npy``."""
+    if Path(path).suffix != ".npy":
+        raise ValueError(
+            f"{path}: a CSV refers to file names, which an array does not have; give its sources as an .npy of shape "
+            "(n, n_s)"
+        )
+    return ArrayStream(Path(path)).read_all()
+
+
+def _origin(path: Path) -> str:
+    """Return the origin that an ``.npz`` states, as those of `qlae data render` do; by default ``"real"``."""
+    origins = _texts(path, "origin")
+    return origins[0] if len(origins) == 1 and origins[0] in ORIGINS else "real"
+
+
+def _texts(path: Path, key: str) -> list[str]:
+    """Return a list of texts from an ``.npz``; an empty one if the file has none of that name."""
+    if path.suffix != ".npz" or key not in array_names(path):
+        return []
+    stream = ArrayStream(path, key)
+    if len(stream.shape) != 1 or stream.dtype.kind != "U":
+        raise ValueError(f"{key} in {path} must be a list of texts, got {stream.dtype} {stream.shape}")
+    return [str(text) for text in stream.read_all()]
+
+
+class ArrayStream:
+    """One array in a file. Shape and dtype are known at once; rows are read on request, in C or Fortran order.
 
     Args:
-        path: an ``.npy``, which stays on disk, or an ``.npz``, which is read into memory.
-        sources: the path of an ``.npy``, or an array (n, n_s), instead of those in the file.
-        kind: as for `SourceDataset`.
-        name: of the data set; by default that of the file.
+        path: an ``.npy`` or ``.npz`` file.
+        key: the array's name in an ``.npz``; ignored for an ``.npy``.
 
     Raises:
-        ValueError: the file is damaged or holds no observations, values are missing, or sources do not fit.
+        ValueError: the file is damaged, or does not hold an array with rows under this name.
     """
-    path = Path(path)
-    array, kind = as_array(read_raw(path), kind=kind, name=str(path))
-    beside = array_names(path) if path.suffix == ".npz" else []
-    columns: dict[str, list[Any]] = {}
-    if sources is not None:
-        columns = named_columns(source_array(sources, len(array)), None)
-    elif "sources" in beside:
-        table = source_array(ArrayStream(path, "sources").read_all(), len(array))
-        columns = named_columns(table, _names(path, "source_names", beside) or None)
-    feature_names = _names(path, "feature_names", beside)
-    data = build_data(array, kind, columns, feature_names, name=name or path.stem)
-    data.checksum = checksum(data)
-    return data
+
+    def __init__(self, path: Path, key: str = "images") -> None:
+        self.path = path
+        self.key = key
+        with self._open() as file, explain_damage(path, COPY_AGAIN):
+            self.shape, self.dtype, self._is_fortran, start = _read_header(file, path)
+            self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize
+            self._start = start
+            expected, actual = start + self.shape[0] * self.row_bytes, self._num_bytes()
+            if actual != expected:
+                what = "" if path.suffix == ".npy" else f" for {key!r}"
+                raise ValueError(
+                    f"{path} has {actual:,} bytes{what}, but its header announces {expected:,}; {COPY_AGAIN}"
+                )
+            if self._is_fortran and actual > MAX_FORTRAN:
+                raise ValueError(
+                    f"{path} has {actual:,} bytes in Fortran order, which are too many to read at once; save the array "
+                    "as np.ascontiguousarray(array)"
+                )
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def rows(self, rows_at_once: int, first: int = 0) -> Iterator[NDArray[Any]]:
+        """Yield arrays of up to `rows_at_once` rows, starting at row `first`."""
+        with self._open() as file, explain_damage(self.path, COPY_AGAIN):
+            if self._is_fortran:
+                whole = self._read_fortran(file)
+                yield from (whole[start : start + rows_at_once] for start in range(first, len(self), rows_at_once))
+                return
+            _skip(file, self._start + first * self.row_bytes)
+            for start in range(first, len(self), rows_at_once):
+                num = min(rows_at_once, len(self) - start)
+                content = file.read(num * self.row_bytes)
+                if len(content) != num * self.row_bytes:
+                    raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
+                yield np.frombuffer(content, dtype=self.dtype).reshape(num, *self.shape[1:])
+
+    def _read_fortran(self, file: IO[bytes]) -> NDArray[Any]:
+        """Return the whole array in C order from a file that has it in Fortran order."""
+        _skip(file, self._start)
+        content = file.read(len(self) * self.row_bytes)
+        if len(content) != len(self) * self.row_bytes:
+            raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
+        return np.ascontiguousarray(np.frombuffer(content, dtype=self.dtype).reshape(self.shape[::-1]).T)
+
+    def chunks(self, first: int = 0) -> Iterator[NDArray[Any]]:
+        """Yield arrays of as many rows as take little memory, starting at row `first`."""
+        yield from self.rows(max(1, MAX_READ // max(1, self.row_bytes)), first)
+
+    def read_all(self) -> NDArray[Any]:
+        """Return the whole array, which must have at most ``MAX_WHOLE`` bytes."""
+        num_bytes = len(self) * self.row_bytes
+        if num_bytes > MAX_WHOLE:
+            raise ValueError(
+                f"{self.key!r} in {self.path} has {num_bytes:,} bytes; at most {MAX_WHOLE:,} are read as a whole"
+            )
+        parts = list(self.rows(max(1, len(self))))
+        return parts[0] if parts else np.empty(self.shape, self.dtype)
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        if self.path.suffix == ".npy":
+            with open_regular(self.path) as file:
+                yield file
+            return
+        with _open_zip(self.path) as archive:
+            names = _names_in(archive)
+            if self.key not in names:
+                raise ValueError(f"{self.path} has no array {self.key!r}: it has {', '.join(names) or 'none'}")
+            with archive.open(f"{self.key}.npy") as file:
+                yield file
+
+    def _num_bytes(self) -> int:
+        if self.path.suffix == ".npy":
+            return self.path.stat().st_size
+        with _open_zip(self.path) as archive:
+            return archive.getinfo(f"{self.key}.npy").file_size
 
 
-def checksum(data: SourceDataset) -> str:
-    """Return the SHA-256 of all observations and sources."""
-    digest = hashlib.sha256()
-    for start in range(0, len(data), 4096):
-        digest.update(np.ascontiguousarray(data.images[start : start + 4096]).tobytes())
-    digest.update(np.ascontiguousarray(data.sources).tobytes())
-    return digest.hexdigest()
+def array_names(path: Path) -> list[str]:
+    """Return the names of the arrays in an ``.npz``."""
+    with _open_zip(path) as archive:
+        return _names_in(archive)
 
 
-def _open(path: Path) -> ArrayStream:
-    if path.suffix != ".npz":
-        return ArrayStream(path)
-    names = array_names(path)
-    others = [name for name in names if name not in BESIDE]
-    key = next((name for name in KEYS if name in names), others[0] if len(others) == 1 else None)
-    if key is None:
-        raise ValueError(
-            f"{path} must hold the observations in one of the arrays {', '.join(KEYS)}; it has "
-            f"{', '.join(names) or 'none'}"
-        )
-    return ArrayStream(path, key)
+@contextlib.contextmanager
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    with open_regular(path) as file, explain_damage(path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
+        yield archive
 
 
-def _names(path: Path, key: str, beside: Sequence[str]) -> list[str]:
-    return [str(name) for name in ArrayStream(path, key).read_all()] if key in beside else []
+def _names_in(archive: zipfile.ZipFile) -> list[str]:
+    return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+
+
+def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
+    """Return shape and dtype of an array, whether it is in Fortran order, and the length of its header in bytes."""
+    head = io.BytesIO(file.read(MAX_HEADER))
+    try:
+        version = np.lib.format.read_magic(head)
+        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read_header(head, max_header_size=MAX_HEADER)
+    except (ValueError, SyntaxError, TypeError, UnicodeDecodeError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{path} is not a NumPy array that can be read ({error})") from error
+    if dtype.hasobject:
+        raise ValueError(f"{path} holds pickled objects, which are never loaded: save plain numbers instead")
+    if not shape or min(shape) < 0:
+        raise ValueError(f"{path} must hold one row per observation, got an array of shape {shape}")
+    return shape, dtype, bool(fortran), head.tell()
+
+
+def _skip(file: IO[bytes], num_bytes: int) -> None:
+    while num_bytes > 0:
+        num_read = len(file.read(min(num_bytes, 2**24)))
+        if num_read == 0:
+            raise EOFError("file is too short")
+        num_bytes -= num_read

@@ -1,4 +1,4 @@
-"""The image cache on disk: one folder per entry, complete or absent.
+"""The image cache on disk: one folder per entry, complete or absent. ``ImageSet`` writes images from files to it.
 
 An entry holds ``images.u8`` (n · h · w · c bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
 full grid, ``files.json`` with the file names if each image was a file, ``left_out.json`` with the names of files that
@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import mmap
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,12 @@ from .._io import (
     write_json,
     write_whole,
 )
-from .dataset import ORIGINS, SourceDataset
+from .dataset import ORIGINS, Progress, SourceDataset
 from .picture_size import GREY, PictureSize, picture_size
+from .sources import SOURCES, level_table
 
 FORMAT = 1
+BATCH = 200  # images that are resized and written at once
 PARTIAL = ".partial"
 FILE_NAMES = "files.json"
 LEFT_OUT = "left_out.json"
@@ -123,6 +126,19 @@ def safe_name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("._-") or "images"
 
 
+def name_of_files(path: str | Path, name: str = "") -> str:
+    """Return the name of the data set in a file or folder: the one that the user chose, else that of the file."""
+    path = Path(path)
+    name = safe_name(name or (path.name if path.is_dir() else path.name.partition(".")[0]) or path.name)
+    return f"own_{name}" if name in SOURCES else name  # which would be taken for the published data
+
+
+def file_fingerprint(path: Path) -> dict[str, Any]:
+    """Return what distinguishes a file from another of the same name, without reading it."""
+    state = path.stat()
+    return {"path": str(path.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}
+
+
 def entry_key(description: Mapping[str, Any]) -> str:
     """Return the key of the entry for a data set with this description."""
     text = json.dumps(description, sort_keys=True)
@@ -141,6 +157,11 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
     path = cache_folder() / entry_key(description)
     # Unlike `Path.is_file`, `os.path.isfile` is false, not an error, in a folder that may not be searched.
     return open_entry(path) if os.path.isfile(path / "info.json") else None
+
+
+def has_name(name: str) -> bool:
+    """Return whether images of a name are prepared, or are being prepared, in any size."""
+    return any(entry.name == safe_name(name) for entry in entries())
 
 
 def find_by_name(name: str, size: PictureSize) -> SourceDataset | None:
@@ -377,3 +398,107 @@ def _lock_entry(key: str, task: str, *, wait: bool = True) -> Iterator[None]:
         raise ValueError(
             f"cannot write to the cache folder {folder}: set QLAE_CACHE to a folder you can write to"
         ) from error
+
+
+#: ``batches(size, first)`` yields uint8 images (k, h, w, c) of a size from row `first` on.
+Batches = Callable[[PictureSize, int], Iterator[NDArray[np.uint8]]]
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images in files.
+
+    Attributes:
+        name: the data set's name.
+        num_images: n.
+        source_names, source_sizes: names and numbers of values of the n_s known sources.
+        sources: (n, n_s); ``None`` if the images are the full grid in row-major order.
+        batches: reads the images in batches of `batch_size`; the last may be smaller.
+        batch_size: images per batch.
+        fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
+        details: further facts for `SourceDataset.describe`.
+        file_names: the name of each image, where each is a file.
+        left_out: files that are no images that can be read, and why.
+        origin: ``"rendered"`` if the file says so, as those of `qlae data render` do.
+    """
+
+    name: str
+    num_images: int
+    source_names: Sequence[str]
+    source_sizes: Sequence[int]
+    sources: NDArray[Any] | None
+    batches: Batches
+    batch_size: int
+    fingerprint: Mapping[str, Any]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    file_names: Sequence[str] | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    origin: str = "real"
+
+    @staticmethod
+    def with_columns(
+        name: str,
+        num_images: int,
+        columns: Mapping[str, Sequence[Any]],
+        batches: Batches,
+        fingerprint: Mapping[str, Any],
+        **options: Any,
+    ) -> ImageSet:
+        """Return images with columns of sources, whose values become levels; see the class for the arguments."""
+        table = level_table(columns, num_images)
+        if table.size:
+            digest = hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()
+            fingerprint = {**fingerprint, "sources": digest}
+        sizes = [len(np.unique(column)) for column in table.T]
+        return ImageSet(
+            name=name,
+            num_images=num_images,
+            source_names=list(columns),
+            source_sizes=sizes,
+            sources=table,
+            batches=batches,
+            batch_size=BATCH,
+            fingerprint=fingerprint,
+            **options,
+        )
+
+    def describe(self, size: PictureSize) -> dict[str, Any]:
+        """Return the description by which the cache knows the images in a size."""
+        return {
+            "name": self.name,
+            "origin": self.origin,
+            "resolution": size.plain,
+            "num_images": self.num_images,
+            "source_names": list(self.source_names),
+            "source_sizes": [int(size) for size in self.source_sizes],
+            "files": dict(self.fingerprint),
+        } | dict(self.details)
+
+    def prepare(self, size: int | PictureSize, *, progress: Progress | None = None) -> SourceDataset:
+        """Resample all images into the cache in one pass, or find them there."""
+        size = picture_size(size)
+        data = find(self.describe(size)) or self._build(size, progress)
+        data.file_names = None if self.file_names is None else tuple(self.file_names)
+        data.left_out = dict(self.left_out)
+        return data
+
+    def _build(self, size: PictureSize, progress: Progress | None) -> SourceDataset:
+
+        def fill(images: NDArray[np.uint8], first_job: int, job_done: Callable[[int, int], None]) -> None:
+            done = min(first_job * self.batch_size, self.num_images)
+            num_jobs = math.ceil(self.num_images / self.batch_size)
+            for job, batch in enumerate(self.batches(size, done), start=first_job + 1):
+                if len(batch) != min(self.batch_size, self.num_images - done):
+                    raise ValueError(f"{self.name}: the files do not hold the {self.num_images:,} images announced")
+                images[done : done + len(batch)] = batch
+                done += len(batch)
+                job_done(job, num_jobs)
+                if progress is not None:
+                    progress(done, self.num_images)
+            if done != self.num_images:
+                raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
+
+        description = self.describe(size)
+        return build(
+            description, fill, made_with={}, sources=self.sources, file_names=self.file_names, left_out=self.left_out
+        )

@@ -6,7 +6,7 @@ can be drawn is returned with gaps (NaN) in the place of missing values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..observations import KINDS, VECTORS, Observations
-from .array_files import is_array_file, kind_of_file, read_raw
-from .dataset import SourceDataset
-from .observing import as_array
-from .tables import is_table, read_columns
-from .user_images import as_levels
+from ..observations import VECTORS, Observations
+from .array_files import ArrayFile, read_raw
+from .dataset import Progress, SourceDataset, as_array
+from .sources import level_table
+from .spec import DataSpec
+from .tables import TableFile, read_frame
 
 FEATURE, SOURCE, LEFT_OUT = "feature", "source", "left out"
 MAX_TEXTS = 3  # that a description quotes
@@ -71,34 +71,27 @@ class Inspection:
     refusal: str | None = None
 
 
-def inspect_data(
-    load: Callable[[], SourceDataset],
-    path: str | Path,
-    *,
-    kind: str | None = None,
-    source_columns: Sequence[str] = (),
-    drop_columns: Sequence[str] = (),
-) -> Inspection:
+def inspect_data(spec: DataSpec, *, progress: Progress | None = None) -> Inspection:
     """Describe a data set of vectors or series; of other kinds, only return it.
 
     Args:
-        load: loads the data by `load_data`.
-        path: the name of the data set, or the file that it is in.
-        kind, source_columns, drop_columns: as for `load_data`.
+        spec: the description from which it is loaded.
+        progress: as for `load_data`.
 
     Raises:
         ValueError: the data cannot be read at all.
     """
     try:
-        data = load()
+        data = spec.load(progress=progress)
     except ValueError as error:
-        if not Path(path).is_file() or not (is_table(path) or is_array_file(path)):
+        inspection = None
+        if isinstance(spec, TableFile):
+            inspection = _inspect_table(spec, str(error))
+        elif isinstance(spec, ArrayFile):
+            inspection = _inspect_array(spec, str(error))
+        if inspection is None:
             raise
-        read = _inspect_table if is_table(path) else _inspect_array
-        found = read(Path(path), str(error), kind, source_columns, drop_columns)
-        if found is None:
-            raise
-        return found
+        return inspection
     return Inspection(data, () if data.observations.traits.has_bytes else _columns_of(data))
 
 
@@ -141,37 +134,34 @@ def describe_column(name: str, role: str, values: NDArray[Any]) -> Column:
     )
 
 
-def _inspect_table(
-    path: Path, refusal: str, kind: str | None, source_columns: Sequence[str], drop_columns: Sequence[str]
-) -> Inspection | None:
-    """Return what is in a table that `load_data` refuses; None if it is no table, or has no rows."""
+def _inspect_table(spec: TableFile, refusal: str) -> Inspection | None:
+    """Return what is in a table that cannot be loaded; None if it is no table, or has no rows."""
     try:
-        columns = read_columns(path)
-    except ValueError:
+        frame = read_frame(spec.path)
+    except (ValueError, OSError):
         return None
-    if not all(map(len, columns.values())):
+    if not len(frame):
         return None
-    roles = {
-        name: SOURCE if name in source_columns else LEFT_OUT if name in drop_columns else FEATURE for name in columns
-    }
-    described = tuple(describe_column(name, roles[name], values) for name, values in columns.items())
+    roles = dict.fromkeys(frame.columns, FEATURE)
+    roles |= dict.fromkeys(spec.source_columns, SOURCE) | dict.fromkeys(spec.drop_columns, LEFT_OUT)
+    described = tuple(describe_column(name, roles[name], frame[name].to_numpy()) for name in frame.columns)
     drawn = [c.name for c in described if c.role == FEATURE and not c.num_texts and np.isfinite(c.mean)]
     if not drawn:
         return Inspection(None, described, refusal)
-    features = np.stack([np.array(columns[name], dtype=np.float64) for name in drawn], axis=1)
+    features = np.array(frame[drawn], dtype=np.float64)
     complete = [c.name for c in described if c.role == SOURCE and not c.num_missing]
-    sources = {name: as_levels(name, columns[name].tolist()) for name in complete}
-    return Inspection(_with_gaps(features, VECTORS, drawn, sources, path.stem), described, refusal)
+    sources = {name: frame[name].tolist() for name in complete}
+    return Inspection(_with_gaps(features, VECTORS, drawn, sources, spec.name), described, refusal)
 
 
-def _inspect_array(path: Path, refusal: str, kind: str | None, *_: Any) -> Inspection | None:
-    """Return what is in an array of vectors or series that `load_data` refuses; None if it is anything else."""
+def _inspect_array(spec: ArrayFile, refusal: str) -> Inspection | None:
+    """Return what is in an array of vectors or series that cannot be loaded; None if it is anything else."""
     try:
-        if KINDS[kind_of_file(path, kind)].has_bytes:
+        array, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
+        if Observations(kind, array.shape[1:]).traits.has_bytes:
             return None
-        array, kind = as_array(read_raw(path), kind=kind, name=str(path))
-        data = _with_gaps(np.array(array, dtype=np.float64), kind, (), {}, path.stem)
-    except ValueError:
+        data = _with_gaps(np.array(array, dtype=np.float64), kind, (), {}, spec.name)
+    except (ValueError, OSError):
         return None
     return Inspection(data, _columns_of(data), refusal)
 
@@ -180,14 +170,14 @@ def _with_gaps(
     array: NDArray[np.float64],
     kind: str,
     feature_names: Sequence[str],
-    sources: Mapping[str, NDArray[Any]],
+    sources: Mapping[str, Sequence[Any]],
     name: str,
 ) -> SourceDataset:
     """Return a data set whose missing values are NaN, to be looked at and not to be trained on."""
     array[~np.isfinite(array)] = np.nan
     return SourceDataset(
         array,
-        np.stack(list(sources.values()), axis=1) if sources else None,
+        level_table(sources, len(array)),
         name=name,
         origin="real",
         source_names=list(sources),

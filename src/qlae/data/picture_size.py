@@ -1,7 +1,6 @@
 """The size to which pictures are brought: height, width, and one grey or three colour channels.
 
-In caches and recipes it is a number for square RGB images, as in earlier versions, else a text such as ``60x90`` or
-``60x90x1``.
+In the cache it is a number for square RGB images, else a text such as ``60x90`` or ``60x90x1``.
 """
 
 from __future__ import annotations
@@ -35,6 +34,11 @@ class PictureSize:
     def is_standard(self) -> bool:
         """Whether these are the paper's images: square, in three colours."""
         return self.height == self.width and self.channels == COLOURS
+
+    @property
+    def resolution(self) -> int | tuple[int, int]:
+        """The sides as an option of data: one number if they are equal."""
+        return self.height if self.height == self.width else (self.height, self.width)
 
     @property
     def plain(self) -> int | str:
@@ -83,3 +87,11 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     elif not MIN_RESOLUTION <= size.height <= MAX_RESOLUTION:
         raise ValueError(f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, got {resolution}")
     return size
+
+
+def square_resolution(name: str, resolution: Any) -> int:
+    """Return the pixels per side of square images; raise an error for another shape."""
+    size = wanted_size(resolution)
+    if not size.is_standard:
+        raise ValueError(f"{name} has square images: give resolution as one number; other shapes are for image files")
+    return size.height

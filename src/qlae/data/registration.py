@@ -7,12 +7,16 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
 
+from ..registry import DATA
 from .cache import safe_name
-from .dataset import SourceDataset
+from .dataset import Progress, SourceDataset
+from .picture_size import DEFAULT_RESOLUTION, square_resolution
 from .sources import BUILT_IN_SETS
+from .spec import NoisyData
 
 Loader = Callable[..., SourceDataset]
 
@@ -22,9 +26,12 @@ class _Registration:
     loader: Loader
     module: str  # the module that registered it
 
+    @property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self.loader).parameters
+
     def accepts(self, option: str) -> bool:
-        parameters = inspect.signature(self.loader).parameters
-        return option in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+        return option in self.parameters or any(p.kind is p.VAR_KEYWORD for p in self.parameters.values())
 
 
 _REGISTRATIONS: dict[str, _Registration] = {}
@@ -33,15 +40,15 @@ _REGISTRATIONS: dict[str, _Registration] = {}
 def register_dataset(name: str, loader: Loader) -> None:
     """Register a data set, so that `load_data`, the command line and study plans find it by its name.
 
-    A run stores the name of the module that made this call, not the images. Whoever loads the run imports that module
-    first, on the command line with ``--import MODULE``.
+    A run stores the name of the module that made this call, not the images. Whoever loads the data of the run imports
+    that module first, on the command line with ``--import MODULE``.
 
     Args:
         name: the name; letters, digits and ``. _ -`` only. The same module may register it again.
         loader: called as ``loader(resolution=…, **options)``, returns a `SourceDataset`, and returns the same data
             whenever it gets the same arguments. Square RGB images have that resolution; other observations may ignore
-            it. `load_data` passes on those of its arguments that the
-            caller gave, and ``seed`` if the loader has such a parameter. It adds noise to the pixels itself.
+            it. Options are numbers, texts, lists and dictionaries, since ``config.json`` stores them; ``seed`` is
+            passed on if the loader has such a parameter. `load_data` adds noise to the pixels itself.
 
     Raises:
         ValueError: the name is taken, or has other characters.
@@ -60,8 +67,6 @@ def register_dataset(name: str, loader: Loader) -> None:
         raise ValueError(f"the name of a data set must consist of letters, digits and . _ -, got {name!r}")
     if name in BUILT_IN_SETS:
         raise ValueError(f"{name!r} is a built-in data set: choose another name")
-    if "module" in inspect.signature(loader).parameters:
-        raise ValueError("the parameter name 'module' is reserved: rename it in the loader")
     module = sys._getframe(1).f_globals.get("__name__", "__main__")
     previous = _REGISTRATIONS.get(name)
     if previous is not None and previous.module != module:
@@ -74,59 +79,80 @@ def registered_names() -> list[str]:
     return list(_REGISTRATIONS)
 
 
-def load_registered(name: str, resolution: int, options: Mapping[str, Any], *, seed: int) -> SourceDataset:
-    """Load a registered data set.
+@DATA.register("registered")
+@dataclass(frozen=True, kw_only=True)
+class RegisteredData(NoisyData):
+    """A data set that `register_dataset` made known.
 
-    Args:
-        name: one of `registered_names`.
-        resolution: height and width of the images.
-        options: further arguments of the loader, fit for JSON.
-        seed: passed on if the loader has such a parameter.
-
-    Returns:
-        The data under its registered name. Its recipe is empty apart from ``module``, and ``seed`` where it matters.
+    Attributes:
+        resolution: height and width of square images; other observations may ignore it.
+        options: further arguments of the loader.
+        registered_by: the module that registered the data set, which is to be imported before they are loaded.
     """
-    registration = _REGISTRATIONS[name]
-    for option in options:
-        if not registration.accepts(option):
-            parameters = ", ".join(inspect.signature(registration.loader).parameters)
-            raise ValueError(f"the data set {name!r} has no option {option!r}: its loader takes {parameters}")
-    takes_seed = registration.accepts("seed")
-    seeds = {"seed": seed} if takes_seed else {}
-    data = registration.loader(resolution=resolution, **options, **seeds)
-    if not isinstance(data, SourceDataset):
-        raise ValueError(f"the loader of {name!r} must return a SourceDataset, got {type(data).__name__}")
-    if data.observations.is_standard and data.resolution != resolution:
+
+    title: ClassVar[str] = "the registered data set"
+
+    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
+    options: dict[str, Any] = field(default_factory=dict)
+    registered_by: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(resolution=square_resolution(self.name, self.resolution))
+        registration = _REGISTRATIONS.get(self.name)
+        if registration is None:
+            return
+        for option in self.options:
+            if not registration.accepts(option):
+                parameters = ", ".join(registration.parameters)
+                raise ValueError(f"the data set {self.name!r} has no option {option!r}: its loader takes {parameters}")
+        self._set(registered_by=registration.module)
+
+    @property
+    def is_random(self) -> bool:
+        registration = _REGISTRATIONS.get(self.name)
+        return super().is_random or registration is None or registration.accepts("seed")
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        registration = self._registration()
+        seeds = {"seed": self.seed} if registration.accepts("seed") else {}
+        data = registration.loader(resolution=self.resolution, **self.options, **seeds)
+        if not isinstance(data, SourceDataset):
+            raise ValueError(f"the loader of {self.name!r} must return a SourceDataset, got {type(data).__name__}")
+        if data.observations.is_standard and data.resolution != self.resolution:
+            raise ValueError(
+                f"the loader of {self.name!r} returned images of {data.resolution}×{data.resolution} pixels for "
+                f"resolution={self.resolution}"
+            )
+        data = copy.copy(data)  # the loader may return the same object every time
+        data.name = self.name
+        return data
+
+    def _registration(self) -> _Registration:
+        """Return the registration; without one, raise a ``ValueError`` that names the module to import."""
+        if self.name in _REGISTRATIONS:
+            return _REGISTRATIONS[self.name]
+        if self.registered_by == "__main__":
+            raise ValueError(
+                f"the data set {self.name!r} was registered by a script or a notebook: register it again with "
+                "qlae.data.register_dataset before loading it"
+            )
         raise ValueError(
-            f"the loader of {name!r} returned images of {data.resolution}×{data.resolution} pixels for "
-            f"resolution={resolution}"
+            f"the data set {self.name!r} is not registered: import the module {self.registered_by} first, which "
+            f"registers it (on the command line: --import {self.registered_by})"
         )
-    data = copy.copy(data)  # the loader may return the same object every time
-    data.name = name
-    data.recipe = {"module": registration.module} | (seeds if seed else {})
-    if not data.observations.is_standard:
-        data.recipe["resolution"] = resolution  # which their description does not tell
-    return data
 
 
-def require_registered(name: str, module: str) -> None:
-    """Raise a ``ValueError`` that names what to import, unless a data set from this module is registered."""
-    if name in _REGISTRATIONS:
-        return
-    if module == "__main__":
-        raise ValueError(
-            f"the data set {name!r} was registered by a script or a notebook: register it again with "
-            "qlae.data.register_dataset before loading it"
-        )
-    raise ValueError(
-        f"the data set {name!r} is not registered: import the module {module} first, which registers it "
-        f"(on the command line: --import {module})"
-    )
-
-
-def require_json(options: Mapping[str, Any]) -> None:
-    """Raise a ``ValueError`` unless options can be stored in the config of a run."""
+def split_registered_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `RegisteredData` from a user's options, of which all others are those of the loader."""
+    own = {name: options[name] for name in ("name", "resolution", "noise", "seed") if name in options}
+    others = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in options.items()
+        if name not in own and value is not None
+    }
     try:
-        json.dumps(dict(options), allow_nan=False)
+        json.dumps(others, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"options of a data set must be fit for JSON, got {dict(options)!r} ({error})") from None
+        raise ValueError(f"options of a data set must be fit for JSON, got {others!r} ({error})") from None
+    return own | {"options": others}

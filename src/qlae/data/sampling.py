@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .dataset import ImageArray, Progress
-from .rendering import row_indices
+from .dataset import ImageArray, Progress, row_indices
 from .sources import CATEGORIES, CIRCULAR, SOURCES
 
 

@@ -1,4 +1,4 @@
-"""The names of the built-in data sets, and the sources of those of images: names, sizes, and the order of the images.
+"""Sources: those of the built-in data sets (names, sizes, and the order of the images), and columns of a user's own.
 
 Images are in row-major order of the grid of sources: the last source changes fastest. This file holds the paper's data
 table (Appendix, "data sets") and converts row numbers to source levels. It imports NumPy only, so that looking up a
@@ -8,7 +8,9 @@ name never loads torch.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +73,8 @@ CATEGORIES: dict[str, tuple[str, ...]] = {
 }
 #: data set → its circular sources: further values lie between the last and the first.
 CIRCULAR: dict[str, tuple[str, ...]] = {"shapes3d": ("floor hue", "wall hue", "object hue")}
+
+WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
 
 def num_channels(name: str) -> int:
@@ -147,3 +151,64 @@ def split_sources(
     varying = [n for n in table if n in names]
     constant = {n: int(levels.get(n, middle_level(size))) for n, size in table.items() if n not in names}
     return varying, constant
+
+
+def default_source_names(num_sources: int) -> list[str]:
+    """Return names for sources that have none."""
+    return [f"source {i + 1}" for i in range(num_sources)]
+
+
+def source_rows(sources: Any, num_rows: int) -> NDArray[Any]:
+    """Return sources as an array (n, n_s); raise an error unless there is a row for each observation."""
+    table = sources.detach().cpu().numpy() if hasattr(sources, "detach") else np.asarray(sources)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or len(table) != num_rows or table.dtype.kind not in "iufUb":
+        raise ValueError(
+            f"sources must have one row for each of {num_rows} observations: numbers or text of shape (n, n_s), "
+            f"got {table.dtype} {table.shape}"
+        )
+    return table
+
+
+def named_columns(table: NDArray[Any], names: Sequence[str] = ()) -> dict[str, list[Any]]:
+    """Return the columns of an array (n, n_s) by name; without names, they are "source 1", "source 2", …."""
+    names = list(names) or default_source_names(table.shape[1])
+    if len(names) != table.shape[1] or len(set(names)) != len(names):
+        raise ValueError(f"{table.shape[1]} sources need {table.shape[1]} distinct names, got {names}")
+    return {n: table[:, i].tolist() for i, n in enumerate(names)}
+
+
+def level_table(columns: Mapping[str, Sequence[Any]], num_rows: int) -> NDArray[Any]:
+    """Return columns of sources as an array (n, n_s) of levels; floats if any source has fractions."""
+    for name, values in columns.items():
+        if len(values) != num_rows:
+            raise ValueError(f"there are {num_rows:,} observations, and the source {name!r} has {len(values):,} values")
+    numbers = [as_levels(name, list(values)) for name, values in columns.items()]
+    return np.stack(numbers, axis=1) if numbers else np.zeros((num_rows, 0), np.int64)
+
+
+def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
+    """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
+    whole = _as_whole_numbers(values)
+    if whole is not None:
+        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
+    try:
+        numbers = np.array(values, dtype=np.float64)
+    except ValueError:
+        return np.unique(np.array([str(v) for v in values]), return_inverse=True)[1].astype(np.int64)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"source {name!r} has values that are not finite numbers")
+    if (numbers != np.floor(numbers)).any():
+        return numbers
+    return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def _as_whole_numbers(values: list[Any]) -> NDArray[Any] | None:
+    """Return values that are all whole numbers, exactly, however large; None if some are anything else."""
+    if not all(
+        isinstance(value, int) or (isinstance(value, str) and WHOLE_NUMBER.fullmatch(value)) for value in values
+    ):
+        return None
+    numbers = [int(value) for value in values]
+    fits = all(-(2**63) <= number < 2**63 for number in numbers)
+    return np.array(numbers, dtype=np.int64 if fits else object)

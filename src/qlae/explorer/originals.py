@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from ..data import SourceDataset
-from ..data.folders import open_files
+from ..data.archives import open_files
 from ..data.pictures import decode_whole
 
 MAX_SIDE = 2048  # pixels; larger images are scaled down
@@ -70,5 +70,5 @@ def find_originals(data: SourceDataset | None) -> Originals | None:
     if data is None or data.file_names is None:
         return None
     details = data.details.get("files", {})
-    path = (data.recipe or {}).get("path") or (details.get("path") if isinstance(details, dict) else None)
+    path = getattr(data.spec, "path", None) or (details.get("path") if isinstance(details, dict) else None)
     return Originals(Path(path), data.file_names) if path is not None and Path(path).exists() else None

@@ -51,7 +51,7 @@ def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None 
     A module that neither the caller nor the registered pair brings is that of qlae for the kind of observations, the
     paper's for images.
     """
-    observations = config.data.observed
+    observations = config.data.observations
     default = NETWORKS[observations.traits.networks].part
     part = NETWORKS.entry_of(config.networks).part
     _require_kind(part, default, observations)
@@ -70,7 +70,7 @@ def _build_pair(part: Any, config: RunConfig, latent: LatentSpace) -> Networks:
 
     Pairs that were written for images take the latter.
     """
-    observations = config.data.observed
+    observations = config.data.observations
     parameters = inspect.signature(part.from_config).parameters
     is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     arguments: dict[str, Any] = {"latent": latent}
@@ -112,8 +112,8 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
     if not is_ours(config):
         _require_untied(encoder)
         _require_untied(decoder)
-        _require_fit(encoder, decoder, latent, config.data.observed)
-    model = Model(encoder, latent, decoder, observations=config.data.observed)
+        _require_fit(encoder, decoder, latent, config.data.observations)
+    model = Model(encoder, latent, decoder, observations=config.data.observations)
     model.parts.update(OBJECTIVES.build(config.objective).build_parts(model))
     return model
 

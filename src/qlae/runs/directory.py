@@ -24,7 +24,6 @@ from .._io import (
     write_bytes,
     write_json,
 )
-from .._parsing import parse
 from ..config import DataConfig, RunConfig
 from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
@@ -130,7 +129,7 @@ class Run:
         """What each observation is. Unlike ``config`` this needs no part of the model, and no torch."""
         content = read_json(self.config_path, remedy="restore it or start again in another folder")
         try:
-            return parse(content.get("data"), DataConfig, "config.data").observed
+            return DataConfig.from_dict(content.get("data"), "config.data").observations
         except ValueError as error:
             raise ValueError(f"{self.config_path} cannot be read ({error}); restore it") from None
 
@@ -167,7 +166,7 @@ class Run:
     @property
     def how_to_resume(self) -> str:
         """What to do about an unfinished run: a command, or a call if its data were passed as arrays."""
-        if self.config.data.recipe is None:
+        if self.config.data.spec is None:
             return f"resume it with `qlae.resume({str(self.path)!r}, data=…)` in Python, since its data were in memory"
         return f"resume it with `qlae train --resume {self.path}`"
 

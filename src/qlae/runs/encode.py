@@ -50,7 +50,7 @@ def encode_to_csv(
     if numbers and model.latent.num_outputs != model.latent.num_latents:
         raise ValueError("the codes of this model stand for vectors, not for numbers")
     if data is None:
-        if model.origin is None or model.origin.config.data.recipe is None:
+        if model.origin is None or model.origin.config.data.spec is None:
             raise ValueError(f"the images that {run} was trained on are not known; pass others with data=…")
         data = load_from_config(model.origin.config.data)
     elif not isinstance(data, SourceDataset):
@@ -73,10 +73,10 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
     """
     if model.observations.is_standard:
         return {"resolution": model.resolution}
-    recipe = {} if model.origin is None else model.origin.config.data.recipe or {}
+    spec = None if model.origin is None else model.origin.config.data.spec
     if _are_pictures(model) and not is_array_file(where) and not is_table(where):
         return {"resolution": PictureSize(*model.observations.shape).plain}
-    how = {key: recipe[key] for key in ("source_columns", "drop_columns", "kind") if key in recipe}
+    how = {key: getattr(spec, key) for key in ("source_columns", "drop_columns", "layout") if hasattr(spec, key)}
     if is_table(where) and Path(where).is_file():
         present, features = column_names(where), model.observations.feature_names
         missing = [repr(name) for name in features if name not in present]

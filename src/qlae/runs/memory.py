@@ -27,7 +27,7 @@ def least_bytes(config: RunConfig, batch_size: int, *, draws_pictures: bool = Fa
         draws_pictures: whether interventions on every latent are decoded.
     """
     num_latents: int = config.latent.num_latents
-    entries = config.data.observed.num_entries
+    entries = config.data.observations.num_entries
     num_values = sum(_values_each(config))
     tiles = TILES_PER_LATENT * num_latents * (entries + 8 * num_latents) if draws_pictures else 0
     per_image = BYTES_PER_ENTRY * entries + BYTES_PER_DISTANCE * (num_latents + num_values)
@@ -72,7 +72,7 @@ def _values_each(config: RunConfig) -> tuple[int, ...]:
 def _describe(config: RunConfig, batch_size: int) -> str:
     latent, sizes = config.latent, _values_each(config)
     values = f" of {max(sizes):,} values" if sizes else ""
-    observed = config.data.observed
+    observed = config.data.observations
     batches = f"batches of {batch_size:,} {observed.traits.many} of {observed.size}"
     return f"{batches} with {latent.num_latents:,} latents{values}"
 

@@ -32,7 +32,6 @@ SAMPLE = "sample.npz"  # only in folders that can be explored
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
 FILES = ("config.json", WEIGHTS_FILE, RESULTS, SAMPLE, CARD, ENCODER, DECODER)
-LOCAL = ("path", "source_file")  # entries of a recipe that are paths on one machine
 CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr", "r2")
 
 
@@ -147,9 +146,9 @@ def _is_ours(folder: Path) -> bool:
 
 def _without_paths(origin: Origin) -> Origin:
     """Return the origin without the paths of the machine that the model was trained on."""
-    data, recipe = origin.config.data, origin.config.data.recipe
-    if recipe is not None and any(key in recipe for key in LOCAL):
-        data = dataclasses.replace(data, recipe=None)
+    data = origin.config.data
+    if data.spec is not None and data.spec.paths():
+        data = dataclasses.replace(data, spec=None)
     results = dict(origin.results)
     if "data" in results:
         results["data"] = {key: value for key, value in results["data"].items() if key not in ("files", "skipped")}
@@ -160,7 +159,7 @@ def model_card(origin: Origin) -> str:
     """Return a model card: a description of the model, its scores, and how to use it."""
     config, results = origin.config, origin.results
     data, latent, training = config.data, config.latent, config.training
-    scores, kind = results.get(origin.weights, {}), data.observed.traits
+    scores, kind = results.get(origin.weights, {}), data.observations.traits
     rows = [(find_score(key).heading, key, scores[key]) for key in CARD_SCORES if key in scores]
     model, name = _as_markdown(config.model), _as_markdown(data.name)
     lines = [
@@ -168,7 +167,7 @@ def model_card(origin: Origin) -> str:
         f"# {model} on {name}",
         "",
         f"A **{model}** trained with [qlae](https://arxiv.org/abs/2305.18378) on {name} ({data.origin}, "
-        f"{data.observed.size}, {data.num_images:,} {kind.many}). It turns {kind.with_article} into "
+        f"{data.observations.size}, {data.num_images:,} {kind.many}). It turns {kind.with_article} into "
         f"{latent.num_latents} latents ({latent.description}) and back.",
         "",
         *_score_lines(origin, rows),
@@ -271,7 +270,7 @@ def _use_lines(origin: Origin) -> list[str]:
     own = f", networks=({roles})" if config.networks.own else ""
     raw = ', weights="raw"' if origin.weights == "raw" else ""
     load_line = f'model = qlae.load("path/to/this/folder"{raw}{own})'
-    observed, size = config.data.observed, config.latent.num_latents
+    observed, size = config.data.observations, config.latent.num_latents
     arrays = observed.traits.many
     shape = f"{arrays} {observed.with_sample_axis()}"
     if config.latent.has_codes:

@@ -185,7 +185,7 @@ def _require_fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
     """Return the caller's data; raise an error unless the run's model can be scored on them."""
     if not isinstance(data, SourceDataset):
         raise ValueError(f"data must be a data set, such as qlae.load_data returns, got {type(data).__name__}")
-    if difference := config.observed.difference(data.observations):
+    if difference := config.observations.difference(data.observations):
         raise ValueError(difference)
     if tuple(data.source_names) != tuple(config.source_names):
         raise ValueError(

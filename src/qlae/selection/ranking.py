@@ -187,7 +187,7 @@ def select(
         chance=chance,
         skipped=tuple(skipped),
         num_images=representations[0].num_samples,
-        kind=compared[0].config.data.observed.kind,
+        kind=compared[0].config.data.observations.kind,
         data=compared[0].config.data.name,
         weights=weights,
         near_db=float(near_db),
@@ -313,7 +313,7 @@ def _caveats(
         chance: the agreement of unrelated runs.
     """
     count, num_samples = len(runs), representations[0].num_samples
-    traits = runs[0].config.data.observed.traits
+    traits = runs[0].config.data.observations.traits
     messages = []
     if count == 2:
         fidelity = find_score(traits.load_fidelity().key).title

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._process import evaluation_process, pick_device
-from ..config import DataConfig, RunConfig
+from ..config import RunConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics.inputs import Ints
 from ..models.model import Model
@@ -29,7 +29,6 @@ from ..scoring.sample import PARTS, PREFIXES, Arrays
 from .agreement import Representation, represent
 
 MIN_COMMON = 2_000  # observations that samples must share to be compared without encoding
-PLACES = ("path", "source_file")  # entries of a recipe that are paths, which may have changed
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], li
             skipped.append(Skipped(run.path, _without_path(str(error), run.path)))
     for other in finished[1:]:
         first = finished[0]
-        difference = data_difference(other.config.data, first.config.data) or _sample_difference(other, first)
+        difference = other.config.data.difference(first.config.data) or _sample_difference(other, first)
         if difference:
             raise ValueError(
                 f"{other.run.path} and {first.run.path} are of different data: {difference}. Agreement compares codes "
@@ -193,34 +192,6 @@ def leave_out_copies(runs: Sequence[RunCodes]) -> tuple[list[RunCodes], list[Ski
         else:
             kept.append(run)
     return kept, skipped
-
-
-def data_difference(one: DataConfig, other: DataConfig) -> str | None:
-    """Describe how two data sets differ; None if they are the same."""
-    many = one.observed.traits.many
-    facts = {
-        "name": (one.name, other.name),
-        "resolution": (one.resolution, other.resolution),
-        "size": (one.observed.size, other.observed.size),
-        "origin": (one.origin, other.origin),
-        f"number of {many}": (one.num_images, other.num_images),
-        "sources": (one.source_names, other.source_names),
-        "recipe": (_plain_recipe(one), _plain_recipe(other)),
-    }
-    for name, (a, b) in facts.items():
-        if a != b:
-            return f"the {name} is {a} and {b}" if name != "sources" else f"the sources are {a} and {b}"
-    if one.checksum and other.checksum and one.checksum != other.checksum:
-        return f"the {many} differ, although they have the same number and name"
-    return None
-
-
-def _plain_recipe(data: DataConfig) -> dict[str, Any] | None:
-    """Return what determines the images, without empty entries and the folders of files."""
-    if data.recipe is None:
-        return None
-    recipe = {key: value for key, value in data.recipe.items() if value or value == 0}
-    return {key: Path(value).name if key in PLACES else value for key, value in recipe.items()}
 
 
 def _sample_difference(one: RunCodes, other: RunCodes) -> str | None:

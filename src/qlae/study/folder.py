@@ -15,7 +15,7 @@ from typing import Any
 from .._io import LOCK_FILE, TEMPORARY, is_locked, locked_directory, read_json, write_json
 from .._version import __version__
 from ..runs.directory import Run
-from .jobs import Job, data_difference, missing_work, rerun_jobs, tune_jobs
+from .jobs import Job, missing_work, rerun_jobs, tune_jobs
 from .plan import Plan
 from .tuning import AGREEMENT, Candidate, run_agreements, select
 
@@ -266,11 +266,13 @@ def _require_same_images(state: StudyState, folder: StudyFolder, *, strict: bool
         if run_state.state != "done":
             continue
         run = folder.run(name)
-        difference = data_difference(run.config.data, first_run.setdefault(run_state.job.data, run))
+        first = first_run.setdefault(run_state.job.data, run)
+        difference = run.config.data.difference(first.config.data)
         if difference and strict:
             raise ValueError(
-                f"{run.path} {difference}; move the wrong one out of the study, or choose another folder with out=…"
+                f"{run.path} and {first.path} are of other data: {difference}; move the wrong one out of the study, or "
+                "choose another folder with out=…"
             )
         if difference:
             state.runs[name] = RunState(run_state.job, "waiting", difference)
-            warnings.warn(f"{run.path} is left out: it {difference}", stacklevel=3)
+            warnings.warn(f"{run.path} is left out: {difference}", stacklevel=3)

@@ -1,26 +1,18 @@
 """The runs of a plan: each job is one run directory, and this module says whether that directory is finished."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..config import DataConfig, RunConfig
-from ..data import data_config, load_again
-from ..data.loading import keeps_its_size
-from ..data.picture_size import DEFAULT_RESOLUTION, picture_size
+from ..data import DataSpec, data_config, unread_config
 from ..metrics import find_metric
-from ..observations import IMAGES, Observations, require_sides
+from ..observations import IMAGES, require_sides
 from ..presets import MODELS
 from ..resolving import resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
 from .plan import DataPlan, ModelPlan, Plan
-
-RANDOM_KEYS = ("num_images", "noise", "continuous", "correlated")  # entries of a recipe that make use of its seed
-RENDERING_KEYS = ("sources", "fixed", *RANDOM_KEYS)  # entries that decide rendered images
-FILE_KEYS = ("path", "source_file")
-READING_KEYS = ("source_columns", "drop_columns", "kind")  # entries that decide how a table or an array is read
 
 
 @dataclass(frozen=True)
@@ -33,11 +25,8 @@ class Job:
         model: label of the model in the plan.
         value: value of the tuned hyperparameter; None for the preset's.
         seed: seed of the run.
-        data_name: name of the data set.
         model_name: name of the preset.
-        resolution: the size of images as recipes hold it: pixels per side, or a text such as ``"60x90"``; 0 for arrays
-            in files that keep their own.
-        recipe: further arguments of `qlae.data.load_again`.
+        spec: the description of the data.
         options: further arguments of `qlae.train`.
         metrics: metrics to compute.
         num_samples: number of images to score on.
@@ -49,10 +38,8 @@ class Job:
     model: str
     value: float | None
     seed: int
-    data_name: str
     model_name: str
-    resolution: int | str = DEFAULT_RESOLUTION
-    recipe: dict[str, Any] = field(default_factory=dict)
+    spec: DataSpec
     options: dict[str, Any] = field(default_factory=dict)
     metrics: tuple[str, ...] = ("infomec",)
     num_samples: int = 10_000
@@ -129,28 +116,19 @@ def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: fl
         options["weight_decay"] = value
     elif value is not None:
         options["weights"] = options.get("weights", {}) | {model.tuned: value}
-    recipe = {key: option for key, option in data.options.items() if key not in ("resolution", "grey")}
     return Job(
         stage=stage,
         data=data.label,
         model=model.label,
         value=value,
         seed=seed,
-        data_name=data.name,
         model_name=model.name,
-        resolution=_resolution(data),
-        recipe=recipe,
+        spec=data.spec,
         options=options,
         metrics=plan.metrics,
         num_samples=plan.num_samples,
         protocol=plan.protocol,
     )
-
-
-def _resolution(data: DataPlan) -> int | str:
-    if data.size is not None:
-        return data.size.plain
-    return 0 if keeps_its_size(data.name, data.options.get("path", "")) else DEFAULT_RESOLUTION
 
 
 def require_runnable(plan: Plan) -> None:
@@ -163,33 +141,32 @@ def require_runnable(plan: Plan) -> None:
     for data in plan.data:
         jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         try:
-            config = _checked_data(jobs[0], plan)
+            config = _checked_data(data.spec, plan)
         except (ValueError, TypeError) as error:
             raise ValueError(f"data.{data.label}: {error}") from None
         for job in jobs:
             sizes = job.options.get("num_values")
             # The number of sources in files is unknown here, so the list itself decides the number of latents.
-            unread = {"num_latents": len(sizes)} if "path" in job.recipe and isinstance(sizes, list) else {}
+            unread = {"num_latents": len(sizes)} if data.spec.paths() and isinstance(sizes, list) else {}
             try:
                 resolve(job.model_name, config, len(config.source_names), **unread | job.options)
             except (ValueError, TypeError) as error:
                 raise ValueError(f"models.{job.model}: {error}") from None
 
 
-def _checked_data(job: Job, plan: Plan) -> DataConfig:
-    """Return the data config of a job after checking it; for images from files, only what is known without reading."""
-    size = picture_size(job.resolution or DEFAULT_RESOLUTION)
-    require_sides(size.height, size.width)
-    if "path" not in job.recipe:
-        images = load_again(job.data_name, job.resolution, job.recipe)
-        if images.source_names:
-            require_scorable(images, plan.metrics)
-        return data_config(images)
-    for key in FILE_KEYS:
-        if key in job.recipe and (not job.recipe[key] or not Path(job.recipe[key]).exists()):
-            raise ValueError(f"{job.recipe[key]} does not exist" if job.recipe[key] else f"{key} is empty")
-    observed = None if size.is_standard else Observations(IMAGES, size.shape)
-    return DataConfig(job.data_name, resolution=size.height, observations=observed, source_names=("unread",))
+def _checked_data(spec: DataSpec, plan: Plan) -> DataConfig:
+    """Return the data config of a plan's data after checking it; of files, only what is known without reading all."""
+    if spec.paths():
+        spec.require_files()
+        config = unread_config(spec)
+    else:
+        data = spec.load()
+        if data.source_names:
+            require_scorable(data, plan.metrics)
+        config = data_config(data)
+    if config.observations.kind == IMAGES:
+        require_sides(*config.observations.shape[:2])
+    return config
 
 
 def num_updates(job: Job) -> int:
@@ -261,34 +238,11 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     } | job.options  # the device decides the precision unless the plan does
     planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
     differences = config.difference(planned_config)
-    actual = {"resolution": config.data.resolution or job.resolution, **(config.data.recipe or {})}
-    recipe = {"resolution": job.resolution or actual["resolution"], **job.recipe}
-    if not job.recipe.get("path"):  # images from files are named after their file
-        actual["data"], recipe["data"] = config.data.name, job.data_name
-    seed = ("seed",) if any(recipe.get(key) for key in RANDOM_KEYS) else ()
-    for key in ("data", "resolution", *RENDERING_KEYS, *READING_KEYS, *seed):
-        if (actual.get(key) or None) != (recipe.get(key) or None):
-            differences[key] = actual.get(key), recipe.get(key)
-    for key in FILE_KEYS:  # files may have moved together with their folder, so only their names count
-        if Path(actual.get(key) or "").name != Path(recipe.get(key) or "").name:
-            differences[key] = actual.get(key), recipe.get(key)
+    planned_data = replace(config.data, name=job.spec.name, spec=job.spec)
+    if difference := config.data.difference(planned_data):
+        raise ValueError(f"{run.path} holds another run: {difference} in the plan. Choose another folder with out=…")
     if config.training.steps > num_updates(job):
         differences["training.steps"] = config.training.steps, num_updates(job)
     if differences:
         details = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differences.items())
         raise ValueError(f"{run.path} holds another run: {details}. Choose another folder with out=…")
-
-
-def data_difference(data: DataConfig, run: Run) -> str | None:
-    """Return in words how data differ from those that a run was trained on; None if they are the same.
-
-    A plan does not show this difference: it comes from files that have changed in between.
-    """
-    trained_on = run.config.data
-    if data.source_names != trained_on.source_names:
-        return f"has the sources {', '.join(data.source_names)}, {run.path} has {', '.join(trained_on.source_names)}"
-    if data.num_images != trained_on.num_images:
-        return f"is on {data.num_images:,} images, {run.path} on {trained_on.num_images:,}"
-    if data.checksum and trained_on.checksum and data.checksum != trained_on.checksum:
-        return f"is on other images than {run.path}"
-    return None

@@ -18,7 +18,7 @@ from typing import Any
 
 from .._checks import require_known
 from .._io import read_regular
-from ..data.picture_size import DEFAULT_RESOLUTION, PictureSize, picture_size
+from ..data import DataSpec, data_spec
 from ..metrics import METRICS
 from ..metrics.protocols import PROTOCOLS
 from ..options import TrainingOptions
@@ -62,7 +62,7 @@ DATA_OPTIONS = {
         "continuous": (bool, list),
     },
     **{"correlated": list, "noise": float, "seed": int, "path": str, "source_file": str},
-    **{"source_columns": list, "drop_columns": list, "kind": str},
+    **{"source_columns": list, "drop_columns": list, "layout": str},
 }
 #: Entries at the top of a plan.
 PLAN_OPTIONS = {
@@ -91,11 +91,9 @@ class DataPlan:
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def size(self) -> PictureSize | None:
-        """The size that images are brought to; None if the plan leaves it to the data."""
-        if not self.options.keys() & {"resolution", "grey"}:
-            return None
-        return picture_size(self.options.get("resolution", DEFAULT_RESOLUTION), grey=self.options.get("grey", False))
+    def spec(self) -> DataSpec:
+        """The description of the data."""
+        return data_spec(self.name, **self.options)
 
 
 @dataclass(frozen=True)
@@ -279,7 +277,7 @@ def _data_plan(label: str, table: dict[str, Any]) -> DataPlan:
             )
     plan = DataPlan(label, table.get("name", label), {key: value for key, value in table.items() if key != "name"})
     try:
-        plan.size  # noqa: B018
+        plan.spec  # noqa: B018
     except ValueError as error:
         raise ValueError(f"data.{label}: {error}") from None
     return plan

@@ -1,6 +1,7 @@
 """Describe a study in the terminal: its state, live or once, and what it would do, with an estimate of the time."""
 
 import contextlib
+import json
 import math
 import os
 import shlex
@@ -8,6 +9,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 
@@ -19,8 +21,8 @@ from rich.text import Text
 from .._io import is_locked
 from ..observations import IMAGES, KINDS, SERIES, VECTORS
 from ..presets import MODELS, training_preset
+from ..registry import DATA
 from .folder import STATES, RunState, StudyFolder, StudyState, read_state
-from .job_data import kind_and_shape
 from .jobs import Job, make_job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
 from .run import Engine, Show
@@ -265,6 +267,17 @@ def _fidelity_scores(plan: Plan) -> list[str]:
     """Return the keys of the scores that measure reconstructions of the plan's data."""
     jobs = [make_job(plan, "rerun", data, plan.models[0], None, 0) for data in plan.data]
     return list(dict.fromkeys(KINDS[kind_and_shape(job)[0]].load_fidelity().key for job in jobs))
+
+
+def kind_and_shape(job: Job) -> tuple[str, tuple[int, ...]]:
+    """Return the kind of a job's observations and the shape of one."""
+    return _kind_and_shape(json.dumps(DATA.to_dict(job.spec), sort_keys=True))
+
+
+@lru_cache(maxsize=64)
+def _kind_and_shape(spec: str) -> tuple[str, tuple[int, ...]]:
+    observations = DATA.from_dict(json.loads(spec), "data").preview()
+    return observations.kind, observations.shape
 
 
 def _seconds_of(job: Job, progress: str, engine: Engine) -> float:

@@ -25,13 +25,13 @@ from .._process import keep_freed_memory
 from ..components import MODEL, reuse_training
 from ..config import DataConfig
 from ..configuring import configure
-from ..data import RenderedImages, SourceDataset, data_config, load_again
+from ..data import DATA, RenderedImages, SourceDataset, data_config
 from ..pipeline import train
 from ..runs.directory import Run
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import require_scorable, rescore_run
 from .folder import FAILURE_FILE, StudyFolder, write_failure
-from .jobs import Job, data_difference, find_job, missing_work, needs_scores_only
+from .jobs import Job, find_job, missing_work, needs_scores_only
 from .plan import Plan
 
 MAX_CACHE_BYTES = 2**28  # a worker renders data sets of up to this size once and keeps their images
@@ -117,20 +117,20 @@ def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) ->
     """Raise ``ValueError`` if finished runs on the same data set saw other images."""
     for sibling in siblings:
         try:
-            difference = data_difference(data, sibling)
+            difference = data.difference(sibling.config.data)
         except (ValueError, OSError):  # a damaged or missing config concerns that run only
             continue
         if difference:
-            raise ValueError(f"{job.data} {difference}: its files have changed since")
+            raise ValueError(f"{job.data} and that of {sibling.path}: {difference}; its files have changed since")
         return  # the driver has checked that the other runs agree with this one
 
 
 def _load_data(job: Job) -> SourceDataset:
     """Return the data of a job; those of the last job are kept."""
-    key = json.dumps([job.data_name, job.resolution, job.recipe], sort_keys=True)
+    key = json.dumps(DATA.to_dict(job.spec), sort_keys=True)
     if key not in _data_cache:
         _data_cache.clear()
-        data = load_again(job.data_name, job.resolution, job.recipe)
+        data = job.spec.load()
         num_bytes = math.prod(data.images.shape) * data.images.dtype.itemsize
         if isinstance(data.images, RenderedImages):
             data.images.keeps = True  # the images stay on a GPU that has rendered them

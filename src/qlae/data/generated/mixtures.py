@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .generated_set import GeneratedSet, Quantity, Values
+from .simulation import GeneratedSet, Quantity, Values
 
 NUM_SOURCES, NUM_FEATURES, NUM_LAYERS = 5, 12, 3
 NETWORK_SEED = 20_230_528

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .generated_set import GeneratedSet, Quantity, Values
+from .simulation import GeneratedSet, Quantity, Values
 
 GRAVITY = 9.81  # m/s²
 NUM_STEPS, STEP = 32, 1 / 8  # samples, and seconds between them

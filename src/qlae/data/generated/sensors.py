@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .generated_set import GeneratedSet, Quantity, Values, category
+from .simulation import GeneratedSet, Quantity, Values, category
 
 MODES = ("economy", "normal", "boost", "bypass")
 SPEEDS = np.array([0.55, 0.75, 1.0, 0.75])  # of the nominal speed

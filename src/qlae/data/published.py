@@ -1,4 +1,4 @@
-"""Readers for the published files of the known data sets.
+"""The published files of the known data sets: where to download them, and how to read them.
 
 ====================  ==================================================================================================
 ``shapes3d``          ``3dshapes.h5``: ``images`` uint8 (n, 64, 64, 3), ``labels`` float (n, 6)
@@ -9,32 +9,46 @@
 ====================  ==================================================================================================
 
 The last two are read from the folder, or from the zip or tar in which they come.
+
+An interrupted download resumes where it stopped. The file gets its final name only after its checksum, where one is
+known, has been verified. Nothing else needs these files: every scene can be rendered instead.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import http.client
 import io
 import math
+import os
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._io import load_npy, require_regular
-from .folders import Files, open_files
-from .imageset import Batches, ImageSet
-from .picture_size import PictureSize
+from .._io import load_npy, open_own, open_regular, read_json, require_regular, write_json
+from ..observations import IMAGES, Observations
+from ..registry import DATA
+from .archives import Files, open_files
+from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
+from .cache import BATCH, Batches, ImageSet, file_fingerprint
+from .dataset import Progress, SourceDataset
+from .picture_size import DEFAULT_RESOLUTION, PictureSize, square_resolution
 from .pictures import decode, map_in_threads, require_image_shape, resize_all
-from .sources import SOURCES, grid_levels
-from .streams import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
+from .sources import GREY_SETS, SOURCES, grid_levels, num_channels
+from .spec import NoisyData
 
-BATCH = 200
+BLOCK = 2**20  # bytes of a download that are written at once
+SECONDS_OF_SILENCE = 60
 #: number of images → colors and shapes of MPI3D: the everyday objects, and the toy, realistic and real sets.
 MPI3D_COLORS_AND_SHAPES = {460_800: 4, 1_036_800: 6}
 #: The labels of Shapes3D are values, not levels: the values of each source.
@@ -44,6 +58,50 @@ SHAPES3D_VALUES = [
     np.arange(4),
     np.linspace(-30, 30, 15),
 ]
+
+
+@DATA.register("published")
+@dataclass(frozen=True, kw_only=True)
+class PublishedFiles(NoisyData):
+    """The published files of a built-in data set, prepared in the cache at one resolution."""
+
+    title: ClassVar[str] = "the published files of"
+    path_fields: ClassVar[tuple[str, ...]] = ("path",)
+
+    path: str
+    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
+
+    def __post_init__(self) -> None:
+        require_known(self.name, SOURCES, "data set")
+        super().__post_init__()
+        self._set(resolution=self.side)
+
+    @property
+    def side(self) -> int:
+        """Height and width in pixels."""
+        return square_resolution(self.name, self.resolution)
+
+    def preview(self) -> Observations:
+        return Observations(IMAGES, (self.side, self.side, num_channels(self.name)))
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        data = read_files(self.name, self.path).prepare(self.side, progress=progress)
+        return _with_one_channel(data) if self.name in GREY_SETS else data
+
+
+def _with_one_channel(data: SourceDataset) -> SourceDataset:
+    """Return grey images, which the cache holds in three equal channels, with one of them."""
+    grey = SourceDataset(
+        np.asarray(data.images)[..., :1],
+        data.sources,
+        name=data.name,
+        origin=data.origin,
+        source_names=data.source_names,
+        source_sizes=data.source_sizes,
+        details=data.details,
+    )
+    grey.checksum = data.checksum
+    return grey
 
 
 def read_files(name: str, path: str | Path) -> ImageSet:
@@ -68,12 +126,6 @@ def read_files(name: str, path: str | Path) -> ImageSet:
         "isaac3d": lambda p: _numbered_pngs("isaac3d", p, "labels.npy"),
     }
     return readers[name](path)
-
-
-def file_fingerprint(path: Path) -> dict[str, Any]:
-    """Return what distinguishes a file from another of the same name, without reading it."""
-    state = path.stat()
-    return {"path": str(path.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}
 
 
 def _one_file(path: Path, pattern: str) -> Path:
@@ -286,3 +338,113 @@ def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]
                 break
         levels[:, column] = place[np.searchsorted(occurring, numbers)]
     return levels
+
+
+@dataclass(frozen=True)
+class Download:
+    """The address of a file, and its MD5 if known, which detects damage but not forgery."""
+
+    url: str
+    md5: str | None = None
+
+
+_MPI3D = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset"
+#: Data sets that can be downloaded. The everyday objects of MPI3D, Falcor3D and Isaac3D have no permanent address.
+DOWNLOADS = {
+    "shapes3d": Download("https://storage.googleapis.com/3d-shapes/3dshapes.h5", "099a2078d58cec4daad0702c55d06868"),
+    "mpi3d-toy": Download(f"{_MPI3D}/mpi3d_toy.npz", "55889cb7c7dfc655d6e0277beee88868"),
+    "mpi3d-realistic": Download(f"{_MPI3D}/mpi3d_realistic.npz", "59a6225b88b635365f70c91b3e52f70f"),
+    "mpi3d-real": Download(f"{_MPI3D}/mpi3d_real.npz", "0f33f609918fb5c97996692f91129802"),
+    "dsprites": Download(
+        "https://github.com/google-deepmind/dsprites-dataset/raw/master/dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz"
+    ),
+}
+
+
+def download(
+    name: str, folder: str | Path, *, published: Download | None = None, progress: Progress | None = None
+) -> Path:
+    """Download the file of a data set, unless it is in the folder already.
+
+    Args:
+        name: one of `DOWNLOADS`.
+        folder: the folder for it; created if missing.
+        published: another address.
+        progress: called with (bytes done, number of bytes); the number is 0 if the server does not report it.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        ValueError: the name is unknown, the download was interrupted, or the checksum is wrong.
+    """
+    if published is None:
+        if name in ("falcor3d", "isaac3d", "mpi3d"):
+            kinds = ": choose one of mpi3d-toy, mpi3d-realistic, mpi3d-real" if name == "mpi3d" else ""
+            raise ValueError(f"no permanent public address of {name} is known{kinds}; it can be rendered instead")
+        published = DOWNLOADS[require_known(name, DOWNLOADS, "download")]
+    target = Path(folder) / published.url.rsplit("/", 1)[-1].partition("?")[0]
+    if target.is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    try:
+        _fetch(published.url, part, progress)
+    except (OSError, http.client.HTTPException) as error:
+        raise ValueError(
+            f"the download of {published.url} was interrupted ({error}): run the same command again to resume it"
+        ) from error
+    if published.md5 is not None and _md5(part) != published.md5:
+        part.unlink()
+        raise ValueError(f"the file from {published.url} has a wrong checksum and was removed: download it again")
+    os.replace(part, target)
+    _version_path(part).unlink(missing_ok=True)
+    return target
+
+
+def _fetch(url: str, part: Path, progress: Progress | None) -> None:
+    """Append what is missing to `part`, or start over if the file on the server has changed."""
+    num_bytes, version = _partial_download(part)
+    request = urllib.request.Request(url)
+    if num_bytes:
+        request.add_header("Range", f"bytes={num_bytes}-")
+        request.add_header("If-Range", version)
+    try:
+        response = urllib.request.urlopen(request, timeout=SECONDS_OF_SILENCE)
+    except urllib.error.HTTPError as error:
+        if error.code == 416 and error.headers.get("Content-Range", "").endswith(f"/{num_bytes}"):
+            return  # the part was complete
+        raise
+    with response:
+        if response.status != 206:
+            num_bytes = 0
+        total = num_bytes + int(response.headers.get("Content-Length") or 0)
+        write_json(_version_path(part), {"version": response.headers.get("ETag") or ""})
+        with open_own(part) as file:
+            file.truncate(num_bytes)
+            file.seek(num_bytes)
+            while block := response.read(BLOCK):
+                file.write(block)
+                num_bytes += len(block)
+                if progress is not None:
+                    progress(num_bytes, total)
+    if num_bytes < total:
+        raise OSError(f"received {num_bytes:,} of {total:,} bytes")
+
+
+def _partial_download(part: Path) -> tuple[int, str]:
+    """Return the number of bytes received earlier and the version of their file; 0 if the version is unknown."""
+    try:
+        version = read_json(_version_path(part))["version"]
+        return (part.stat().st_size, str(version)) if version else (0, "")
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0, ""
+
+
+def _version_path(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _md5(path: Path) -> str:
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

@@ -1,4 +1,4 @@
-"""Images that are rendered on demand.
+"""Rendered scenes: a grid of all combinations of sources, or a random sample, rendered on demand.
 
 ``RenderedImages`` behaves like a uint8 array (n, h, w, c). Each row is a combination of a scene's sources: a point of a
 grid, or any other. Nothing is rendered until a row is indexed; torch and the scene are loaded only then.
@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import require_known
+from ..observations import IMAGES, Observations
+from ..registry import DATA
 from . import cache
-from .dataset import Progress, SourceDataset
-from .picture_size import PictureSize
-from .sources import grid_levels, num_channels
+from .dataset import Progress, SourceDataset, row_indices
+from .picture_size import DEFAULT_RESOLUTION, PictureSize, square_resolution
+from .sampling import draw_levels, smooth_sources
+from .sources import CATEGORIES, SOURCES, grid_levels, num_channels, split_sources
+from .spec import NoisyData, SampledData
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,6 +34,75 @@ if TYPE_CHECKING:
 RENDERER_VERSION = 1
 #: Images per job, where they are not a grid.
 POINTS_AT_ONCE = 1000
+#: The default number of images in a random sample.
+SAMPLE_SIZE = 100_000
+
+
+@DATA.register("scene")
+@dataclass(frozen=True, kw_only=True)
+class SceneData(SampledData, NoisyData):
+    """A rendered scene, such as shapes3d."""
+
+    title: ClassVar[str] = "the rendered data set"
+
+    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
+
+    def __post_init__(self) -> None:
+        require_known(self.name, SOURCES, "scene")
+        super().__post_init__()
+        self._set(resolution=self.side)
+
+    @property
+    def side(self) -> int:
+        """Height and width in pixels."""
+        return square_resolution(self.name, self.resolution)
+
+    @property
+    def source_sizes(self) -> Mapping[str, int]:
+        return SOURCES[self.name]
+
+    def preview(self) -> Observations:
+        return Observations(IMAGES, (self.side, self.side, num_channels(self.name)))
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        varying, constant = split_sources(self.source_sizes, self.sources or None, self.fixed)
+        levels, details = self._draw(varying)
+        data = SourceDataset(
+            _lazy_images(self.name, self.side, constant, levels),
+            levels,
+            name=self.name,
+            origin="rendered",
+            source_names=varying,
+            source_sizes=[self.source_sizes[source] for source in varying],
+            fixed=constant,
+            details={"renderer": RENDERER_VERSION} | details,
+        )
+        return find_rendered(data) or data
+
+    def _draw(self, varying: Sequence[str]) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+        """Return random levels (n, number of varying sources) and a description of the draw; None for a grid."""
+        if not (self.num_images or self.continuous or self.correlated):
+            return None, {}
+        options: dict[str, Any] = {"continuous": self.continuous, "correlated": self.correlations, "seed": self.seed}
+        levels = draw_levels(self.name, varying, self.num_images or SAMPLE_SIZE, **options)
+        smooth = smooth_sources(varying, self.continuous, CATEGORIES.get(self.name, ()))
+        drawn = {"continuous": smooth, "correlated": [list(entry) for entry in self.correlated], "seed": self.seed}
+        return (levels if smooth else levels.astype(np.int64)), {"drawn": drawn}
+
+
+def _lazy_images(
+    name: str, resolution: int, constant: Mapping[str, int], levels: NDArray[Any] | None
+) -> RenderedImages:
+    """Return the images of a grid or, if given, of levels (n, number of varying sources)."""
+    table = SOURCES[name]
+    if levels is None:
+        grid = [[constant[n]] if n in constant else range(size) for n, size in table.items()]
+        return RenderedImages(name, resolution, grid=grid)
+    columns = iter(levels.T)
+    points = np.stack(
+        [np.full(len(levels), constant[n], levels.dtype) if n in constant else next(columns) for n in table], axis=1
+    )
+    return RenderedImages(name, resolution, points=points)
 
 
 class RenderedImages:
@@ -194,12 +269,14 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
         raise ValueError(f"{data.name} is generated whenever it is loaded, so there is nothing to cache on disk")
     if not isinstance(images, RenderedImages):
         raise ValueError(f"only rendered images without noise can be cached on disk, got {type(images).__name__}")
-    return cache.build(
+    cached = cache.build(
         _cached_description(data),
         lambda out, first_job, job_done: images.fill(out, first_job, job_done, progress),
         made_with={"renderer": RENDERER_VERSION, "device": images.device.partition(":")[0]},
         sources=None if images.points is None else data.sources,
     )
+    cached.spec = data.spec
+    return cached
 
 
 def find_rendered(data: SourceDataset) -> SourceDataset | None:
@@ -232,28 +309,3 @@ def images_of(data: SourceDataset, rows: NDArray[np.int64], device: str = "cpu")
         entry = find_rendered(data)  # they may have been cached after `data` was loaded
         images = images if entry is None else entry.images
     return np.asarray(images[rows])
-
-
-def row_indices(rows: Any, count: int) -> NDArray[np.int64]:
-    """Convert a row index of any kind to non-negative integers: 0-d for one row, else 1-d.
-
-    Raises:
-        IndexError: the index has another type, or is out of range.
-    """
-    if isinstance(rows, slice):
-        return np.arange(*rows.indices(count), dtype=np.int64)
-    index = np.asarray(rows)
-    if index.size == 0 and index.ndim == 1 and not isinstance(rows, np.ndarray):
-        index = index.astype(np.int64)  # an empty list becomes an array of floats
-    if isinstance(rows, tuple) or index.ndim > 1 or index.dtype.kind not in "iub":
-        raise IndexError(f"rows must be an integer, a slice or a 1-d array of integers or booleans, got {rows!r}")
-    if index.dtype.kind == "b":
-        if index.shape != (count,):
-            raise IndexError(f"a boolean index must have shape ({count},), got {index.shape}")
-        return np.flatnonzero(index)
-    index = index.astype(np.int64)
-    positive = np.where(index < 0, index + count, index)
-    is_outside = (positive < 0) | (positive >= count)
-    if is_outside.any():
-        raise IndexError(f"row {index.reshape(-1)[np.argmax(is_outside)]} is out of range for {count} images")
-    return positive

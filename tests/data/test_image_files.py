@@ -13,7 +13,7 @@ import pytest
 from array_files import object_array
 from PIL import Image
 
-from qlae.data import load_again, load_data, prepare_data
+from qlae.data import load_data
 from qlae.data.cache import clear, entries
 
 
@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 def test_a_folder_of_many_formats(folder):
     with pytest.warns(UserWarning, match=r"3 of 10 images in .* are left out: broken.png \(.*cut.png .*empty.jpg"):
-        data = prepare_data("photos", folder, resolution=32)
+        data = load_data("photos", path=folder, resolution=32)
     names = ["a/b/web.webp", "a/grey.PNG", "a/tall.jpg", "clear.png", "deep.png", "palette.png", "wide.png"]
     assert data.images.shape == (len(names), 32, 32, 3)
     assert data.name == "photos"
@@ -72,7 +72,7 @@ def test_a_folder_by_its_path_alone(folder):
 def test_file_names_go_with_the_images(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first, second = (prepare_data("photos", folder, resolution=16) for _ in range(2))
+        first, second = (load_data("photos", path=folder, resolution=16) for _ in range(2))
     assert first.file_names == second.file_names
     assert first.file_names == (
         *("a/b/web.webp", "a/grey.PNG", "a/tall.jpg"),
@@ -90,16 +90,16 @@ def test_other_formats(tmp_path, suffix):
 
 def test_prepared_images_are_found_by_their_name(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8), sources=np.arange(4))
-    made = prepare_data("mine", tmp_path / "a.npz", resolution=16)
+    made = load_data("mine", path=tmp_path / "a.npz", resolution=16)
     found = load_data("mine", resolution=16)
     assert (len(found), found.source_names, found.checksum) == (4, made.source_names, made.checksum)
-    assert len(load_again("mine", 16, found.recipe)) == 4
-    with pytest.raises(ValueError, match="num_images is for rendered data and does not apply to the files of mine"):
+    assert len(found.spec.load()) == 4
+    with pytest.raises(ValueError, match=r"num_images does not apply to .* mine"):
         load_data("mine", resolution=16, num_images=3)
     with pytest.raises(ValueError, match="mine was prepared at 16×16 pixels, not at 32×32: choose resolution 16, or"):
         load_data("mine", resolution=32)
     np.savez(tmp_path / "b.npz", images=np.ones((4, 16, 16, 3), np.uint8))
-    prepare_data("mine", tmp_path / "b.npz", resolution=16)
+    load_data("mine", path=tmp_path / "b.npz", resolution=16)
     with pytest.raises(ValueError, match="mine was prepared 2 times from different files"):
         load_data("mine", resolution=16)
 
@@ -107,7 +107,7 @@ def test_prepared_images_are_found_by_their_name(tmp_path):
 def test_names_with_any_characters(tmp_path):
     np.savez(tmp_path / "a.npz", images=np.zeros((4, 16, 16, 3), np.uint8))
     for name, kept in (("my-set", "my-set"), ("my", "my"), ("my other set", "my_other_set")):
-        assert prepare_data(name, tmp_path / "a.npz", resolution=16).name == kept
+        assert load_data(name, path=tmp_path / "a.npz", resolution=16).name == kept
         assert load_data(name, resolution=16).name == kept
     assert clear("my") > 0
     assert [entry.name for entry in entries()] == ["my-set", "my_other_set"]
@@ -120,11 +120,11 @@ def test_file_names_are_cached(tmp_path, cache_folder):
     (tmp_path / "photos").mkdir()
     for name in ("b.png", "a.png", "é\n.png"):
         picture(16, 16).save(tmp_path / "photos" / name)
-    prepare_data("mine", tmp_path / "photos", resolution=16)
+    load_data("mine", path=tmp_path / "photos", resolution=16)
     shutil.rmtree(tmp_path / "photos")
     found = load_data("mine", resolution=16)
     assert found.file_names == ("a.png", "b.png", "é\n.png")
-    assert load_again("mine", 16, found.recipe).file_names == found.file_names
+    assert found.spec.load().file_names == found.file_names
     (names,) = cache_folder.glob("mine-*/files.json")
     names.write_text('["a.png"]')
     with pytest.raises(ValueError, match=r"is damaged \(it names 1 files, expected 3"):
@@ -145,7 +145,7 @@ def test_a_folder_with_the_name_of_a_data_set(tmp_path, monkeypatch):
     for place in ("./shapes3d", Path("shapes3d"), tmp_path / "shapes3d"):
         data = load_data(place, resolution=16)
         assert (len(data), data.origin, data.name) == (1, "real", "own_shapes3d")
-    assert load_again(data.name, 16, data.recipe).checksum == data.checksum
+    assert data.spec.load().checksum == data.checksum
     assert load_data("shapes3d", resolution=16).origin == "rendered"
 
 
@@ -161,7 +161,7 @@ def test_pixels_of_unknown_range_are_left_out(tmp_path, values):
     )
     picture(16, 16).save(tmp_path / "plain.tiff")
     with pytest.warns(UserWarning, match=r"1 of 2 images .* left out: deep.tiff \(its pixels are 32-bit numbers"):
-        data = prepare_data("photos", tmp_path, resolution=16)
+        data = load_data("photos", path=tmp_path, resolution=16)
     assert len(data) == 1
 
 
@@ -171,14 +171,14 @@ def test_a_photo_cut_short_is_left_out(tmp_path):
     (tmp_path / "cut.jpg").write_bytes(whole.getvalue()[:-20_000])
     (tmp_path / "whole.jpg").write_bytes(whole.getvalue())
     with pytest.warns(UserWarning, match=r"1 of 2 images .* left out: cut.jpg \(.*truncated"):
-        assert len(prepare_data("photos", tmp_path, resolution=16)) == 1
+        assert len(load_data("photos", path=tmp_path, resolution=16)) == 1
 
 
 def test_images_are_cropped_in_the_middle(tmp_path):
     image = np.zeros((20, 60, 3), np.uint8)
     image[:, 20:40] = 255
     Image.fromarray(image).save(tmp_path / "x.png")
-    data = prepare_data("middle", tmp_path, resolution=16)
+    data = load_data("middle", path=tmp_path, resolution=16)
     assert (data.images[0][:, 1:-1] > 250).all()
 
 
@@ -188,7 +188,7 @@ def test_a_camera_turned_on_its_side(tmp_path):
     exif = Image.Exif()
     exif[274] = 3  # upside down
     Image.fromarray(image).save(tmp_path / "x.jpg", exif=exif, quality=95)
-    turned = prepare_data("turned", tmp_path, resolution=16).images[0]
+    turned = load_data("turned", path=tmp_path, resolution=16).images[0]
     assert turned[:6].mean() < 20
     assert turned[-6:].mean() > 235
 
@@ -199,14 +199,14 @@ def test_a_loop_of_links_ends(tmp_path):
     os.symlink(tmp_path / "nowhere.png", tmp_path / "dangling.png")
     os.mkfifo(tmp_path / "pipe.png")
     with pytest.warns(UserWarning, match=r"2 of 3 .* dangling.png \(it is empty or cannot be opened\), pipe.png"):
-        assert len(prepare_data("loop", tmp_path, resolution=16)) == 1
+        assert len(load_data("loop", path=tmp_path, resolution=16)) == 1
 
 
 def test_a_name_that_is_not_utf_8_is_left_out(tmp_path):
     picture(16, 16).save(tmp_path / "good.png")
     os.rename(shutil.copy(tmp_path / "good.png", tmp_path / "x.png"), os.fsencode(tmp_path) + b"/caf\xe9.png")
     with pytest.warns(UserWarning, match=r"1 of 2 .* caf\\udce9.png \(its name is not UTF-8; rename it\)"):
-        data = prepare_data("latin", tmp_path, resolution=16)
+        data = load_data("latin", path=tmp_path, resolution=16)
     assert data.file_names == ("good.png",)
     assert data.describe()["skipped"] == ["caf\\udce9.png (its name is not UTF-8; rename it)"]
 
@@ -215,7 +215,7 @@ def test_a_picture_far_too_large_is_left_out(tmp_path):
     picture(16, 16).save(tmp_path / "small.png")
     Image.new("1", (9_000, 9_000)).save(tmp_path / "bomb.png")
     with pytest.warns(UserWarning, match=r"bomb.png \(it has 9000×9000 pixels"):
-        assert len(prepare_data("bomb", tmp_path, resolution=16)) == 1
+        assert len(load_data("bomb", path=tmp_path, resolution=16)) == 1
 
 
 def test_zip_of_a_folder(folder, tmp_path):
@@ -223,7 +223,7 @@ def test_zip_of_a_folder(folder, tmp_path):
         for path in sorted(folder.rglob("*.png")):
             archive.write(path, path.relative_to(folder.parent))
     with pytest.warns(UserWarning, match="2 of 6 images"):
-        assert len(prepare_data("zipped", tmp_path / "photos.zip", resolution=16)) == 4
+        assert len(load_data("zipped", path=tmp_path / "photos.zip", resolution=16)) == 4
 
 
 @pytest.mark.parametrize("shape", [(5, 20, 20), (5, 20, 20, 1), (5, 20, 30, 3), (5, 20, 20, 4)])
@@ -247,10 +247,11 @@ def test_an_array_with_sources(tmp_path):
     assert data.source_names == ("colour", "size")
     assert data.source_sizes == (3, 3)
     assert data.sources.tolist() == [[0, 0], [1, 0], [2, 1], [0, 1], [1, 2], [2, 2]]
-    fractions = prepare_data("mine", tmp_path / "mine.npz", resolution=8, sources=sources / 4)
+    np.save(tmp_path / "fractions.npy", sources / 4)
+    fractions = load_data("mine", path=tmp_path / "mine.npz", resolution=8, source_file=tmp_path / "fractions.npy")
     assert fractions.sources.tolist() == [[2.5, 0], [5, 0], [7.5, 0.25], [2.5, 0.25], [5, 0.5], [7.5, 0.5]]
     np.save(tmp_path / "sources.npy", sources[:, 0])
-    other = prepare_data("mine", tmp_path / "mine.npz", resolution=8, sources=tmp_path / "sources.npy")
+    other = load_data("mine", path=tmp_path / "mine.npz", resolution=8, source_file=tmp_path / "sources.npy")
     assert other.source_names == ("source 1",)
 
 
@@ -259,7 +260,7 @@ def test_a_csv_of_sources(tmp_path):
         picture(16, 16).save(tmp_path / f"{name}.png")
     table = tmp_path / "table.csv"
     table.write_text("file,shape,angle\nthree.png,ball,1.5\none.png,cube,0\n./two.png,ball,3\nextra.png,x,1\n")
-    data = prepare_data("csv", tmp_path, resolution=16, sources=table)
+    data = load_data("csv", path=tmp_path, resolution=16, source_file=table)
     assert data.source_names == ("shape", "angle")
     assert data.sources.tolist() == [[1, 0], [0, 1.5], [0, 3]]  # one, three, two
     assert data.source_sizes == (2, 3)
@@ -285,7 +286,7 @@ def test_wrong_csv(tmp_path, text, message):
         picture(16, 16).save(tmp_path / f"{name}.png")
     (tmp_path / "table.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+        load_data("csv", path=tmp_path, resolution=16, source_file=tmp_path / "table.csv")
 
 
 ODD_NAMES = (" first.png", "a\\b.png", "break\n.png", "return\r.png", 'say "x", y.png', "x.png", "x.png .png")
@@ -298,7 +299,7 @@ def test_odd_names_in_a_csv(tmp_path, end):
     with open(tmp_path / "table.csv", "w", newline="") as file:
         writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
         writer.writerows([("file", "level"), *((name, i + 0.5) for i, name in enumerate(ODD_NAMES))])
-    data = prepare_data("odd", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+    data = load_data("odd", path=tmp_path, resolution=16, source_file=tmp_path / "table.csv")
     assert data.file_names == ODD_NAMES
     assert data.sources[:, 0].tolist() == [i + 0.5 for i in range(len(ODD_NAMES))]
 
@@ -309,7 +310,7 @@ def test_other_delimiters(tmp_path, delimiter):
         picture(16, 16).save(tmp_path / f"{name}.png")
     lines = (("file", "shape", "angle"), ("one.png", "ball", "1.5"), ("two.png", "cube", "2"))
     (tmp_path / "table.csv").write_text("\n".join(delimiter.join(line) for line in lines))
-    data = prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "table.csv")
+    data = load_data("csv", path=tmp_path, resolution=16, source_file=tmp_path / "table.csv")
     assert data.source_names == ("shape", "angle")
     assert data.sources.tolist() == [[0, 1.5], [1, 2]]
 
@@ -317,24 +318,24 @@ def test_other_delimiters(tmp_path, delimiter):
 def test_a_missing_csv_or_one_for_an_array_is_an_error(tmp_path):
     picture(16, 16).save(tmp_path / "one.png")
     with pytest.raises(ValueError, match=r"nowhere.csv is not a file: sources come as a CSV"):
-        prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "nowhere.csv")
+        load_data("csv", path=tmp_path, resolution=16, source_file=tmp_path / "nowhere.csv")
     np.save(tmp_path / "array.npy", np.zeros((5, 8, 8, 3), np.uint8))
     with pytest.raises(ValueError, match=r"a CSV refers to file names, .* give its sources as an \.npy"):
-        prepare_data("array", tmp_path / "array.npy", sources=tmp_path / "table.csv")
+        load_data("array", path=tmp_path / "array.npy", source_file=tmp_path / "table.csv")
 
 
 def test_source_files_of_another_format_are_errors(tmp_path):
     picture(16, 16).save(tmp_path / "one.png")
     (tmp_path / "notes.txt").write_text("one.png 1")
-    with pytest.raises(ValueError, match=r"sources must be a \.csv .* or an \.npy .*, got .*notes\.txt"):
-        prepare_data("csv", tmp_path, resolution=16, sources=tmp_path / "notes.txt")
+    with pytest.raises(ValueError, match=r"source_file must be a \.csv .* or an \.npy .*, got .*notes\.txt"):
+        load_data("csv", path=tmp_path, resolution=16, source_file=tmp_path / "notes.txt")
 
 
 def test_wrong_arrays(tmp_path):
     for i, (images, message) in enumerate(
         [
-            (np.zeros((5, 8, 8, 3)), r"must be uint8 of shape .* convert floats in \[0, 1\] with"),
-            (np.zeros((5, 8, 8, 3), np.int64), r"must be uint8 of shape .* convert integers from 0 to 255 with"),
+            (np.zeros((5, 8, 8, 3)), "resolution is for images of bytes"),
+            (np.zeros((5, 8, 8, 3), np.int64), "resolution is for images of bytes"),
             (np.zeros((5, 8, 8, 2), np.uint8), "must be uint8 of shape"),
             (np.zeros((0, 8, 8, 3), np.uint8), "must be uint8 of shape"),
             (np.zeros((5, 8), np.uint8), "must be uint8 of shape"),
@@ -342,13 +343,14 @@ def test_wrong_arrays(tmp_path):
     ):
         np.save(tmp_path / f"{i}.npy", images)
         with pytest.raises(ValueError, match=message):
-            prepare_data("mine", tmp_path / f"{i}.npy", resolution=16)
+            load_data("mine", path=tmp_path / f"{i}.npy", resolution=16)
     (tmp_path / "objects.npy").write_bytes(object_array((1,)))
     with pytest.raises(ValueError, match="holds pickled objects"):
         load_data(str(tmp_path / "objects.npy"))
     np.save(tmp_path / "good.npy", np.zeros((5, 8, 8, 3), np.uint8))
-    with pytest.raises(ValueError, match="sources must have one row for each of 5 images"):
-        prepare_data("good", tmp_path / "good.npy", sources=np.zeros((4, 2)))
+    np.save(tmp_path / "sources.npy", np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="sources must have one row for each of 5"):
+        load_data("good", path=tmp_path / "good.npy", source_file=tmp_path / "sources.npy")
     (tmp_path / "nothing").mkdir()
     with pytest.raises(ValueError, match="has no images: no PNG, JPEG, WebP"):
         load_data(str(tmp_path / "nothing"))

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
+from .array_files import COPY_AGAIN
 from .pictures import MAX_FILE_BYTES
-from .streams import COPY_AGAIN
 
 
 class Stamp(NamedTuple):

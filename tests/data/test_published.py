@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from qlae.data import cache, data_config, load_data, load_from_config, prepare_data
-from qlae.data.files import MPI3D_COLORS_AND_SHAPES, SHAPES3D_VALUES, read_files
+from qlae.data import cache, data_config, load_data, load_from_config
+from qlae.data.published import MPI3D_COLORS_AND_SHAPES, SHAPES3D_VALUES, read_files
 from qlae.data.sources import SOURCES
 
 
@@ -148,13 +148,13 @@ def test_png_sets(tmp_path, name, kind):
 
 def test_a_second_call_uses_the_cache(tmp_path, monkeypatch):
     write_shapes3d(tmp_path / "3dshapes.h5")
-    first = prepare_data("shapes3d", tmp_path)
+    first = load_data("shapes3d", path=tmp_path)
     calls = []
-    second = prepare_data("shapes3d", tmp_path, progress=lambda *_: calls.append(1))
+    second = load_data("shapes3d", path=tmp_path, progress=lambda *_: calls.append(1))
     assert np.array_equal(first.images, second.images)
     assert calls == []
     write_shapes3d(tmp_path / "3dshapes.h5", num=7)  # changed files are prepared again
-    assert len(prepare_data("shapes3d", tmp_path)) == 7
+    assert len(load_data("shapes3d", path=tmp_path)) == 7
 
 
 def test_labels_in_any_unit_become_levels(tmp_path):
@@ -192,7 +192,7 @@ def bad_shapes3d(tmp_path, change):
 )
 def test_wrong_shapes3d(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
-        prepare_data("shapes3d", bad_shapes3d(tmp_path, change))
+        load_data("shapes3d", path=bad_shapes3d(tmp_path, change))
     assert cache.entries() == []
 
 
@@ -209,7 +209,7 @@ def test_wrong_shapes3d(tmp_path, change, message):
 def test_wrong_mpi3d(tmp_path, images, message):
     np.savez_compressed(tmp_path / "mpi3d.npz", images=images)
     with pytest.raises(ValueError, match=message):
-        prepare_data("mpi3d", tmp_path / "mpi3d.npz")
+        load_data("mpi3d", path=tmp_path / "mpi3d.npz")
 
 
 def test_an_npz_with_a_wrong_header(tmp_path):
@@ -218,10 +218,10 @@ def test_an_npz_with_a_wrong_header(tmp_path):
     with zipfile.ZipFile(tmp_path / "mpi3d.npz", "w") as archive:
         archive.writestr("images.npy", head.getvalue() + b"too little")
     with pytest.raises(ValueError, match="bytes for 'images', but its header announces"):
-        prepare_data("mpi3d", tmp_path / "mpi3d.npz")
+        load_data("mpi3d", path=tmp_path / "mpi3d.npz")
     np.savez(tmp_path / "other.npz", other=np.zeros(3))
     with pytest.raises(ValueError, match="has no array 'images': it has other"):
-        prepare_data("mpi3d", tmp_path / "other.npz")
+        load_data("mpi3d", path=tmp_path / "other.npz")
 
 
 @pytest.mark.parametrize("kind", ["folder", "zip", "tar"])
@@ -238,7 +238,7 @@ def test_incomplete_png_sets(tmp_path, kind, change, message):
     files, _, _ = png_set("isaac3d")
     change(files)
     with pytest.raises(ValueError, match=message):
-        prepare_data("isaac3d", write_files(files, tmp_path, kind))
+        load_data("isaac3d", path=write_files(files, tmp_path, kind))
     assert not [entry for entry in cache.entries() if entry.is_complete]
 
 
@@ -246,7 +246,7 @@ def test_pickled_labels_are_refused(tmp_path):
     files, _, levels = png_set("isaac3d")
     files["Isaac3D_down128/labels.npy"] = object_array(levels.shape)
     with pytest.raises(ValueError, match=r"is not an \.npy file of a plain array"):
-        prepare_data("isaac3d", write_files(files, tmp_path, "zip"))
+        load_data("isaac3d", path=write_files(files, tmp_path, "zip"))
 
 
 def test_paths_that_climb_out_of_an_archive_touch_nothing(tmp_path):
@@ -255,7 +255,7 @@ def test_paths_that_climb_out_of_an_archive_touch_nothing(tmp_path):
     inside = tmp_path / "deep" / "er"
     inside.mkdir(parents=True)
     for kind in ("zip", "tar"):
-        data = prepare_data("falcor3d", write_files(files, inside, kind))
+        data = load_data("falcor3d", path=write_files(files, inside, kind))
         assert len(data) == 12
     assert not list(tmp_path.rglob("outside.png"))
 
@@ -268,8 +268,8 @@ def test_missing_and_wrong_paths(tmp_path):
     (tmp_path / "text.txt").write_text("hello")
     with pytest.raises(ValueError, match="neither a folder nor a zip or tar archive"):
         load_data("isaac3d", path=tmp_path / "text.txt")
-    with pytest.raises(ValueError, match="sources is for rendered data"):
-        load_data("isaac3d", path=tmp_path, sources=["robot x"])
+    with pytest.raises(ValueError, match="does not apply to the published files of"):
+        load_data("isaac3d", path=tmp_path, source_file=["robot x"])
 
 
 @pytest.mark.parametrize("kind", ["h5", "npz", "zip", "tar", "tar.gz"])
@@ -295,7 +295,7 @@ def test_damaged_bytes_are_a_clear_error_or_a_consistent_set(tmp_path_factory, k
             content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(bytes(content))
     try:
-        read = prepare_data(name, path, resolution=16)
+        read = load_data(name, path=path, resolution=16)
     except ValueError:
         return
     assert read.images.shape == (len(read), 16, 16, 1 if kind == "npz" else 3)

@@ -21,9 +21,9 @@ from typing import Any
 import PIL
 
 from .._io import read_json, waiting_lock, write_bytes
+from .archives import Files, Stamp
 from .cache import cache_folder
 from .dataset import Progress
-from .folders import Files, Stamp
 from .pictures import map_in_threads, require_readable
 
 FORMAT = 1

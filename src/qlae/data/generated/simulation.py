@@ -1,4 +1,4 @@
-"""``GeneratedSet``: what a generated data set consists of, and how its rows are drawn.
+"""Generated data sets: what one consists of (``GeneratedSet``), and how its rows are drawn (``GeneratedData``).
 
 A set is a function from the values of its sources to observations. Sources are either on a grid, of which all
 combinations occur once, or continuous and drawn at random; `load_data` takes the same arguments for both as for
@@ -7,17 +7,20 @@ rendered scenes. On a grid, ``data.sources`` holds levels (0, 1, …); a continu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..dataset import SourceDataset
+from ..._checks import require_known
+from ...registry import DATA
+from ..dataset import Progress, SourceDataset
 from ..sampling import draw_shares, smooth_sources
-from ..sources import grid_levels, split_sources
+from ..sources import GENERATED_SETS, grid_levels, split_sources
+from ..spec import SampledData
 
 #: Observations are rounded to this many decimals of their spread, below which sines and exponentials of different
 #: machines may differ. Rounded values are the same everywhere.
@@ -98,54 +101,64 @@ def find_generated(name: str) -> GeneratedSet:
     return found
 
 
-def load_generated(
-    name: str,
-    *,
-    sources: Sequence[str] | None = None,
-    fixed: Mapping[str, int] | None = None,
-    num_images: int | None = None,
-    continuous: bool | Sequence[str] = False,
-    correlated: Mapping[tuple[str, str], float] | None = None,
-    seed: int = 0,
-) -> SourceDataset:
-    """Return a generated data set. See `load_data` for the arguments; `num_images` is the number of rows.
+@DATA.register("generated")
+@dataclass(frozen=True, kw_only=True)
+class GeneratedData(SampledData):
+    """A generated data set, such as pendulum; ``num_images`` is the number of rows."""
 
-    The recipe of the result has the seed, if that matters.
-    """
-    generated = find_generated(name)
-    varying, constant = split_sources(generated.sizes, sources, fixed)
-    smooth = set(smooth_sources(varying, continuous, generated.categories)) | set(generated.continuous)
-    smooth &= set(varying)
-    details: dict[str, Any] = {}
-    if smooth or num_images is not None or correlated:
-        levels = _drawn_levels(generated, varying, smooth, num_images, correlated, seed)
-        pairs = [[*pair, value] for pair, value in (correlated or {}).items()]
-        details = {"drawn": {"continuous": [n for n in varying if n in smooth], "correlated": pairs, "seed": seed}}
-    else:
-        levels = grid_levels([generated.sizes[n] for n in varying]).astype(np.float64)
-    values = _all_values(generated, varying, constant, levels)
-    known = np.stack(
-        [
-            values[:, i] if quantity.name in smooth else levels[:, varying.index(quantity.name)]
-            for i, quantity in enumerate(generated.quantities)
-            if quantity.name in varying
-        ],
-        axis=1,
-    )
-    data = SourceDataset(
-        _observations(generated, values, seed),
-        known if smooth else known.astype(np.int64),
-        name=name,
-        origin="generated",
-        source_names=varying,
-        source_sizes=() if smooth else [generated.sizes[n] for n in varying],
-        fixed=constant,
-        details=details,
-        kind=generated.kind,
-        feature_names=generated.feature_names,
-    )
-    data.recipe = {"seed": seed} if seed and (details or generated.noise) else {}
-    return data
+    title: ClassVar[str] = "the generated data set"
+
+    def __post_init__(self) -> None:
+        require_known(self.name, GENERATED_SETS, "generated data set")
+        super().__post_init__()
+
+    @property
+    def source_sizes(self) -> Mapping[str, int]:
+        return find_generated(self.name).sizes
+
+    @property
+    def is_random(self) -> bool:
+        generated = find_generated(self.name)
+        return super().is_random or bool(generated.noise or generated.continuous)
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        generated = find_generated(self.name)
+        varying, constant = split_sources(generated.sizes, self.sources or None, self.fixed)
+        smooth = {*smooth_sources(varying, self.continuous, generated.categories), *generated.continuous} & {*varying}
+        details: dict[str, Any] = {}
+        if smooth or self.num_images or self.correlated:
+            levels = _drawn_levels(generated, varying, smooth, self.num_images, self.correlations, self.seed)
+            pairs = [list(entry) for entry in self.correlated]
+            continuous = [name for name in varying if name in smooth]
+            details = {"drawn": {"continuous": continuous, "correlated": pairs, "seed": self.seed}}
+        else:
+            levels = grid_levels([generated.sizes[name] for name in varying]).astype(np.float64)
+        values = _all_values(generated, varying, constant, levels)
+        known = _known_sources(generated, varying, smooth, values, levels)
+        return SourceDataset(
+            _observations(generated, values, self.seed),
+            known if smooth else known.astype(np.int64),
+            name=self.name,
+            origin="generated",
+            source_names=varying,
+            source_sizes=() if smooth else [generated.sizes[name] for name in varying],
+            fixed=constant,
+            details=details,
+            layout=generated.kind,
+            feature_names=generated.feature_names,
+        )
+
+
+def _known_sources(
+    generated: GeneratedSet, varying: Sequence[str], smooth: Collection[str], values: Values, levels: Values
+) -> Values:
+    """Return the values of continuous sources and the levels of all others that vary, (n, number of these)."""
+    columns = [
+        values[:, i] if quantity.name in smooth else levels[:, varying.index(quantity.name)]
+        for i, quantity in enumerate(generated.quantities)
+        if quantity.name in varying
+    ]
+    return np.stack(columns, axis=1)
 
 
 def _drawn_levels(

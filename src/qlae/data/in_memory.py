@@ -1,0 +1,130 @@
+"""Data straight from memory: NumPy arrays, torch tensors, data frames and torch data sets of map style."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dataset import Progress, SourceDataset, as_array, observe
+from .sources import level_table, named_columns, source_rows
+from .spec import DataSpec
+from .tables import from_frame, is_frame
+
+NAME = "array"  # of data that came without one
+LABELS = "labels"  # the sources of a torch data set whose items are pairs
+
+
+def is_in_memory(data: Any) -> bool:
+    """Return whether an object holds data: an array, tensor, data frame, list of rows, or map-style data set."""
+    return isinstance(data, list | tuple) or _is_array(data) or is_frame(data) or _is_map_style(data)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InMemory(DataSpec):
+    """Data in memory. A run cannot store them, so the data set that is returned has no spec.
+
+    Attributes:
+        data: an array, tensor or list of rows: images (n, h, w, c), vectors (n, d) or series (n, t, c); a data frame,
+            whose columns are features; or a torch data set whose items are observations, or tuples that begin with
+            one. Images in tensors may have their channels first.
+        sources: an array (n, n_s) or (n,), columns by name, or a data frame; ``"labels"`` for the second entries of a
+            torch data set's items.
+        layout, feature_names: as for `SourceDataset`.
+        source_columns, drop_columns: columns of a data frame that are sources, and that are left out.
+    """
+
+    title: ClassVar[str] = "data in memory"
+
+    name: str = NAME
+    data: Any
+    sources: Any = None
+    layout: str | None = None
+    feature_names: Sequence[str] = ()
+    source_columns: Sequence[str] = ()
+    drop_columns: Sequence[str] = ()
+
+    def load(self, *, progress: Progress | None = None) -> SourceDataset:
+        return self.read(progress)
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        rows, names, columns = self.data, self.feature_names, {}
+        if is_frame(rows):
+            table = from_frame(rows, source_columns=self.source_columns, drop_columns=self.drop_columns)
+            rows, names, columns = table.features, names or table.feature_names, table.sources
+        elif self.source_columns or self.drop_columns:
+            raise ValueError("source_columns and drop_columns name columns of a table; an array has none")
+        sources = self.sources
+        if not (_is_array(rows) or isinstance(rows, list | tuple)):
+            with_labels = isinstance(sources, str) and sources == LABELS
+            rows, labels = _collect(rows, with_labels=with_labels)
+            sources = labels if with_labels else sources
+        array, kind = as_array(rows, layout=self.layout, name=self.name)
+        columns = columns | _source_columns(sources, len(array))
+        return SourceDataset(
+            array,
+            level_table(columns, len(array)),
+            name=self.name,
+            origin="real",
+            source_names=list(columns),
+            observations=observe(array, kind, names, name=self.name),
+        )
+
+
+def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:
+    """Return the values of each source by name."""
+    if sources is None:
+        return {}
+    if isinstance(sources, str):
+        raise ValueError(f"sources must hold one row per observation, got {sources!r}")
+    if is_frame(sources):
+        return {str(name): sources[name].to_numpy().tolist() for name in sources.columns}
+    if isinstance(sources, Mapping):
+        return {str(name): np.asarray(values).tolist() for name, values in sources.items()}
+    return named_columns(source_rows(sources, num_rows))
+
+
+def _is_array(data: Any) -> bool:
+    return hasattr(data, "__array__") or hasattr(data, "detach")
+
+
+def _is_map_style(data: Any) -> bool:
+    is_collection = isinstance(data, str | bytes | list | tuple | dict | set | range)
+    return hasattr(data, "__getitem__") and hasattr(data, "__len__") and not is_collection
+
+
+def _collect(data: Any, *, with_labels: bool) -> tuple[Any, list[Any] | None]:
+    """Return the observations of a map-style data set as one array or tensor, and the second entries of its items."""
+    count = len(data)
+    if not count:
+        raise ValueError("the data set is empty: it has no items")
+    rows: list[NDArray[Any]] = []
+    labels: list[Any] = []
+    is_tensor = False
+    for i in range(count):
+        item = data[i]
+        is_tuple = isinstance(item, tuple | list)
+        observation = item[0] if is_tuple else item
+        is_tensor = hasattr(observation, "detach")
+        row = np.asarray(observation.detach().cpu() if is_tensor else observation)
+        if row.dtype.hasobject or row.dtype.kind not in "fiub":
+            raise ValueError(
+                f"item {i} of the data set begins with a {type(observation).__name__}, which holds no numbers; items "
+                "must be observations, or tuples that begin with one"
+            )
+        if rows and row.shape != rows[0].shape:
+            raise ValueError(f"item {i} of the data set has shape {row.shape}, item 0 has {rows[0].shape}: resize them")
+        if with_labels:
+            if not is_tuple or len(item) < 2:
+                raise ValueError(f'sources="{LABELS}" needs items that are pairs, and item {i} is none')
+            labels.append(np.asarray(item[1]).tolist())
+        rows.append(row)
+    array = np.stack(rows)
+    if is_tensor:
+        import torch
+
+        return torch.from_numpy(array), labels if with_labels else None
+    return array, labels if with_labels else None

@@ -1,0 +1,259 @@
+"""``DataSpec``: the description of a data set, from which it is loaded.
+
+Each kind of data is a frozen dataclass whose fields are its options. ``load_data``, the command line, plans and
+``config.json`` build one and nothing else, so two runs have the same data if their specs and checksums are equal.
+``registry.DATA`` lists the kinds; code outside the package can register its own:
+
+    @DATA.register("greys")
+    @dataclass(frozen=True, kw_only=True)
+    class Greys(DataSpec):
+        resolution: int = 64
+
+        def read(self, progress=None): ...  # returns a SourceDataset
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .._checks import whole_number
+from .._parsing import parse
+from ..observations import IMAGES, Observations
+from .dataset import Progress, SourceDataset
+from .picture_size import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
+from .sampling import NoisyImages, require_noise
+from .sources import split_sources
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSpec(ABC):
+    """The description of a data set. A subclass declares its options as fields.
+
+    Attributes:
+        name: of the data set.
+        title: what messages call data of this kind.
+        path_fields: the fields that hold paths of files.
+    """
+
+    title: ClassVar[str] = "the data set"
+    path_fields: ClassVar[tuple[str, ...]] = ()
+
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Bring options to their canonical form; raise a ``ValueError`` for values that are not possible."""
+        if not isinstance(self.name, str):
+            raise ValueError(f"the name of a data set must be a text, got {self.name!r}")
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the seed matters."""
+        return False
+
+    @abstractmethod
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        """Return the data set; `load` records the spec in it."""
+
+    def load(self, *, progress: Progress | None = None) -> SourceDataset:
+        """Load the data set.
+
+        Args:
+            progress: called with (images done, number of images) while files are read.
+        """
+        data = self.read(progress)
+        data.spec = self
+        return data
+
+    def preview(self) -> Observations:
+        """Return the description of the observations, reading no more than necessary; statistics may be missing."""
+        return self.load().observations
+
+    def paths(self) -> dict[str, str]:
+        """Return the paths of the files that are read, by field."""
+        return {name: path for name in self.path_fields if (path := getattr(self, name))}
+
+    def require_files(self) -> None:
+        """Raise a ``ValueError`` if a file does not exist."""
+        for path in self.paths().values():
+            if not Path(path).exists():
+                raise ValueError(f"{path} does not exist")
+
+    def without_folders(self) -> Self:
+        """Return the spec with the names of its files only, which stay the same if files move with their folder."""
+        return dataclasses.replace(self, **{name: Path(path).name for name, path in self.paths().items()})
+
+    def _set(self, **values: Any) -> None:
+        """Set fields in ``__post_init__``, where options get their canonical form."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyData(DataSpec):
+    """Images that may have noise.
+
+    Attributes:
+        noise: the standard deviation of Gaussian noise on the pixels, as a fraction of the range from black to white.
+        seed: determines the noise, and the draw of kinds that draw at random; 0 if nothing is random.
+    """
+
+    noise: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_noise(self.noise)
+        whole_number("seed", self.seed, at_least=0)
+        self._set(noise=float(self.noise), seed=self.seed if self.is_random else 0)
+
+    @property
+    def is_random(self) -> bool:
+        return super().is_random or bool(self.noise)
+
+    def load(self, *, progress: Progress | None = None) -> SourceDataset:
+        data = super().load(progress=progress)
+        if not self.noise:
+            return data
+        if data.observations.dtype != "uint8":
+            raise ValueError(f"noise is for images of bytes, and {data.name} has {data.observations.traits.many}")
+        images = NoisyImages(data.images, self.noise, self.seed)
+        return data.with_images(images, {"noise": self.noise, "noise_seed": self.seed})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResizedImages(NoisyData):
+    """Images that are scaled and cropped to one size.
+
+    Attributes:
+        resolution: height and width in pixels: one number, a pair, or a text such as ``"60x90"``.
+        grey: whether they have one channel instead of three.
+    """
+
+    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
+    grey: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = self.size
+        self._set(resolution=size.resolution, grey=size.channels == GREY)
+
+    @property
+    def size(self) -> PictureSize:
+        """Height, width and channels."""
+        return wanted_size(self.resolution, grey=self.grey)
+
+    def preview(self) -> Observations:
+        return Observations(IMAGES, self.size.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledData(DataSpec):
+    """Data with known sources: all their combinations, or a random sample.
+
+    Attributes:
+        sources: the sources that vary, in the order of the data set; empty for all.
+        fixed: levels of the other sources, by default the middle of the range.
+        num_images: the size of a random sample; None for the default.
+        continuous: whether all sources, or some by name, take any value in their range.
+        correlated: pairs of sources and the correlation of each.
+        seed: determines the draw; 0 if nothing is random.
+    """
+
+    sources: tuple[str, ...] = ()
+    fixed: dict[str, int] = field(default_factory=dict)
+    num_images: int | None = None
+    continuous: bool | tuple[str, ...] = False
+    correlated: tuple[tuple[str, str, float], ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        varying, constant = split_sources(self.source_sizes, self.sources or None, self.fixed)
+        if self.num_images is not None:
+            whole_number("num_images", self.num_images)
+        whole_number("seed", self.seed, at_least=0)
+        if len({frozenset(pair) for *pair, _ in self.correlated}) < len(self.correlated):
+            raise ValueError(f"correlated names a pair of sources twice: {self.correlated}; give each pair once")
+        self._set(
+            sources=() if not constant else tuple(varying),
+            fixed=constant,
+            continuous=self.continuous or False,
+            seed=self.seed if self.is_random else 0,
+        )
+
+    @property
+    def source_sizes(self) -> Mapping[str, int]:
+        """All sources of the data set and the number of levels of each."""
+        raise NotImplementedError
+
+    @property
+    def is_random(self) -> bool:
+        return super().is_random or bool(self.num_images or self.continuous or self.correlated)
+
+    @property
+    def correlations(self) -> dict[tuple[str, str], float]:
+        """The correlation by pair of sources."""
+        return {(first, second): value for first, second, value in self.correlated}
+
+
+def build_spec(cls: type[DataSpec], options: Mapping[str, Any]) -> DataSpec:
+    """Return a spec of a kind from options as a user writes them.
+
+    Args:
+        cls: the kind.
+        options: values of its fields. Arrays and mappings of pairs become lists, and relative paths absolute.
+
+    Raises:
+        ValueError: the kind does not take an option, or its value is of another type.
+    """
+    fields = [f.name for f in dataclasses.fields(cls)]
+    for option, value in options.items():
+        if option not in fields and not _is_empty(value):
+            known = ", ".join(name for name in fields if name not in ("name", "data"))
+            raise ValueError(f"{option} does not apply to {_called(cls, options)}, which takes {known or 'no options'}")
+    if "data" in fields:  # in memory
+        return cls(**{name: value for name, value in options.items() if name in fields and value is not None})
+    content = {name: _to_plain(name, value) for name, value in options.items() if name in fields and value is not None}
+    for name in cls.path_fields:
+        if isinstance(content.get(name), str) and content[name]:
+            content[name] = os.path.abspath(content[name])
+    try:
+        return parse(content, cls, "data")
+    except ValueError as error:
+        if isinstance(error.__cause__, ValueError):  # a value that the spec itself rejects
+            raise error.__cause__ from None
+        raise
+
+
+def _called(cls: type[DataSpec], options: Mapping[str, Any]) -> str:
+    """Return what a message calls a data set, such as "the scene shapes3d"."""
+    word = options.get("name") or options.get("path")
+    return cls.title if word is None else f"{cls.title} {word}"
+
+
+def _is_empty(value: Any) -> bool:
+    """Return whether a value stands for an option that is not given."""
+    return value is None or value is False or (isinstance(value, list | tuple | dict) and not value)
+
+
+def _to_plain(name: str, value: Any) -> Any:
+    """Return an option as JSON would hold it; correlations of pairs become a list of [source, source, number]."""
+    if name == "correlated" and isinstance(value, Mapping):
+        return [[*pair, number] if isinstance(pair, tuple) else pair for pair, number in value.items()]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _to_plain("", entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_plain("", entry) for entry in value]
+    return value
