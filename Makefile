@@ -9,11 +9,11 @@ SEED   ?= 0
 # What `make test` runs: no slow tests, and of those in a browser only a few.
 FAST := not slow and (not browser or smoke)
 
-# Fast tests of every package, for `make test-quick`; together about 85 seconds of CPU time.
+# Fast tests of every package, for `make test-quick`; together less than a minute of CPU time.
 QUICK := tests/test_run_lifecycle.py tests/test_architecture.py tests/test_config.py \
-	$(addprefix tests/data/test_,batches.py dataset.py files.py user_images.py shapes3d.py solids.py) \
+	$(addprefix tests/data/test_,batches.py dataset.py published.py image_files.py shapes3d.py solids.py) \
 	$(addprefix tests/test_,latents.py networks.py norms.py cross_entropy.py divergences.py adversarial.py) \
-	$(addprefix tests/test_,checkpoint.py encoding.py options.py evaluation.py meanings.py) \
+	$(addprefix tests/test_,checkpoint.py encoding.py options.py evaluation.py latent_labels.py) \
 	$(addprefix tests/metrics/test_,arguments.py inputs.py forest.py ksg.py infomec_edges.py psnr.py scoring.py) \
 	tests/study/test_plan.py tests/explorer/test_chromium.py tests/explorer/test_exploration.py \
 	tests/test_cli.py::test_version tests/test_cli.py::test_help_teaches \

@@ -82,6 +82,21 @@ def test_commands_of_the_paper_s_page_are_understood(monkeypatch):
         assert resolve(training.model, DataConfig("shapes3d"), 6, training.training).training.steps == 200_000
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"])
+def test_files_that_the_maps_name_exist(page):
+    """Paths in backticks, and in the map of the source tree, are those of today."""
+    text = (ROOT / page).read_text()
+    paths = set(re.findall(r"`((?:[\w-]+/)*[\w-]+\.py|(?:[\w-]+/)+)`", text))
+    for block in re.findall(r"```\nsrc/qlae/\n(.*?)```", text, re.S):
+        paths |= set(re.findall(r"(?<![\w/])(?:[\w-]+\.py|[\w-]+/)(?!\w)", block))
+        lines = [line.split(maxsplit=1) for line in block.splitlines() if re.match(r"  \w+/ ", line)]
+        paths |= {f"{folder}{name}.py" for folder, names in lines for name in re.findall(r"\b(\w+) \(", names)}
+    folders = [ROOT, *(ROOT / "src/qlae" / part for part in (".", "models", "data", "ops", "explorer", "study"))]
+    folders += [ROOT / part for part in ("docs", "tests")]
+    assert paths
+    assert [path for path in sorted(paths) if not any((folder / path).exists() for folder in folders)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):

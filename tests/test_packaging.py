@@ -163,6 +163,15 @@ def test_workflows_name_what_exists():
         assert f"Programming Language :: Python :: {python}" in PROJECT["classifiers"]
 
 
+def test_make_runs_tests_that_exist():
+    """Files and folders of tests in the recipes of the Makefile."""
+    command = ["make", "--dry-run", "test-quick", "test-oldest", "test-gpu", "test-fuzz", "test-browser"]
+    recipes = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    named = set(re.findall(r"\btests(?:/[\w.]+)*", recipes))
+    assert len(named) > 20
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_the_docker_file_copies_what_the_build_needs():
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     words = {line.split()[0] for line in lines if line and not line.startswith("#")}

@@ -17,13 +17,25 @@ from qlae._io import write_json, write_npz
 from qlae.metrics import infomec
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS
-from qlae.study.report import figures, report_study
+from qlae.study.report import figures, report_study, study_page
 from qlae.study.report.correlations import between_metrics, mean_scores, published_means, spearman, with_published
 from qlae.study.report.figures import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, groups_to_compare
 from qlae.study.report.formats import to_markdown
 from qlae.study.report.summary import AGGREGATED, Group, summarise
 from qlae.study.report.tables import study_tables
 from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
+
+
+@pytest.fixture
+def no_vignettes(monkeypatch):
+    """Reports without vignettes, whose metrics take most of the time; other tests draw them."""
+    monkeypatch.setattr(study_page, "compute_vignettes", lambda summary: ("shapes3d", pd.DataFrame()))
+
+
+@pytest.fixture
+def no_figures(no_vignettes, monkeypatch):
+    """Reports of tables and text alone."""
+    monkeypatch.setattr(study_page, "draw_sheets", lambda *arguments, **options: [])
 
 
 def test_interventions_of_both_models_have_the_same_height(folder, rng, tmp_path):
@@ -150,6 +162,7 @@ def test_the_committed_tables_are_those_of_the_committed_runs(tmp_path):
     assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.usefixtures("no_vignettes")
 def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, copy_of):
     study = copy_of(folder)
     study.run("shapes3d/qlae/s2").results_path.write_text("{")
@@ -171,6 +184,7 @@ def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, 
         assert report_study(study, show=False).is_file()
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_other_metrics_have_a_table_of_their_own(folder, copy_of):
     study = copy_of(folder)
     assert "other-metrics" not in [table.name for table in study_tables(summarise(study))]
@@ -187,6 +201,7 @@ def test_other_metrics_have_a_table_of_their_own(folder, copy_of):
     assert {*others, AGGREGATED} <= set(RESERVED_LABELS)  # data sets may not have these labels
 
 
+@pytest.mark.usefixtures("no_vignettes")
 def test_a_report_removes_its_own_outdated_files_only(folder, copy_of):
     study = copy_of(folder)
     report = report_study(study, show=False).parent
