@@ -12,16 +12,18 @@ import re
 import tomllib
 import types
 import typing
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ._checks import nearest_name, shortened
+from ._checks import MAX_COUNT, nearest_name, shortened
 
 T = TypeVar("T")
 
 #: Numbers from here on are damage.
 MAX_MAGNITUDE = 1e300
+#: A whole number that is not negative, for fields of dataclasses.
+Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
 
 # An error of msgspec: "Expected `int`, got `str` - at `$.training.steps`".
 _ERROR = re.compile(r"(?P<reason>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
@@ -48,7 +50,7 @@ def decode_toml(content: bytes) -> dict[str, Any]:
         raise ValueError(f"it is not TOML: {error}") from None
 
 
-def parse(content: Any, kind: type[T], where: str) -> T:
+def parse(content: Any, kind: type[T], where: str, *, allow_unknown: bool = False) -> T:
     """Return plain data as an instance of a type.
 
     Integers are accepted as floats and lists as tuples; nothing else is converted.
@@ -56,7 +58,8 @@ def parse(content: Any, kind: type[T], where: str) -> T:
     Args:
         content: nested dictionaries, lists, strings, numbers, booleans and None.
         kind: a dataclass or another type; type hints say what each field may hold.
-        where: the place of the content, such as ``"config.training"``, for error messages.
+        where: the place of the content, such as ``"config.training"``, for error messages; empty for a whole file.
+        allow_unknown: ignore unknown fields, for content that others extend.
 
     Raises:
         ValueError: if a field is unknown, missing or of another type, if a number is not finite, or if the type itself
@@ -65,14 +68,14 @@ def parse(content: Any, kind: type[T], where: str) -> T:
     try:
         _require_finite(content, where)
         result = msgspec.convert(content, kind)
-        _complete(content, result, where)
+        _complete(content, result, where, allow_unknown)
     except msgspec.ValidationError as error:
         raise ValueError(_explain(error, content, kind, where)) from error.__cause__
     except RecursionError:
-        raise ValueError(f"{where} is nested too deeply") from None
+        raise ValueError(f"{_named(where)} is nested too deeply") from None
     except (TypeError, NameError) as error:  # from a dataclass registered outside the package
         raise ValueError(
-            f"{where} has a field whose type JSON cannot hold ({error}); use numbers, strings, tuples"
+            f"{_named(where)} has a field whose type JSON cannot hold ({error}); use numbers, strings, tuples"
         ) from None
     return result
 
@@ -86,10 +89,10 @@ def _require_finite(content: Any, where: str) -> None:
         for i, value in enumerate(content):
             _require_finite(value, f"{where}[{i}]")
     elif isinstance(content, int | float) and not abs(content) < MAX_MAGNITUDE:
-        raise ValueError(f"{where} must be a finite number, got {shortened(content)}")
+        raise ValueError(f"{_named(where)} must be a finite number, got {shortened(content)}")
 
 
-def _complete(content: Any, parsed: Any, where: str) -> None:
+def _complete(content: Any, parsed: Any, where: str, allow_unknown: bool) -> None:
     """Do what msgspec leaves out for dataclasses: reject unknown fields, and set the fields that have their defaults.
 
     Otherwise ``vars(parsed)`` would lack them.
@@ -101,13 +104,15 @@ def _complete(content: Any, parsed: Any, where: str) -> None:
         parsed = values
     if isinstance(content, dict) and isinstance(parsed, dict):
         unknown = [str(key) for key in content if key not in parsed]
-        if unknown:
-            raise ValueError(f"{where} has unknown fields: {', '.join(unknown)} ({nearest_name(unknown[0], parsed)})")
+        if unknown and not allow_unknown:
+            known = nearest_name(unknown[0], parsed)
+            raise ValueError(f"{_named(where)} has unknown fields: {', '.join(unknown)} ({known})")
         for key, value in content.items():
-            _complete(value, parsed[key], f"{where}.{key}")
+            if key in parsed:
+                _complete(value, parsed[key], f"{where}.{key}", allow_unknown)
     elif isinstance(content, list | tuple) and isinstance(parsed, list | tuple):
         for i, (value, parsed_value) in enumerate(zip(content, parsed, strict=False)):
-            _complete(value, parsed_value, f"{where}[{i}]")
+            _complete(value, parsed_value, f"{where}[{i}]", allow_unknown)
 
 
 def _explain(error: msgspec.ValidationError, content: Any, kind: Any, where: str) -> str:
@@ -115,7 +120,7 @@ def _explain(error: msgspec.ValidationError, content: Any, kind: Any, where: str
     match = _ERROR.fullmatch(str(error))
     assert match is not None
     place, value, hint = _follow(match["path"] or "", content, kind)
-    where, reason = where + place, match["reason"]
+    where, reason = _named(where + place), match["reason"]
     if isinstance(error.__cause__, ValueError | TypeError):  # from `__post_init__`
         return f"{where}: {error.__cause__}"
     if missing := _MISSING.fullmatch(reason):
@@ -126,6 +131,11 @@ def _explain(error: msgspec.ValidationError, content: Any, kind: Any, where: str
     if typing.get_origin(hint) is typing.Literal:
         return f"{where} must be one of {', '.join(map(repr, typing.get_args(hint)))}, got {shortened(value)}"
     return f"{where} is wrong ({reason.replace('`array`', 'a list').replace('`', '')}), got {shortened(value)}"
+
+
+def _named(where: str) -> str:
+    """Return a place as messages name it."""
+    return where.removeprefix(".") or "the content"
 
 
 def _follow(path: str, content: Any, kind: Any) -> tuple[str, Any, Any]:

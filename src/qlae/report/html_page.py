@@ -2,12 +2,12 @@
 
 import base64
 import html
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._io import read_regular, write_bytes, write_json
+from .._io import MAX_JSON, read_regular, write_bytes, write_json
+from .._parsing import decode_json, parse
 
 MANIFEST = "files.json"
 
@@ -165,11 +165,11 @@ class ReportFiles:
         """Remove files that an earlier report wrote and this one did not; files from elsewhere stay."""
         manifest = self.folder / MANIFEST
         try:
-            previous = json.loads(read_regular(manifest))
-        except (OSError, ValueError, RecursionError):
+            previous = parse(decode_json(read_regular(manifest, max_bytes=MAX_JSON)), list[str], "names")
+        except (OSError, ValueError):
             previous = []
-        for name in previous if isinstance(previous, list) else []:
-            is_plain = isinstance(name, str) and Path(name).name == name and "\0" not in name
+        for name in previous:
+            is_plain = Path(name).name == name and "\0" not in name
             if is_plain and name not in self.names and (self.folder / name).is_file():
                 (self.folder / name).unlink()
         write_json(manifest, sorted(self.names))

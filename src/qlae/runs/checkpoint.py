@@ -10,16 +10,15 @@ import hashlib
 import json
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 from torch import Tensor
 
-from .._checks import MAX_COUNT
-from .._io import read_regular, sync_folder, write_bytes, write_json
-from .results import is_number
+from .._io import read_json, read_regular, sync_folder, write_bytes, write_json
+from .._parsing import Count, parse
 
 NAMES = ("checkpoint", "previous")
 FORMAT = 1
@@ -98,25 +97,33 @@ def load(directory: Path) -> Checkpoint | None:
     return None
 
 
+@dataclass(frozen=True)
+class _State:
+    """What a model is loaded, and a training is resumed, from; the trainer adds entries."""
+
+    step: Count
+    window_filled: dict[str, Count] = field(default_factory=dict)
+    threads: Count = 1
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    """The content of ``checkpoint.json``."""
+
+    sha256: str
+    tensors_sha256: str
+    state: _State
+
+
 def _read_manifest(path: Path) -> dict[str, Any] | None:
+    """Return the content of ``checkpoint.json``, or None if it is damaged."""
     try:
-        manifest = json.loads(read_regular(path))
-        if manifest["sha256"] == _manifest_sha256(manifest) and _is_complete(manifest):
-            return dict(manifest)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    return None
-
-
-def _is_complete(manifest: dict[str, Any]) -> bool:
-    """Return whether a manifest has every entry that loading a model or resuming a training needs."""
-    state = manifest["state"]
-    counts = [state["step"], *state.get("window_filled", {}).values(), state.get("threads", 1)]
-    return (
-        isinstance(manifest["tensors_sha256"], str)
-        and all(type(count) is int and 0 <= count < MAX_COUNT for count in counts)
-        and is_number(state.get("seconds", 0))
-    )
+        manifest = read_json(path)
+        parse(manifest, _Manifest, "", allow_unknown=True)
+    except (OSError, ValueError):
+        return None
+    return manifest if manifest["sha256"] == _manifest_sha256(manifest) else None
 
 
 def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:

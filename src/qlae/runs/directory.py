@@ -24,6 +24,7 @@ from .._io import (
     write_bytes,
     write_json,
 )
+from .._parsing import decode_json
 from ..config import DataConfig, RunConfig
 from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
@@ -217,8 +218,8 @@ class Run:
         rows: list[dict[str, Any]] = []
         for line in read_regular(self.log_path).splitlines() if self.log_path.is_file() else []:
             try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
+                row = decode_json(line)
+            except ValueError:
                 break
             if not isinstance(row, dict) or not all(map(is_number, row.values())) or not is_count(row.get("step")):
                 break

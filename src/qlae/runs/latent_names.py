@@ -6,15 +6,25 @@ and code. `qlae encode` writes the names into its tables of codes, so a name mus
 
 import os
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .._io import read_json, read_regular, write_bytes, write_json
+from .._parsing import parse
 from ..data.cache import cache_folder
 from . import shipped
 
 FILE = "names.json"
 MAX_LENGTH = 60
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The content of the file."""
+
+    latents: dict[str, str]
+    values: dict[str, dict[str, str]]
 
 
 class Names:
@@ -35,13 +45,13 @@ class Names:
         if not self.path.is_file():
             return {"latents": {}, "values": {}}
         try:
-            content = read_json(self.path)
-            latents = {str(int(j)): str(name) for j, name in content["latents"].items()}
+            content = parse(read_json(self.path), _Content, "")
+            latents = {str(int(j)): name for j, name in content.latents.items()}
             values = {
-                str(int(j)): {str(int(code)): str(name) for code, name in names.items()}
-                for j, names in content["values"].items()
+                str(int(j)): {str(int(code)): name for code, name in names.items()}
+                for j, names in content.values.items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except ValueError as error:
             raise ValueError(f"{self.path} is not a valid file of names ({error}); repair or remove it") from None
         return {"latents": latents, "values": values}
 
