@@ -163,11 +163,11 @@ def test_names_that_cannot_be_written_are_an_error(run_copy, client, monkeypatch
         ([0, 0, 0, -1], "from 0 to 4, got -1"),
         ([0, 0, 0, 0.5], "from 0 to 4, got 0.5"),
         ([0, 0, 0, 10**30], "from 0 to 4"),
-        ([0, 0, 0, True], "must be a number, got True"),
-        ([0, 0, 0, None], "must be a number, got None"),
-        ([0, 0, 0, "1"], "must be a number, got '1'"),
-        ([0, 0, 0, [0]], "must be a number, got list of 1"),
-        ("0000", "must be a list of numbers"),
+        ([0, 0, 0, True], "must be int or float, got True"),
+        ([0, 0, 0, None], "must be int or float, got None"),
+        ([0, 0, 0, "1"], "must be int or float, got '1'"),
+        ([0, 0, 0, [0]], "must be int or float, got [0]"),
+        ("0000", "must be a list"),
     ],
 )
 def test_bad_codes(api, code, message):
@@ -181,7 +181,7 @@ def test_numbers_that_are_not_finite(folder_path, client, entry):
     body = f'{{"codes": [[0, 0, 0, {entry}]]}}'
     message = refused(api.post("/api/decode", content=body))
     assert "NaN or infinity" in message or "must be finite" in message
-    assert "between −1e+06 and 1e+06" in refused(api.post("/api/decode", json={"codes": [[0, 0, 0, 1e300]]}))
+    assert "between −1e+06 and 1e+06" in refused(api.post("/api/decode", json={"codes": [[0, 0, 0, 1e30]]}))
     assert api.post("/api/decode", json={"codes": [[0, 0, 0, 1e6]]}).status_code == 200
 
 
@@ -194,13 +194,11 @@ def test_bodies_that_are_not_objects(api, address, body):
 
 
 def test_number_of_pictures(api):
-    assert f"1 to {MAX_PICTURES} codes, got list of 0" in refused(api.post("/api/decode", json={"codes": []}))
+    assert "length >= 1" in refused(api.post("/api/decode", json={"codes": []}))
     many = {"codes": [[0, 0, 0, 0]] * (MAX_PICTURES + 1)}
-    assert f"got list of {MAX_PICTURES + 1}" in refused(api.post("/api/decode", json=many))
+    assert f"length <= {MAX_PICTURES}" in refused(api.post("/api/decode", json=many))
     for limit in (0, -1, MAX_PICTURES + 1):
-        assert "limit must lie between 1 and" in refused(
-            api.post("/api/search", json={"latent": 0, "value": 0, "limit": limit})
-        )
+        assert "body.limit is wrong" in refused(api.post("/api/search", json={"latent": 0, "value": 0, "limit": limit}))
 
 
 @pytest.mark.parametrize("rows", ["", "x", "-1", "1,", "1,,2", "1.5", "٣", "9" * 5000, ",".join("1" * 200), "../3"])

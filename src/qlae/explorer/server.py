@@ -13,16 +13,15 @@ what is allowed; the server answers with 400.
 """
 
 import base64
-import json
-import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Annotated, TypeVar
 
+import msgspec
 import numpy as np
 from anyio import CapacityLimiter, to_thread
-from numpy.typing import NDArray
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -32,12 +31,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .._checks import shortened
+from .._parsing import decode_json, parse
 from .exploration import Exploration
 from .page import ICON, PAIR_SCRIPT, PAIR_STYLE, SCRIPTS, STYLE, page_html, pair_html
 from .search import Condition, Matches
 
 Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
+Body = TypeVar("Body")
 
 NUM_MATCHES = 48  # returned by a search without a limit
 MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
@@ -115,6 +117,56 @@ def _asset_routes(*names: str) -> list[BaseRoute]:
     return [Route(f"/{name}", partial(_serve_asset, name=name), methods=["GET"]) for name in names]
 
 
+Number = int | float  # an integer stays one, since codes are integers
+
+
+@dataclass(frozen=True)
+class DecodeRequest:
+    """Decode codes to pictures."""
+
+    codes: Annotated[list[list[Number]], msgspec.Meta(min_length=1, max_length=MAX_PICTURES)]
+
+
+@dataclass(frozen=True)
+class RenameRequest:
+    """Name a latent, or one of its values."""
+
+    latent: int
+    name: str
+    value: int | None = None
+
+
+@dataclass(frozen=True)
+class ConditionRequest:
+    """A latent and its allowed ``values``, or the lowest and the highest number of a continuous latent."""
+
+    latent: int
+    values: Annotated[list[Number], msgspec.Meta(min_length=1, max_length=MAX_VALUES)] | None = None
+    low: Number | None = None
+    high: Number | None = None
+
+    def allowed(self, has_codes: bool) -> list[float]:
+        """Return the allowed codes, or the two ends of a range."""
+        if has_codes and self.values is not None:
+            return self.values
+        if not has_codes and self.low is not None and self.high is not None:
+            return [self.low, self.high]
+        raise ValueError(f"a condition on z{self.latent} must have {'values' if has_codes else 'low and high'}")
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """Search by exactly one of a code, conditions, part of a file name, an index, or a value of a latent."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PICTURES)] = NUM_MATCHES
+    code: list[Number] | None = None
+    where: Annotated[list[ConditionRequest], msgspec.Meta(min_length=1, max_length=MAX_CONDITIONS)] | None = None
+    file: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)] | None = None
+    index: int | None = None
+    latent: int | None = None
+    value: Number | None = None
+
+
 class Api:
     """The request handlers.
 
@@ -149,7 +201,8 @@ class Api:
         return _raw_response(pictures.tobytes())
 
     async def decode(self, request: Request) -> Response:
-        codes = read_codes(await read_object(request), self.exploration)
+        body = await read_request(request, DecodeRequest)
+        codes = np.stack([self.exploration.to_code(code) for code in body.codes])
         limiter = self._single_limiter if len(codes) == 1 else self._batch_limiter
         pictures = await self._run_in_thread(lambda: self.exploration.decode(codes), limiter)
         return _raw_response(pictures.tobytes())
@@ -160,30 +213,29 @@ class Api:
         return JSONResponse({"code": code, "picture": base64.b64encode(picture.tobytes()).decode(), "note": note})
 
     async def search(self, request: Request) -> Response:
-        body = await read_object(request)
-        limit = read_count(body, "limit", NUM_MATCHES)
-        find = self._read_search(body, limit)
+        find = self._search_for(await read_request(request, SearchRequest))
         return JSONResponse((await self._run_in_thread(find))._asdict())
 
-    def _read_search(self, body: dict[str, Any], limit: int) -> Callable[[], Matches]:
-        """Return the search that a body asks for."""
-        exploration = self.exploration
-        if "code" in body:
-            return partial(exploration.find_nearest, read_code(body, exploration), limit)
-        if "where" in body:
-            return partial(exploration.find_matching, read_conditions(body, exploration), limit)
-        if "file" in body:
-            return partial(exploration.find_files, read_text(body, "file", MAX_TEXT), limit)
-        if "index" in body:
-            return partial(exploration.find_index, read_integer(body, "index"))
-        latent, value = read_integer(body, "latent"), read_number(body, "value")
-        return partial(exploration.find_sharing, latent, value, limit)
+    def _search_for(self, body: SearchRequest) -> Callable[[], Matches]:
+        """Return the search that a request asks for."""
+        exploration, limit = self.exploration, body.limit
+        if body.code is not None:
+            return partial(exploration.find_nearest, exploration.to_code(body.code), limit)
+        if body.where is not None:
+            conditions = [Condition(each.latent, each.allowed(exploration.has_codes)) for each in body.where]
+            return partial(exploration.find_matching, conditions, limit)
+        if body.file is not None:
+            return partial(exploration.find_files, body.file, limit)
+        if body.index is not None:
+            return partial(exploration.find_index, body.index)
+        if body.latent is None or body.value is None:
+            raise ValueError("a search must have code, where, file, index, or latent and value")
+        return partial(exploration.find_sharing, body.latent, body.value, limit)
 
     async def rename(self, request: Request) -> Response:
-        body = await read_object(request)
-        latent, name = read_integer(body, "latent"), read_text(body, "name")
-        value = None if body.get("value") is None else read_integer(body, "value")
-        return JSONResponse(await self._run_in_thread(lambda: self.exploration.names.rename(latent, value, name)))
+        body = await read_request(request, RenameRequest)
+        names = self.exploration.names
+        return JSONResponse(await self._run_in_thread(lambda: names.rename(body.latent, body.value, body.name)))
 
     async def _run_in_thread(self, function: Callable[[], Result], limiter: CapacityLimiter | None = None) -> Result:
         return await to_thread.run_sync(function, limiter=limiter or self._batch_limiter)
@@ -233,115 +285,24 @@ async def read_body(request: Request, limit: int) -> bytes:
     return b"".join(parts)
 
 
-async def read_object(request: Request) -> dict[str, Any]:
+async def read_request(request: Request, kind: type[Body]) -> Body:
     """Return the JSON object in the body of a request; NaN and infinity are not allowed."""
     content = await read_body(request, MAX_JSON_BYTES)
     try:
-        body = json.loads(content, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        body = decode_json(content)
+    except ValueError:
         raise ValueError("the body must be JSON, without NaN or infinity") from None
-    if not isinstance(body, dict):
-        raise ValueError(f"the body must be an object, got {type(body).__name__}")
-    return body
-
-
-def read_integer(body: dict[str, Any], name: str, default: int | None = None) -> int:
-    """Return an integer field."""
-    value = body.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"{name} must be an integer, got {_summarize(value)}")
-    return value
-
-
-def read_count(body: dict[str, Any], name: str, default: int) -> int:
-    """Return a number of pictures, from 1 to ``MAX_PICTURES``."""
-    value = read_integer(body, name, default)
-    if not 1 <= value <= MAX_PICTURES:
-        raise ValueError(f"{name} must lie between 1 and {MAX_PICTURES}, got {value}")
-    return value
-
-
-def read_number(body: dict[str, Any], name: str) -> float:
-    """Return a finite number; an ``int`` stays an ``int``."""
-    return _require_finite(body.get(name), name)
-
-
-def read_text(body: dict[str, Any], name: str, max_length: int | None = None) -> str:
-    """Return a string field."""
-    value = body.get(name)
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be text, got {_summarize(value)}")
-    if max_length is not None and len(value) > max_length:
-        raise ValueError(f"{name} must have at most {max_length} characters, got {len(value):,}")
-    return value
-
-
-def read_code(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
-    """Return the field ``code`` as an array (num_latents,)."""
-    return _to_code(body.get("code"), exploration)
-
-
-def read_codes(body: dict[str, Any], exploration: Exploration) -> NDArray[Any]:
-    """Return the field ``codes`` as an array (n, num_latents)."""
-    value = body.get("codes")
-    if not isinstance(value, list) or not 1 <= len(value) <= MAX_PICTURES:
-        raise ValueError(f"codes must be a list of 1 to {MAX_PICTURES} codes, got {_summarize(value)}")
-    return np.stack([_to_code(entries, exploration) for entries in value])
-
-
-def read_conditions(body: dict[str, Any], exploration: Exploration) -> list[Condition]:
-    """Return the field ``where``: objects with a latent and its allowed ``values``, or ``low`` and ``high``."""
-    value = body.get("where")
-    if not isinstance(value, list) or not 1 <= len(value) <= MAX_CONDITIONS:
-        raise ValueError(f"where must be a list of 1 to {MAX_CONDITIONS} conditions, got {_summarize(value)}")
-    return [_to_condition(entry, exploration) for entry in value]
-
-
-def _to_condition(entry: Any, exploration: Exploration) -> Condition:
-    if not isinstance(entry, dict):
-        raise ValueError(f"a condition must be an object, got {_summarize(entry)}")
-    latent = read_integer(entry, "latent")
-    if not exploration.has_codes:
-        return Condition(latent, [read_number(entry, "low"), read_number(entry, "high")])
-    values = entry.get("values")
-    if not isinstance(values, list) or not 1 <= len(values) <= MAX_VALUES:
-        raise ValueError(f"values must be a list of 1 to {MAX_VALUES} codes, got {_summarize(values)}")
-    return Condition(latent, [_require_finite(value, "an entry of values") for value in values])
+    return parse(body, kind, "body")
 
 
 def parse_rows(query: str) -> list[int]:
     """Return row numbers from a query such as ``"3,17,204"``."""
     parts = query.split(",")
     if not 1 <= len(parts) <= MAX_PICTURES or not all(part.isascii() and part.isdecimal() for part in parts):
-        raise ValueError(f"rows must be 1 to {MAX_PICTURES} integers separated by commas, got {_summarize(query)}")
+        raise ValueError(f"rows must be 1 to {MAX_PICTURES} integers separated by commas, got {shortened(query)}")
     if any(len(part) > MAX_ROW_DIGITS for part in parts):
         raise ValueError(f"rows must have at most {MAX_ROW_DIGITS} digits each")
     return [int(part) for part in parts]
-
-
-def _to_code(entries: Any, exploration: Exploration) -> NDArray[Any]:
-    if not isinstance(entries, list):
-        raise ValueError(f"a code must be a list of numbers, got {_summarize(entries)}")
-    return exploration.to_code([_require_finite(entry, "an entry of a code") for entry in entries])
-
-
-def _require_finite(value: Any, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} must be a number, got {_summarize(value)}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{name} must be finite, got {value}")
-    return value
-
-
-def _refuse_constant(constant: str) -> float:
-    raise ValueError(f"{constant} is not valid JSON")
-
-
-def _summarize(value: Any) -> str:
-    """Return a value in a form that is short enough for a message."""
-    if isinstance(value, list | dict):
-        return f"{type(value).__name__} of {len(value)}"
-    return repr(value)[:60]
 
 
 class Guard:
