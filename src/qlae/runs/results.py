@@ -3,11 +3,10 @@
 The files may have been edited or damaged, so they are checked once, where they are read, and others can rely on them.
 """
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._checks import shortened
 from .._io import read_json
-from .._parsing import MAX_MAGNITUDE, parse
+from .._parsing import MAX_MAGNITUDE, Count, parse
 from ..metrics import known_scores
 from ..observations import MAX_MAGNITUDE as MAX_ENTRY
 from ..observations import Observations, described_observations
@@ -53,9 +52,6 @@ PIXELS = ("side", "side", 3)
 RAW = "raw_"  # prefix of the arrays of the raw weights
 WORDS = {"iu": "whole numbers", "iuf": "numbers", "f": "numbers with fractions", "pixels": "bytes"}
 MIN_STEPS = {"strip steps": 2}  # both ends
-
-Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -159,23 +155,17 @@ def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
 
 def check_results(content: dict[str, Any]) -> None:
     """Raise a ``ValueError`` that names the first entry which is missing or of another kind than expected."""
-    results = _parse_part(content, _Results, "results")
-    data = _parse_part(results.data, _Data, "results.data")
+    results = parse(content, _Results, "results", allow_unknown=True)
+    data = parse(results.data, _Data, "results.data", allow_unknown=True)
     described_observations(results.data)
     if data.drawn is not None:
-        _parse_part(data.drawn, _Drawn, "results.data.drawn")
+        parse(data.drawn, _Drawn, "results.data.drawn", allow_unknown=True)
     for weights in WEIGHTS:
         _check_scores(getattr(results, weights), f"results.{weights}", len(data.source_names))
 
 
-def _parse_part(content: dict[str, Any], kind: type[Part], where: str) -> Part:
-    """Return the entries that a dataclass has; others pass."""
-    known = {each.name for each in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    return parse({key: value for key, value in content.items() if key in known}, kind, where)
-
-
 def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
-    parsed = _parse_part(scores, _Scores, where)
+    parsed = parse(scores, _Scores, where, allow_unknown=True)
     if parsed.nmi is not None:
         _check_nmi(parsed, where, num_sources)
     for key in parsed.intervals or {}:
