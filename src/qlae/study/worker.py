@@ -35,7 +35,7 @@ from .jobs import Job, find_job, missing_work, needs_scores_only
 from .plan import Plan
 
 MAX_CACHE_BYTES = 2**28  # a worker renders data sets of up to this size once and keeps their images
-LOCK_SECONDS = 60.0  # time to wait for a run whose last worker is still ending
+LOCK_SECONDS = 120.0  # time to wait for a run whose last worker is still ending
 PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
 RETURNED_FILES = (
     *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz", FAILURE_FILE),
@@ -164,20 +164,32 @@ def run_job_on_node(
         How the job ended, as `run_job` says; and from a temporary folder, the content of the run directory.
     """
     token_path = Path(study, ".token")
-    is_shared = token_path.is_file() and read_regular(token_path) == token.encode()
-    run = Run(Path(study, "runs", name) if is_shared else Path(tempfile.gettempdir(), f"qlae-study-{token}", name))
+    if token_path.is_file() and read_regular(token_path) == token.encode():
+        return _run_named(name, Path(study, "runs"), plan, device, threads, imports, directory), {}
+    with tempfile.TemporaryDirectory(prefix="qlae-study-") as folder:
+        state = _run_named(name, Path(folder), plan, device, threads, imports, directory)
+        paths = [Path(folder, name, file) for file in RETURNED_FILES]
+        return state, {path.name: read_regular(path) for path in paths if path.is_file()}
+
+
+def _run_named(
+    name: str,
+    runs: Path,
+    plan: Mapping[str, Any] | None,
+    device: str,
+    threads: int,
+    imports: Sequence[str],
+    directory: str | None = None,
+) -> str:
+    """Run a job by its name in a folder of runs; return how it ended. Without a plan, that of the study is read."""
+    run = Run(runs / name)
     try:
-        import_modules(
-            imports, directory=directory
-        )  # first, because a job's model may be one of these modules' presets
-        job = find_job(Plan.from_content(dict(plan)), name)
+        import_modules(imports, directory=directory)  # they may register the model of the job
+        job = find_job(StudyFolder(runs.parent).plan if plan is None else Plan.from_content(dict(plan)), name)
     except ValueError as error:
         record_failure(run, error)
-        state = "failed"
-    else:
-        state = run_job(job, run, device=device, threads=threads)
-    paths = [] if is_shared else [run.path / file for file in RETURNED_FILES]
-    return state, {path.name: read_regular(path) for path in paths if path.is_file()}
+        return "failed"
+    return run_job(job, run, device=device, threads=threads)
 
 
 def _watch_parent(parent: int) -> None:
@@ -185,18 +197,6 @@ def _watch_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(PARENT_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _run_named(name: str, arguments: argparse.Namespace) -> str:
-    """Run a job by its name; return how it ended."""
-    folder = StudyFolder(arguments.study)
-    try:
-        import_modules(arguments.imports)
-        job = find_job(folder.plan, name)
-    except ValueError as error:
-        record_failure(folder.run(name), error)
-        return "failed"
-    return run_job(job, folder.run(name), device=arguments.device, threads=arguments.threads)
 
 
 def main() -> int:
@@ -214,7 +214,8 @@ def main() -> int:
     threading.Thread(target=_watch_parent, args=(arguments.parent,), daemon=True).start()
     try:
         for line in sys.stdin:
-            state = _run_named(line.strip(), arguments)
+            runs, options = arguments.study / "runs", (arguments.device, arguments.threads, arguments.imports)
+            state = _run_named(line.strip(), runs, None, *options)
             print(state, file=answers, flush=True)
             if state == "failed":
                 return 1
