@@ -75,7 +75,7 @@ def test_a_feature_that_is_constant_in_a_sample_does_not_spoil_the_score(fitted,
 def test_images_and_series(array, kind, shape):
     rng = np.random.default_rng(0)
     array = (array + rng.random(array.shape) * 200).astype(array.dtype)
-    estimator = qlae.QLAE(3, 4, steps=5, random_state=0, kind=kind).fit(array)
+    estimator = qlae.QLAE(3, 4, steps=5, random_state=0, layout=kind).fit(array)
     assert estimator.transform(array).shape == (30, 3)
     assert estimator.inverse_transform(estimator.transform(array)).shape == (30, *shape)
     assert np.isfinite(estimator.score(array))
@@ -129,7 +129,7 @@ def test_pretrained_folders(fitted, vectors, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
     again = qlae.QLAE.from_pretrained(folder, output="codes")
     assert np.array_equal(again.inverse_transform(again.transform(vectors)), qlae.load(folder).reconstruct(vectors))
-    expected = fitted.get_params() | {"output": "codes", "kind": "vectors"}
+    expected = fitted.get_params() | {"output": "codes", "layout": "vectors"}
     assert again.get_params() == expected
     assert again.n_features_in_ == 8
     fitted.save_pretrained(folder)  # replaces an earlier one
@@ -156,7 +156,7 @@ def test_from_run_directories(vectors, tmp_path):
         ({"num_latents": 0}, "num_latents must be a whole number of at least 1, got 0"),
         ({"steps": 0.5}, "steps must be a whole number"),
         ({"size": "tiny"}, "unknown size 'tiny'"),
-        ({"kind": "sounds"}, "unknown kind of observations 'sounds'"),
+        ({"layout": "sounds"}, "unknown layout 'sounds'"),
     ],
 )
 def test_wrong_parameters_are_named_by_fit(parameters, message, vectors):

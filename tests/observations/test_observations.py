@@ -44,9 +44,9 @@ def test_the_shape_tells_the_kind(shape, dtype, kind, expected):
 def test_the_caller_can_say_the_kind():
     floats = np.random.default_rng(0).random((4, 20, 24))
     assert qlae.load_data(floats).observations.kind == "series"
-    assert qlae.load_data(floats, kind="images").observations.shape == (20, 24, 1)
-    with pytest.raises(ValueError, match=r'unknown kind of observations .imagse.: did you mean "images"'):
-        qlae.load_data(floats, kind="imagse")
+    assert qlae.load_data(floats, layout="images").observations.shape == (20, 24, 1)
+    with pytest.raises(ValueError, match=r'unknown layout .imagse.: did you mean "images"'):
+        qlae.load_data(floats, layout="imagse")
 
 
 def test_tensors_may_have_channels_first():
@@ -93,7 +93,7 @@ def test_values_too_large_to_be_scaled_are_named(kind):
     array = np.ones((20, 8, 8, 3) if kind == "images" else (20, 3))
     array[::2, ..., 2], array[1::2, ..., 2] = 1.5e308, -1.5e308
     with pytest.raises(ValueError, match=r"numbers as large as 1\.5e\+308, in feature c of 3, and at most 1e\+17"):
-        qlae.load_data(array, kind=kind, feature_names=["a", "b", "c"])
+        qlae.load_data(array, layout=kind, feature_names=["a", "b", "c"])
 
 
 def test_vectors_are_standardised_even_far_from_zero():
@@ -130,10 +130,10 @@ def test_float_images_are_scaled_to_the_unit_range_only_if_they_leave_it():
     assert (inputs.amin((0, 2, 3)).tolist(), inputs.amax((0, 2, 3)).tolist()) == ([0, 0], [1, 1])
 
 
-def test_the_config_of_the_papers_images_has_no_new_entry(tiny_data):
+def test_the_config_of_data_has_their_spec(tiny_data):
     config = resolve("qlae", data_config(tiny_data), 2, size="small", precision="float32")
     assert list(config.to_dict()["data"]) == [
-        *("name", "resolution", "origin", "num_images", "source_names", "recipe", "checksum")
+        *("name", "observations", "origin", "num_images", "source_names", "spec", "checksum")
     ]
     assert config.data.observations == square_images(16)
     assert "observations" not in tiny_data.describe()

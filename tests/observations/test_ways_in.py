@@ -8,7 +8,6 @@ import torch
 
 import qlae
 from qlae.data import data_config, load_from_config
-from qlae.data.tables import read_table_file
 from qlae.runs.encode import encode_to_csv
 
 CSV = "id,site,temp,hum\n1,north,2.5,30\n2,south,1.5,40\n3,north,-1,5e1\n"
@@ -93,17 +92,18 @@ def test_a_csv_has_features_and_sources(write):
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
     text = "\ufeff" + CSV.replace("site", '"the site"').replace(",", delimiter) + "\n\n"
-    table = read_table_file(write("t.csv", text), source_columns=["the site"])
-    assert table.feature_names == ("id", "temp", "hum")
-    assert table.sources == {"the site": ["north", "south", "north"]}
+    data = qlae.load_data(write("t.csv", text), source_columns=["the site"])
+    assert data.observations.feature_names == ("id", "temp", "hum")
+    assert data.source_names == ("the site",)
+    assert data.sources[:, 0].tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (CSV, r"has text in 'site' \('north' in line 2\)\. Name columns that are sources in source_columns"),
-        ("a,b\n1,x\ny,2\n", r"text in 'b' \('x' in line 2\), 'a' \('y' in line 3\)"),
-        ("a,b\n1,\nnan,2\n3,inf\n", r"missing or infinite values in 'b' \(lines 2, 4\), 'a' \(line 3\)\. Fill"),
+        ("a,b\n1,x\ny,2\n", r"text in 'a' \('y' in line 3\), 'b' \('x' in line 2\)"),
+        ("a,b\n1,\nnan,2\n3,inf\n", r"missing or infinite values in 'a' \(line 3\), 'b' \(lines 2, 4\)\. Fill"),
         ("a,b\n1,2\n3\n", "line 3 of .* has 1 columns, its first line has 2"),
         ("1,2\n3,4\n", "the first line of .* must name the columns"),
         ("a,b\n", "has no line below its first one"),
@@ -133,7 +133,7 @@ def test_unknown_columns_are_refused(write):
         qlae.load_data(path, drop_columns=["id", "site", "temp", "hum"])
     with pytest.raises(ValueError, match=r"missing .* in 'site' \(line 3\)"):
         qlae.load_data(write("gap.csv", "site,temp\nnorth,1\n,2\n"), source_columns=["site"])
-    with pytest.raises(ValueError, match="source_columns is for tables and arrays, and shapes3d is neither"):
+    with pytest.raises(ValueError, match=r"source_columns does not apply to .* shapes3d"):
         qlae.load_data("shapes3d", source_columns=["site"])
 
 

@@ -120,7 +120,8 @@ def data_spec(name: Any, **options: Any) -> DataSpec:
         return build_spec(DATA[name].config, given)
     if path is None:
         return _spec_of_prepared(name, given)
-    return build_spec(_kind_of_file(path), given | {"name": "" if Path(name).exists() else name})
+    is_path = "/" in name or "\\" in name or name == Path(path).name
+    return build_spec(_kind_of_file(path), given | {"name": "" if is_path else name})
 
 
 def _kind_of_file(path: str | Path) -> type[DataSpec]:
