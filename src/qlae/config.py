@@ -11,9 +11,9 @@ import json
 import math
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
-from ._checks import MAX_LATENTS, whole_number
+from ._checks import MAX_LATENTS, require_known, values_per_latent, whole_number
 from ._parsing import parse
 from .observations import Observations, square_images
 from .registry import DATA, LATENTS, NETWORKS, OBJECTIVES
@@ -166,6 +166,83 @@ class TrainingConfig:
 
 
 @dataclass(frozen=True)
+class NetworksConfig:
+    """The settings that every network pair has; the config of a custom pair subclasses this.
+
+    Attributes:
+        size: ``"full"`` or ``"small"``.
+        form: ``"paper"`` or ``"official"``.
+        patches: whether small networks may work on patches of several pixels; those of a GAN may not.
+        own: which of ``"encoder"`` and ``"decoder"`` the caller brings as a module instead.
+    """
+
+    size: str = "full"
+    form: str = "paper"
+    patches: bool = True
+    own: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LatentConfig:
+    """The settings that every latent space has; a latent space's own config subclasses this.
+
+    Attributes:
+        num_latents: number of latents.
+    """
+
+    has_codes: ClassVar[bool] = False
+
+    num_latents: int
+
+    @property
+    def description(self) -> str:
+        """A description of each latent."""
+        return "continuous"
+
+
+@dataclass(frozen=True)
+class DiscreteLatentConfig(LatentConfig):
+    """The settings of a latent space of codes.
+
+    Attributes:
+        num_values: values per latent, one number for all latents or one per latent.
+    """
+
+    has_codes: ClassVar[bool] = True
+
+    num_values: int | tuple[int, ...] = 10
+
+    @property
+    def values_each(self) -> tuple[int, ...]:
+        """The number of values of each latent."""
+        return values_per_latent(self.num_latents, self.num_values)
+
+    @property
+    def description(self) -> str:
+        sizes = sorted(set(self.values_each))
+        return f"each one of {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''} values"
+
+
+@dataclass(frozen=True)
+class ObjectiveConfig:
+    """The settings that every objective has; an objective's own config subclasses this.
+
+    Attributes:
+        weights: of the loss terms, those of the objective and those of the latent space.
+        schedules: factors on single weights by update.
+    """
+
+    weights: dict[str, float]
+    schedules: dict[str, Curve] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_weights(self.weights)
+        for name, curve in self.schedules.items():
+            require_known(name, self.weights, "loss term with a schedule")
+            check_curve(f"the schedule of {name}", curve)
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One run: a model on a data set, from a seed.
 
@@ -180,9 +257,9 @@ class RunConfig:
 
     model: str
     data: DataConfig
-    networks: Any
-    latent: Any
-    objective: Any
+    networks: NetworksConfig
+    latent: LatentConfig
+    objective: ObjectiveConfig
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:

@@ -1,8 +1,9 @@
 """Objectives: what a model is trained to do. Each supplies its players, and one trainer runs them all."""
 
+from ..config import ObjectiveConfig
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
-from .objective import Objective, ObjectiveConfig, Player, Terms, Weighting, players_of, require_players, require_terms
+from .objective import Objective, Player, Terms, Weighting, players_of, require_players, require_terms
 from .total_correlation import TotalCorrelation
 from .tripod import Tripod
 

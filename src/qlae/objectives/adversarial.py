@@ -18,11 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._checks import require_known, whole_number
+from ..config import ObjectiveConfig
 from ..models.building import output_shape
 from ..models.model import Model, run_in_own_precision
 from ..ops.convolutions import penalized
 from ..registry import OBJECTIVES
-from .objective import L1, Objective, ObjectiveConfig, Player, Terms, with_l1
+from .objective import L1, Objective, Player, Terms, with_l1
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..config import ObjectiveConfig
 from ..models.model import Model
 from ..registry import OBJECTIVES
 from .code_penalties import PENALTIES, penalty_terms, require_scalar_codes
-from .objective import L1, Objective, ObjectiveConfig, Player, Terms, TermsFunction, Weighting, latent_losses, with_l1
+from .objective import L1, Objective, Player, Terms, TermsFunction, Weighting, latent_losses, with_l1
 
 
 @dataclass(frozen=True)

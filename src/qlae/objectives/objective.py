@@ -12,17 +12,17 @@ those of the other terms; weight decay is decoupled and is not rescaled.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from .._checks import require_known, whole_number
-from ..config import OptimizerConfig, RunConfig, check_weights
+from .._checks import whole_number
+from ..config import OptimizerConfig, RunConfig
 from ..models.model import Model
 from ..registry import OBJECTIVES
-from ..schedules import Curve, check_curve, curve_factor
+from ..schedules import Curve, curve_factor
 
 Terms = dict[str, Tensor]  # scalars by their config name
 TermsFunction = Callable[[Tensor, torch.Generator | None], Terms]
@@ -226,25 +226,6 @@ def require_terms(player: Player, terms: Any) -> None:
             raise ValueError(f"{what} must return scalar tensors, and {name!r} is {shape}; take its mean")
     if player.parameters and not terms["loss"].requires_grad:
         raise ValueError(f"{what} depends on none of the parameters that it moves, so there is nothing to descend")
-
-
-@dataclass(frozen=True)
-class ObjectiveConfig:
-    """The settings that every objective has; an objective's own config subclasses this.
-
-    Attributes:
-        weights: of the loss terms, those of the objective and those of the latent space.
-        schedules: factors on single weights by update.
-    """
-
-    weights: dict[str, float]
-    schedules: dict[str, Curve] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_weights(self.weights)
-        for name, curve in self.schedules.items():
-            require_known(name, self.weights, "loss term with a schedule")
-            check_curve(f"the schedule of {name}", curve)
 
 
 class Objective(ABC):

@@ -41,10 +41,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._checks import require_known, whole_number
-from ..config import OptimizerConfig
+from ..config import ObjectiveConfig, OptimizerConfig
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
-from .objective import L1, Objective, ObjectiveConfig, Player, Terms, l1_norm, latent_losses
+from .objective import L1, Objective, Player, Terms, l1_norm, latent_losses
 
 SLOPE = 0.2  # of the discriminator's leaky ReLU
 RECONSTRUCTIONS = ("cross_entropy", "squared_error")

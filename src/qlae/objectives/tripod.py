@@ -59,11 +59,11 @@ import torch
 from torch import Tensor
 
 from .._checks import whole_number
-from ..config import require_number
+from ..config import ObjectiveConfig, require_number
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
 from .autoencoding import autoencoder_player
-from .objective import L1, Objective, ObjectiveConfig, Player, Terms, latent_losses
+from .objective import L1, Objective, Player, Terms, latent_losses
 
 MIN_VARIANCE = 1e-12  # added to the variance of a latent
 

@@ -1,11 +1,12 @@
 """The latent spaces, which stand between the encoder and the decoder."""
 
+from ...config import DiscreteLatentConfig, LatentConfig
 from .continuous import ContinuousLatent, GaussianLatent, UniformLatent
 from .finite_scalar import FiniteScalarLatent
 from .independent import IndependentComponents
 from .quantized import QuantizedLatent
 from .relaxed import RelaxedLatent
-from .space import CodeUsage, DiscreteLatent, DiscreteLatentConfig, LatentConfig, LatentOutput, LatentSpace
+from .space import CodeUsage, DiscreteLatent, LatentOutput, LatentSpace
 from .vector_quantized import VectorQuantizedLatent
 
 __all__ = [

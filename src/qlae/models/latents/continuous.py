@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..._checks import whole_number
+from ...config import LatentConfig
 from ...ops.divergences import decomposed_kl, gaussian_kl
 from ...registry import LATENTS
-from .space import LatentConfig, LatentOutput, LatentSpace
+from .space import LatentOutput, LatentSpace
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from ..._checks import values_per_latent
+from ...config import DiscreteLatentConfig
 from ...ops.quantization import straight_through
 from ...registry import LATENTS
-from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput, soft_assignments
+from .space import DiscreteLatent, LatentOutput, soft_assignments
 
 
 @dataclass(frozen=True)

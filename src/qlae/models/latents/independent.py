@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._checks import whole_number
+from ...config import LatentConfig
 from ...registry import LATENTS
-from .space import LatentConfig, LatentOutput, LatentSpace
+from .space import LatentOutput, LatentSpace
 
 Matrix = NDArray[np.float64]
 

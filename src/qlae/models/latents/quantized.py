@@ -9,17 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..._checks import require_not_negative, values_per_latent
+from ...config import DiscreteLatentConfig
 from ...ops import dispatch
 from ...ops.quantization import look_up, quantize_by_kernels
 from ...registry import LATENTS
-from .space import (
-    DiscreteLatent,
-    DiscreteLatentConfig,
-    LatentOutput,
-    quantize_to_nearest,
-    require_reduction,
-    soft_assignments,
-)
+from .space import DiscreteLatent, LatentOutput, quantize_to_nearest, require_reduction, soft_assignments
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..._checks import values_per_latent
+from ...config import DiscreteLatentConfig
 from ...registry import LATENTS
-from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput
+from .space import DiscreteLatent, LatentOutput
 
 TINY = 1e-10  # in logarithms, as in the authors' code
 

@@ -6,7 +6,6 @@ objective serves every model. To add one, subclass ``LatentSpace`` (or ``Discret
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,51 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._checks import values_per_latent
 from ...ops.quantization import quantization_terms
 
 ASSIGNMENT_DEVIATION = 0.5  # of soft codes, as a share of the distance between neighbouring values
-
-
-@dataclass(frozen=True)
-class LatentConfig:
-    """The settings that every latent space has; a latent space's own config subclasses this.
-
-    Attributes:
-        num_latents: number of latents.
-    """
-
-    has_codes: ClassVar[bool] = False
-
-    num_latents: int
-
-    @property
-    def description(self) -> str:
-        """A description of each latent."""
-        return "continuous"
-
-
-@dataclass(frozen=True)
-class DiscreteLatentConfig(LatentConfig):
-    """The settings of a latent space of codes.
-
-    Attributes:
-        num_values: values per latent, one number for all latents or one per latent.
-    """
-
-    has_codes: ClassVar[bool] = True
-
-    num_values: int | tuple[int, ...] = 10
-
-    @property
-    def values_each(self) -> tuple[int, ...]:
-        """The number of values of each latent."""
-        return values_per_latent(self.num_latents, self.num_values)
-
-    @property
-    def description(self) -> str:
-        sizes = sorted(set(self.values_each))
-        return f"each one of {sizes[0]}{f' to {sizes[-1]}' if len(sizes) > 1 else ''} values"
 
 
 class LatentOutput(NamedTuple):

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ..._checks import values_per_latent, whole_number
+from ...config import DiscreteLatentConfig
 from ...registry import LATENTS
-from .space import DiscreteLatent, DiscreteLatentConfig, LatentOutput, quantize_to_nearest, require_reduction
+from .space import DiscreteLatent, LatentOutput, quantize_to_nearest, require_reduction
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The encoders and decoders: one pair for each kind of observations, and Tripod's. Each registers itself."""
 
-from .config import NetworksConfig
+from ...config import NetworksConfig
 from .dense import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
 from .paper import (
     FORMS,

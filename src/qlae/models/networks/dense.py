@@ -10,11 +10,11 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..._checks import require_known
+from ...config import NetworksConfig
 from ...observations import Observations
 from ...ops.convolutions import linear
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .config import NetworksConfig
 from .paper import dense
 
 #: size → widths of the hidden layers.

@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._checks import require_known
+from ...config import NetworksConfig
 from ...observations import COLOURS, Observations, require_sides
 from ...ops.convolutions import conv_norm, linear, pixel_conv
 from ...ops.norms import EPSILON, leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .config import NetworksConfig
 
 START_RESOLUTION = 4  # where the encoder ends and the decoder starts; the smaller side of others has 4 to 7
 

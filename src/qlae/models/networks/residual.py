@@ -26,10 +26,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._checks import require_known
+from ...config import NetworksConfig
 from ...ops.convolutions import conv_norm, linear
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .config import NetworksConfig
 from .paper import START_RESOLUTION, Affine, num_blocks, unfolded
 
 

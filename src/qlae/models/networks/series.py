@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._checks import require_known
+from ...config import NetworksConfig
 from ...observations import Observations
 from ...ops.convolutions import linear
 from ...ops.norms import leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .config import NetworksConfig
 from .paper import PAPER, dense, num_blocks
 
 SLOPE = PAPER.slope  # of the leaky ReLU
