@@ -126,7 +126,7 @@ class TrainingConfig:
     """How a model is trained.
 
     Attributes:
-        optimizer: of the players that do not bring one of their own.
+        optimizer: of the players that do not bring their own.
         schedule: of the learning rate.
         weight_decay_schedule: factors on the weight decay by update; empty for a constant one.
         batch_size: images per update.

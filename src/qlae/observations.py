@@ -29,7 +29,7 @@ class Kind:
 
     Attributes:
         name: in ``config.json``.
-        axes: of one observation in an array, in words.
+        axes: names of the axes of one observation in an array.
         one, many: what observations are called in messages.
         networks: the default encoder and decoder, a name in ``registry.NETWORKS``.
         form: the class that turns arrays into inputs of networks and outputs into arrays, and measures errors.
@@ -39,7 +39,7 @@ class Kind:
         sheet: the function that draws a data set before anything is trained, as `qlae data inspect` does.
         has_bytes: whether arrays may hold bytes; all may hold floats.
         check: raises a ``ValueError`` if an observation cannot have that shape.
-        size: returns the size of an observation in words.
+        size: returns a description of the size of an observation.
     """
 
     name: str
@@ -92,7 +92,7 @@ def _check_image(shape: tuple[int, ...]) -> None:
     if not 1 <= channels <= MAX_CHANNELS:
         hint = "; move the channels to the last axis" if height <= MAX_CHANNELS else ""
         raise ValueError(f"images must have 1 to {MAX_CHANNELS} channels, got {channels} in (h, w, c) = {shape}{hint}")
-    if height != width or channels != COLOURS:  # networks of one's own may take squares of any size
+    if height != width or channels != COLOURS:  # custom networks may take squares of any size
         require_sides(height, width)
 
 
@@ -248,15 +248,15 @@ class Observations:
 
     @property
     def size(self) -> str:
-        """The size of one observation in words, such as "64×64" or "12 features"."""
+        """A description of the size of one observation, such as "64×64" or "12 features"."""
         return self.traits.size(self.shape)
 
     def with_sample_axis(self, count: str = "n") -> str:
-        """Return the shape and type of an array of observations in words, such as "(n, 64, 64, 3) uint8"."""
+        """Describe the shape and type of an array of observations, such as "(n, 64, 64, 3) uint8"."""
         return f"({count}, {', '.join(map(str, self.shape))}) {self.dtype}"
 
     def difference(self, other: "Observations") -> str | None:
-        """Return in words why a model of these observations cannot take others; None if it can."""
+        """Explain why a model of these observations cannot take others; return None if it can."""
         if (self.kind, self.shape) != (other.kind, other.shape):
             return f"the model takes {self.traits.many} of {self.size}, data has {other.traits.many} of {other.size}"
         if self.feature_names and other.feature_names and self.feature_names != other.feature_names:

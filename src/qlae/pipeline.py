@@ -221,7 +221,7 @@ def _announcement(config: RunConfig, device: str) -> Estimate:
 
 
 def _quicker(config: RunConfig, device: str) -> str:
-    """Return in words which options shorten a training, for the command line and for Python."""
+    """Describe which options shorten a training, for the command line and for Python."""
     if getattr(config.networks, "size", "small") == "small" or pick_device(device).type != "cpu":
         return f"fewer updates take less, such as --steps {max(1, config.training.steps // 10)} (steps=… in Python)"
     options, data = "--size small", config.data

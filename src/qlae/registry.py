@@ -5,7 +5,7 @@ A part is a class together with a frozen dataclass that holds its settings. It r
     @LATENTS.register("quantized", QuantizedConfig)
     class QuantizedLatent(DiscreteLatent): ...
 
-A run's ``config.json`` stores the kind beside the settings, ``{"kind": "quantized", "num_latents": 12, …}``, and the
+A run's ``config.json`` stores the kind with the settings, ``{"kind": "quantized", "num_latents": 12, …}``, and the
 table turns that back into the dataclass. Code outside the package registers its parts the same way. For such a part
 the JSON also names the module that registered it, so that an error can say what to import.
 
@@ -23,7 +23,7 @@ from ._checks import nearest_name
 from ._parsing import parse
 
 ClassT = TypeVar("ClassT", bound=type)
-RESERVED = ("kind", "module")  # what the JSON of a config holds beside the fields
+RESERVED = ("kind", "module")  # keys that the JSON of a config holds in addition to the fields
 
 
 class MissingPart(ValueError):
@@ -48,7 +48,7 @@ class Registry:
     """Kinds of one sort of part, by name.
 
     Args:
-        what: the sort of part in words, for error messages.
+        what: the name of the sort of part, for error messages.
         home: the module whose import registers the parts of qlae itself.
         base: the config that every config of this sort subclasses, by name, and the fields that it declares.
     """

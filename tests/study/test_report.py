@@ -96,8 +96,8 @@ def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice
         "nmi-isaac3d",
     ]
     captions = [draw_sheets(summary, "shapes3d", with_vq_vae=chosen)[0].caption for chosen in (False, True)]
-    assert "qlae beside beta-vae. VQ-VAE is left out, as in the paper." in captions[0]
-    assert "qlae beside vq-vae. Above" in captions[1]
+    assert "qlae and beta-vae. VQ-VAE is left out, as in the paper." in captions[0]
+    assert "qlae and vq-vae. Above" in captions[1]
 
 
 def test_rank_correlations(folder):
@@ -140,7 +140,7 @@ def test_the_page_is_complete_and_needs_no_network(folder):
     assert "over 3 seeds (where n is given" not in text
     assert "Mean ± half of the 95% t-interval over 3 seeds." in text
     assert "interventions-shapes3d.png" in {file.name for file in path.parent.iterdir()}
-    assert "qlae beside beta-vae" in text  # the best of the prior methods
+    assert "qlae and beta-vae" in text  # the best of the prior methods
     names = {file.name for file in path.parent.iterdir()}
     for table in ("main-infomec", "main-dci", "shapes3d", "isaac3d"):
         assert {f"{table}.md", f"{table}.tex", f"{table}.csv"} <= names

@@ -121,7 +121,7 @@ class Report:
 
     Attributes:
         runs: Run directories, or folders of studies.
-        with_vq_vae: Studies: include VQ-VAE among the prior methods that figures may show beside QLAE; the paper's
+        with_vq_vae: Studies: include VQ-VAE among the prior methods that figures may compare with QLAE; the paper's
             figures leave it out.
         imports: A module or file of yours to import first, which registers models or metrics of a study.
         scored_weights: Studies: whether the tables show the scores of the averaged or the raw weights; by default as in

@@ -23,7 +23,7 @@ class Explore:
     Attributes:
         run: The run directory, a folder of several seeds (which opens the run to take), an exported folder with a
             sample (qlae export --samples), or the name of a model that comes with qlae.
-        beside: Another run of the same data, to be shown beside the first.
+        beside: Another run of the same data, to be shown next to the first.
         port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
         no_browser: Only print the address of the page; do not open the browser.
         export: Instead of starting the server, write a page that needs none to this folder.

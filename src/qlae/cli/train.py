@@ -304,7 +304,7 @@ def train_and_compare(
 
 
 def describe_work(num_runs: int, num_trained: int) -> str:
-    """Return in words what was done now, and what had been done before.
+    """Describe what was done now, and what had been done before.
 
     >>> describe_work(3, 3), describe_work(3, 1), describe_work(3, 0)
     ('3 runs trained, scored and compared', '3 runs compared, 1 of them trained now,', '3 finished runs compared')

@@ -142,7 +142,7 @@ def _open_sources(source_file: str | None, images: list[str]) -> SourceTable | N
 
 
 def _describe_others(names: list[str]) -> str:
-    """Return in words which images are left out because of their format, and what to do."""
+    """Describe which images are left out because of their format, and what to do."""
     kinds = sorted({name.rsplit(".", 1)[-1].upper() for name in names})
     examples = ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
     count = f"{len(names):,} {'file' if len(names) == 1 else 'files'}"

@@ -14,7 +14,7 @@ from ..observations import COLOURS, require_sides
 GREY = 1
 DEFAULT_RESOLUTION = 64
 TEXT = re.compile(r"(\d{1,5})(?:[x×](\d{1,5}))?(?:[x×]([13]))?")
-MIN_RESOLUTION, MAX_RESOLUTION = 8, 1024  # of square RGB images, also for networks of one's own
+MIN_RESOLUTION, MAX_RESOLUTION = 8, 1024  # of square RGB images, also for custom networks
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
 
 
 def is_ours(config: RunConfig) -> bool:
-    """Return whether both networks of a run are those of qlae, which keep no state beside their weights."""
+    """Return whether both networks of a run are those of qlae, which keep no state except their weights."""
     return not config.networks.own and NETWORKS.entry_of(config.networks).is_ours
 
 

@@ -177,7 +177,7 @@ def num_updates(job: Job) -> int:
 
 
 def missing_work(job: Job, run: Run) -> str | None:
-    """Return what is missing before a run directory has all that a job asks for, in words; None if it is finished.
+    """Describe what a run directory lacks of what its job asks for; return None if it is finished.
 
     Raises:
         ValueError: if the directory holds a run that contradicts the job.
@@ -212,7 +212,7 @@ def needs_scores_only(job: Job, run: Run) -> bool:
 
 
 def _missing_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | None:
-    """Return in words whether a run has fewer updates, or another number of samples, than its job asks for."""
+    """Describe whether a run has fewer updates, or another number of samples, than its job asks for."""
     steps, num_samples = num_updates(job), min(job.num_samples, run.config.data.num_images)
     if results["steps"] < steps:
         return f"evaluated after {results['steps']:,} updates, the plan says {steps:,}"
@@ -222,7 +222,7 @@ def _missing_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | N
 
 
 def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
-    """Return in words whether a run was scored with another protocol, or without some metric of its job."""
+    """Describe whether a run was scored with another protocol, or without some metric of its job."""
     if results["protocol"] != job.protocol:
         return f"scored with the protocol {results['protocol']}, the plan says {job.protocol}"
     if not results["data"]["source_names"]:

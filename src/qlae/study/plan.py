@@ -46,7 +46,7 @@ _FILE_TYPES: dict[Any, type] = {
     **{str: str, int: int, float: float, bool: bool, typing.Literal: str},
     **{Mapping: dict, Sequence: list},
 }
-#: Options of a model beside its grid, for all models at the top of a plan or for one under its name: those of
+#: Options of a model in addition to its grid, for all models at the top of a plan or for one under its name: those of
 #: `options.TrainingOptions` except for the seed, which the study chooses.
 MODEL_OPTIONS: dict[str, tuple[type, ...]] = {
     name: _types_in_file(hint) for name, hint in typing.get_type_hints(TrainingOptions).items() if name != "seed"

@@ -67,7 +67,7 @@ def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> li
         (
             f"interventions-{data}",
             draw_sheet(summary, data, with_vq_vae=with_vq_vae),
-            f"{data}: {' beside '.join(group.model for group in groups)}."
+            f"{data}: {' and '.join(group.model for group in groups)}."
             + (" VQ-VAE is left out, as in the paper." if left_out else "")
             + " Above, one latent at a time moves through its range (one column per latent, one block per sample)."
             + (f" Below, {NMI_CAPTION}" if all(group.has_sources for group in groups) else ""),
@@ -148,7 +148,7 @@ class _ShownRun:
     """The run that represents a model."""
 
     title: str
-    steps: str  # what the steps of the blocks are, in words
+    steps: str  # a description of the steps of the blocks
     results: dict[str, Any]
     blocks: Pixels  # (blocks, steps, num_latents, r, r, 3)
     labels: LatentLabels
