@@ -82,6 +82,7 @@ bench-metrics: install  ## Metrics, compared with the published procedure
 bench-cpu: install  ## Training on a CPU, compared with the demo's first version and with plain PyTorch
 	$(BIN)/python benchmarks/training.py demo
 	$(BIN)/python benchmarks/training.py full
+	$(BIN)/python benchmarks/training.py compile --size small
 
 bench-gpu: install  ## Training on a GPU, compared with plain PyTorch; by batch size, resolution and latents
 	$(BIN)/python benchmarks/training.py gpu --out results/performance/training.json

@@ -2,11 +2,15 @@
 
     python benchmarks/training.py demo            # the training of `make demo`, compared with its first version
     python benchmarks/training.py full            # a full-size update, compared with plain PyTorch on the same device
+    python benchmarks/training.py compile         # an update on a CPU: fused, plain, and plain after torch.compile
     python benchmarks/training.py gpu             # full-size updates of several models on a GPU, in four modes
     python benchmarks/training.py terms           # what each loss term of an objective costs
 
 `demo` checks out the first version from the repository's history (`git worktree`), trains a few hundred updates with
 both versions from the command line, with one thread each, and reads the times from their logs.
+
+`compile` takes turns with three forms of the same update: the fast path of qlae, its plain operations, and the plain
+operations with the loss of each player compiled by `torch.compile`, whose compilation is not counted.
 
 `gpu` measures the defaults (bfloat16, CUDA graphs and fused kernels), the same in float32, eager float32, and plain
 PyTorch in float32. For GANs, it measures cycles of five encoder updates and one generator update. It also reports the
@@ -29,10 +33,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from plain import PlainGANStep, PlainQLAE, PlainQLInfoWGAN, PlainStep
@@ -40,6 +45,7 @@ from timing import Updates, describe, machine, milliseconds, up_to_multiple
 
 from qlae._io import write_json
 from qlae.data import SourceDataset, data_config, load_data
+from qlae.ops import dispatch
 from qlae.presets import MODELS
 from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve
@@ -53,24 +59,28 @@ GPU_MODELS = ("qlae", "ae", "vq-vae", "beta-vae", "beta-tcvae", "qlinfowgan-gp")
 # Modes of training: name → precision, compile.
 MODES = {"default": ("bfloat16", True), "float32": ("float32", True), "eager": ("float32", False)}
 PLAIN = {"qlae": (PlainQLAE, PlainStep), "qlinfowgan-gp": (PlainQLInfoWGAN, PlainGANStep)}
+PLAIN_FORM: dict[str, Any] = {"is_plain": lambda: True, "uses_kernels": lambda x: False}
 EAGER_SHARE = 5  # eager modes make this many times fewer updates per turn
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("demo", "full", "gpu", "terms"))
+    parser.add_argument("what", choices=("demo", "full", "compile", "gpu", "terms"))
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--updates", type=int, help="updates per turn (default: 300 for `demo`, 50 for `gpu`)")
     parser.add_argument("--first", default=FIRST, help="the revision that `demo` is compared with")
     parser.add_argument("--model", default="qlae", help="model of `demo` and `full`")
     parser.add_argument("--models", nargs="+", help=f"of `gpu` ({' '.join(GPU_MODELS)}) or `terms`")
-    parser.add_argument("--size", choices=("full", "small"), default="full", help="of the networks of `terms`")
+    parser.add_argument(
+        "--size", choices=("full", "small"), default="full", help="of the networks of `terms` and `compile`"
+    )
+    parser.add_argument("--resolution", type=int, default=32, help="of the images of `compile`")
     parser.add_argument("--batch-size", type=int, help="default: the paper's, 128 and for GANs 64")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", help="default: cpu for `full`, cuda for `gpu` and `terms`")
     parser.add_argument("--out", type=Path, help="JSON file for the results of `gpu` and `terms`")
     options = parser.parse_args()
-    {"demo": demo, "full": full, "gpu": gpu, "terms": terms}[options.what](options)
+    {"demo": demo, "full": full, "compile": compiled, "gpu": gpu, "terms": terms}[options.what](options)
 
 
 def demo(options: argparse.Namespace) -> None:
@@ -129,9 +139,43 @@ def full(options: argparse.Namespace) -> None:
     report(times)
 
 
-def load_images() -> SourceDataset:
+def compiled(options: argparse.Namespace) -> None:
+    """Compare the fast path, plain operations, and plain operations after ``torch.compile``, in turns on a CPU."""
+    device = torch.device(options.device or "cpu")
+    torch.set_num_threads(options.threads)
+    data = load_images(options.resolution)
+    config = resolve(options.model, data_config(data), 6, size=options.size, batch_size=options.batch_size)
+    sides = {
+        "fast path": Updates(config, data, device, compile=True),
+        "plain": Updates(config, data, device, compile=False),
+        "torch.compile": Updates(config, data, device, compile=False),
+    }
+    for turn in sides["torch.compile"].update.turns:
+        turn.player = dataclasses.replace(turn.player, loss=torch.compile(turn.player.loss))
+    torch._dynamo.config.recompile_limit = 64
+    # The choice of an implementation is a context variable, which would split the graph at every operation.
+    with mock.patch.multiple(dispatch, **PLAIN_FORM):
+        sides["torch.compile"](2)
+    for name in ("fast path", "plain"):
+        sides[name](2)
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    count = options.updates or 10
+    for _ in range(options.turns):
+        for name, updates in sides.items():
+            plain = mock.patch.multiple(dispatch, **PLAIN_FORM)
+            with plain if name == "torch.compile" else nullcontext():
+                times[name].append(milliseconds(partial(updates, count), device) / count)
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    for name, values in times.items():
+        share = medians[name] / medians["fast path"]
+        print(
+            f"{name:14} best {min(values):8.2f} ms  median {medians[name]:8.2f} ms per update  {share:.2f} of fast path"
+        )
+
+
+def load_images(resolution: int = 64) -> SourceDataset:
     """Return a small rendered data set, in memory."""
-    return load_data("shapes3d", resolution=64, sources=["floor hue", "wall hue", "shape"]).in_memory()
+    return load_data("shapes3d", resolution=resolution, sources=["floor hue", "wall hue", "shape"]).in_memory()
 
 
 def report(times: dict[str, list[float]]) -> None:
