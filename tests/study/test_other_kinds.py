@@ -49,7 +49,7 @@ def test_another_resolution_is_another_run(study):
     plan, folder = study
     content = json.loads(json.dumps(plan.content))
     content["data"]["wide"]["resolution"] = "12x8"
-    with pytest.raises(ValueError, match=r"resolution is '8x12x1', the plan says '12x8x1'"):
+    with pytest.raises(ValueError, match=r"resolution is .8, 12. and .12, 8. in the plan"):
         run_study(type(plan).from_content(content, name="tiny"), folder.path, InlineEngine())
 
 
