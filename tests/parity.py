@@ -32,6 +32,7 @@ from torch.overrides import TorchFunctionMode
 from qlae._process import training_process
 from qlae.config import DataConfig
 from qlae.data import SourceDataset
+from qlae.observations import square_images
 from qlae.resolving import resolve
 from qlae.training.state import TrainingState, build_state
 
@@ -271,7 +272,7 @@ def build(model: str, recorded: Recording, device: torch.device, way: Way) -> Tr
     """Return a run before its first update, with the recorded initial weights and batches."""
     images = recorded["images"]
     num_updates, batch_size, resolution = images.shape[:3]
-    data = DataConfig("shapes3d", resolution=resolution, num_images=NUM_IMAGES)
+    data = DataConfig("shapes3d", square_images(resolution), num_images=NUM_IMAGES)
     options: dict[str, Any] = {"form": "official", "batch_size": batch_size, "steps": num_updates}
     config = resolve(model, data, NUM_SOURCES, precision="float32", **options)
     config = replace(config, training=replace(config.training, log_every=num_updates))
