@@ -128,7 +128,7 @@ def test_only_trained_models_are_saved(run, tmp_path):
     model.origin = None
     with pytest.raises(ValueError, match=r"only a model that qlae.load returned can be saved"):
         model.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="is a run directory; choose a folder of its own"):
+    with pytest.raises(ValueError, match="is a run directory; choose another folder"):
         qlae.load(run).save_pretrained(run)
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="is a file, not a folder"):

@@ -213,7 +213,7 @@ def test_fewer_updates_than_were_made_are_refused(tmp_path, tiny_data):
 def test_sources_that_cannot_be_scored_are_told_before_training(tmp_path, tiny_data, column):
     data = SourceDataset(np.asarray(tiny_data.images[:40]), column, name="mine", origin="real")
     with pytest.raises(
-        ValueError, match=r"no model of mine could be scored by its sources \(source 1\): .*no-evaluate"
+        ValueError, match=r"no model of mine could be scored by its sources \(source 1\): .*evaluate=False"
     ):
         train("ae", data, out=tmp_path / "run", steps=5, size="small", show=False)
     assert not (tmp_path / "run").exists()

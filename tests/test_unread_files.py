@@ -58,18 +58,18 @@ WRONG = [
     (["--batch-size", "999999999"], "of memory"),
     (["--resolution", "7"], "8 to 256 pixels"),
     (["--resolution", "60x9000"], "8 to 256 pixels"),
-    (["--sources", "shape"], "sources is for rendered data"),
-    (["--continuous"], "continuous is for rendered data"),
-    (["--num-images", "5"], "num_images is for rendered data"),
-    (["--correlated", "a,b,0.5"], "correlated is for rendered data"),
+    (["--sources", "shape"], "sources does not apply to the image files"),
+    (["--continuous"], "continuous does not apply to the image files"),
+    (["--num-images", "5"], "num_images does not apply to the image files"),
+    (["--correlated", "a,b,0.5"], "correlated does not apply to the image files"),
     (["--noise", "-1"], "noise must be a standard deviation"),
-    (["--kind", "vectors"], "kind is for tables and arrays"),
-    (["--source-columns", "a"], "source_columns is for tables"),
+    (["--layout", "vectors"], "layout does not apply to the image files"),
+    (["--source-columns", "a"], "source_columns does not apply to the image files"),
     (["--source-file", "missing.csv"], "missing.csv is not a file"),
-    (["--source-file", "sources.txt"], "sources must be a .csv"),
-    (["--source-file", "broken.csv"], "line 2 of broken.csv has 3 columns"),
+    (["--source-file", "sources.txt"], "must be a .csv"),
+    (["--source-file", "broken.csv"], "broken.csv has 3 columns"),
     (["--source-file", "others.csv"], "has no line for 4 of 4 images"),
-    (["--source-file", "short.npy"], "one row for each of 4 images"),
+    (["--source-file", "short.npy"], "one row for each of 4 "),
     (["--out", "own"], "is not empty and not a run directory"),
     (["--out", "file"], "is a file, not a folder"),
     (["--seeds", "1"], "seeds must be"),
@@ -99,7 +99,7 @@ def test_a_missing_package_is_named_before_reading(photos, capsys, monkeypatch):
     def require():
         raise ValueError("needs TensorBoard")
 
-    monkeypatch.setattr("qlae.pipeline.require_tensorboard", require)
+    monkeypatch.setattr("qlae.configuring.require_tensorboard", require)
     assert callbacks.require_tensorboard is not require
     assert "needs TensorBoard" in fails(capsys, "train", "qlae", "--data", "photos", "--tensorboard")
 

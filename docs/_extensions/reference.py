@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
 import types
@@ -32,6 +33,7 @@ MODULES = {
 }
 #: Descriptions of tables, constants and type aliases, which have no docstrings.
 ABOUT = {
+    "DATA": "The table of kinds of data; `DATA.register` adds one.",
     "LATENTS": "The table of latent spaces by kind; `LATENTS.register` adds one.",
     "NETWORKS": "The table of encoder and decoder pairs by kind; `NETWORKS.register` adds one.",
     "OBJECTIVES": "The table of objectives by kind; `OBJECTIVES.register` adds one.",
@@ -168,7 +170,7 @@ def plan_page() -> str:
         "source_columns": "Columns of a table that are sources.",
         "drop_columns": "Columns of a table that are left out.",
     }
-    lines += _definitions(["name", *DATA_OPTIONS], _descriptions(load_data) | own)
+    lines += _definitions(["name", *DATA_OPTIONS], _listed_options(load_data) | own)
     lines += [
         "## Keys of a model",
         "",
@@ -193,6 +195,16 @@ def _descriptions(thing: Any) -> dict[str, str]:
     parameters = docstring_parser.parse(thing.__doc__ or "").params
     texts = {parameter.arg_name: " ".join((parameter.description or "").split()) for parameter in parameters}
     return {name: text for names, text in texts.items() for name in names.split(", ")}
+
+
+def _listed_options(thing: Any) -> dict[str, str]:
+    """Return what a docstring says about each option in a list such as "- ``seed``: determines the noise."."""
+    options: dict[str, str] = {}
+    for names, text in re.findall(
+        r"^ *- (``.+?``): (.+?)(?=^ *- |^ *$)", thing.__doc__ or "", re.MULTILINE | re.DOTALL
+    ):
+        options |= dict.fromkeys(re.findall(r"\w+", names), " ".join(text.split()))
+    return options
 
 
 def _definitions(names: Iterable[str], about: dict[str, str]) -> list[str]:

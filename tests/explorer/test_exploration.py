@@ -151,7 +151,7 @@ def test_a_run_that_was_trained_further_is_scored_again(run_copy, tiny_data):
 
 def test_without_images_reconstructions_are_shown(run_copy):
     config = json.loads((run_copy / "config.json").read_text())
-    config["data"]["recipe"] = None
+    config["data"]["spec"] = None
     (run_copy / "config.json").write_text(json.dumps(config))
     with pytest.warns(UserWarning, match="not available, so reconstructions are shown instead"):
         explored = open_run(run_copy, show=False)

@@ -177,7 +177,7 @@ def test_without_data_reconstructions_are_shown(table_path, tmp_path):
 
     copy = shutil.copytree(table_path, tmp_path / "run")
     config = json.loads((copy / "config.json").read_text())
-    config["data"]["recipe"] = None
+    config["data"]["spec"] = None
     (copy / "config.json").write_text(json.dumps(config))
     with pytest.warns(UserWarning, match=r"the vectors of .* are not available, so reconstructions are shown instead"):
         explored = open_run(copy, show=False)

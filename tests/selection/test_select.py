@@ -183,7 +183,7 @@ def test_runs_of_different_data_are_refused(tmp_path):
         choose([first, second])
     finer = load_data("shapes3d", resolution=32, sources=["floor hue", "scale", "shape"])
     third = write_run(tmp_path / "c", disentangled, 1, data=finer)
-    with pytest.raises(ValueError, match="the resolution is 32 and 16"):
+    with pytest.raises(ValueError, match="the size is 32×32 and 16×16"):
         choose([first, third])
     fixed = load_data("shapes3d", resolution=16, sources=["wall hue", "scale", "shape"])
     fourth = write_run(tmp_path / "d", disentangled, 1, data=fixed)

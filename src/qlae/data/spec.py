@@ -217,8 +217,8 @@ def build_spec(cls: type[DataSpec], options: Mapping[str, Any]) -> DataSpec:
     fields = [f.name for f in dataclasses.fields(cls)]
     for option, value in options.items():
         if option not in fields and not _is_empty(value):
-            known = ", ".join(name for name in fields if name not in ("name", "data"))
-            raise ValueError(f"{option} does not apply to {_called(cls, options)}, which takes {known or 'no options'}")
+            known = ", ".join(name for name in fields if name not in ("name", "data")) or "none"
+            raise ValueError(f"{option} does not apply to {_called(cls, options)}; options that do: {known}")
     if "data" in fields:  # in memory
         return cls(**{name: value for name, value in options.items() if name in fields and value is not None})
     content = {name: _to_plain(name, value) for name, value in options.items() if name in fields and value is not None}
