@@ -84,7 +84,7 @@ def test_the_command(run, capsys):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"metrics": ["best"]}, r"metrics has the unknown name .best.; allowed are 'infomec', 'dci'"),
+        ({"metrics": ["best"]}, r"unknown metric .best.; allowed are 'infomec', 'dci'"),
         ({"protocol": "mine"}, "protocol is 'mine'; allowed are 'paper'"),
         ({"bootstrap": -1}, "bootstrap is -1; give a whole number of at least 0"),
         ({"jobs": 0}, "jobs must be at least 1, or -1 for all cores, got 0"),
@@ -294,5 +294,5 @@ def test_metric_registered_from_outside_is_scored_and_kept(run):
         unregister_metric("offset")
     again = rescore_run(run, metrics=["mig"], protocol="tripod", show=False)  # without the import
     assert again["averaged"]["offset"] == results["averaged"]["offset"]
-    with pytest.raises(ValueError, match="unknown name 'offset'"):
+    with pytest.raises(ValueError, match="unknown metric 'offset'"):
         rescore_run(run, metrics=["offset"])

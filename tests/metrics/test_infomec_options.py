@@ -80,7 +80,7 @@ def test_codes_without_values_enter_one_hot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prune": 1}, "prune is 1"),
+        ({"prune": "yes"}, "prune is 'yes'"),
         ({"corrected": "no"}, "corrected is 'no'"),
         ({"code_input": "onehot"}, "code_input is 'onehot'.*'one-hot'"),
         ({"continuous_nmi": "nats"}, "continuous_nmi is 'nats'.*'denoised'"),

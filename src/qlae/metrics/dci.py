@@ -146,7 +146,6 @@ class DCI:
         Score("c", "C", meaning="DCI completeness", bounds=UNIT),
         Score("i", "I", meaning="DCI informativeness, held-out accuracy", bounds=UNIT),
     ],
-    validates=True,
 )
 def dci(
     sources: Any,

@@ -13,7 +13,7 @@ from .chance import information_by_chance
 from .corrected import CorrectedInformation, correct_explicitness, correct_information
 from .infoe import Input, explicitness_per_source
 from .information import concentration, estimate, normalise, top_two_gaps
-from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant, require_flag
+from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, Score, register_metric
 from .protocols import Protocol, choose_protocol
 
@@ -63,7 +63,6 @@ def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: in
         Score("informative", "informative", meaning="latents more informative than noise is", watched=True),
     ],
     takes_protocol=True,
-    validates=True,
     compute_part=infomec_of_part,
 )
 def infomec(
@@ -117,7 +116,7 @@ def infomec(
     (1.0, 1.0, 1.0, 3)
     """
     rules = choose_protocol(protocol, prune=prune, code_input=code_input, continuous_nmi=continuous_nmi)
-    require_flag("corrected", corrected)
+    require_choice("corrected", corrected, (True, False))
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     if code_input == "one-hot" and not z.discrete:
         raise ValueError("code_input is 'one-hot', and the latents are continuous: give codes, or leave it at 'auto'.")

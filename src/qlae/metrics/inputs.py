@@ -326,17 +326,10 @@ def require_discrete(sources: Sources, metric: str) -> None:
         )
 
 
-def require_choice(name: str, value: Any, allowed: Iterable[str]) -> None:
-    """Raise a ``ValueError`` that lists the allowed words, unless `value` is one of them."""
-    words = tuple(allowed)
-    if value not in words:
-        raise ValueError(f"{name} is {value!r}; allowed are {', '.join(map(repr, words))}.")
-
-
-def require_flag(name: str, value: Any) -> None:
-    """Raise a ``ValueError`` unless `value` is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} is {value!r}; give True or False.")
+def require_choice(name: str, value: Any, allowed: Iterable[str | bool]) -> None:
+    """Raise a ``ValueError`` that lists the allowed values, unless `value` is one of them."""
+    if value not in tuple(allowed):
+        raise ValueError(f"{name} is {value!r}; allowed are {', '.join(map(repr, allowed))}.")
 
 
 def whole_number(name: str, value: Any, least: int, most: int = MAX_SEED) -> int:

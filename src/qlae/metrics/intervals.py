@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .inputs import Latents, Sources
-from .metric import Metric, compute_metric, find_score, kinds_of, scores_in
+from .metric import Metric, compute_metric, find_score, scores_in
 from .parallel import run_jobs
 
 Interval = tuple[float, float]
@@ -89,7 +89,6 @@ def _score_half(
     n = sources.num_samples
     rows = np.sort(np.random.default_rng(seed).permutation(n)[: max(2, n // 2)])
     half_sources, half_latents = sources.rows(rows), latents.rows(rows)
-    options = {**infomec_options, "seed": seed, **kinds_of(half_sources, half_latents)}
     values: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -98,7 +97,7 @@ def _score_half(
                 if metric.compute_part is not None:
                     numbers = metric.compute_part(half_sources, half_latents, whole[metric.name], seed)
                 else:
-                    numbers = compute_metric(metric, half_sources.values, half_latents.values, **options).to_dict()
+                    numbers = compute_metric(metric, half_sources, half_latents, seed=seed, **infomec_options).to_dict()
             except ValueError:  # a rare value of the whole may be missing in a half
                 continue
             values |= scores_in(metric, numbers)

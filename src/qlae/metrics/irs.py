@@ -28,7 +28,6 @@ _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 @register_metric(
     "irs",
     scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)],
-    validates=True,
 )
 def irs(
     sources: Any,

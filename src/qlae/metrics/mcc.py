@@ -18,7 +18,6 @@ from .metric import UNIT, MetricResult, Score, register_metric
 @register_metric(
     "mcc",
     scores=[Score("mcc", "MCC", meaning="mean correlation of matched pairs", bounds=UNIT)],
-    validates=True,
 )
 def mcc(
     sources: Any,

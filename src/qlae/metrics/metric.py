@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .inputs import Floats, Latents, Sources, check_pair, require_discrete
+from .inputs import Floats, Latents, Sources, require_discrete
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,23 +35,9 @@ UNIT = (0.0, 1.0)  # bounds of most scores
 OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
 #: Passed to a function that takes the InfoMEC protocol.
 INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi", "corrected")
-RESERVED = frozenset(  # "all" stands for all metrics; results.json has other content under the other names
-    (
-        "all",
-        "active_latents",
-        "informative_latents",
-        "infoe_input",
-        "nmi",
-        "bootstrap",
-        "intervals",
-        "by_sample_size",
-        "prune",
-        "r2_features",
-        "code_input",
-        "continuous_nmi",
-        "null_encoder",
-    )
-)
+#: "all" stands for all metrics; results.json has other content under the other names.
+RESERVED = frozenset(("all", "active_latents", "informative_latents", "infoe_input", "nmi", "bootstrap", "intervals"))
+RESERVED |= {"by_sample_size", "prune", "r2_features", "code_input", "continuous_nmi", "null_encoder"}
 
 
 @dataclass(frozen=True)
@@ -120,7 +106,6 @@ class Metric:
     needs_discrete: bool = False
     holds_rows_out: bool = False
     takes_protocol: bool = False
-    validates: bool = False
     compute_part: Callable[..., Mapping[str, float]] | None = None
 
     @property
@@ -144,12 +129,11 @@ def register_metric(
     name: str,
     *,
     title: str | None = None,
-    scores: Mapping[str, str] | Sequence[Score] | None = None,
+    scores: Sequence[Score] = (),
     counts: Sequence[Score] = (),
     needs_discrete: bool = False,
     holds_rows_out: bool = False,
     takes_protocol: bool = False,
-    validates: bool = False,
     compute_part: Callable[..., Mapping[str, float]] | None = None,
 ) -> Callable[[Function], Function]:
     """Return a decorator that enters a function into the table of metrics and leaves it unchanged.
@@ -161,37 +145,31 @@ def register_metric(
     means that a sample cannot be scored.
 
     Args:
-        name: by which the metric is asked for, and the key of its score.
+        name: by which the metric is asked for, and the key of a single score.
         title: heading of a single score; the name by default.
-        scores: several scores, as keys with titles or as `Score` objects; a single one named `name` by default.
+        scores: several scores, or one with more than a title.
         counts: further numbers in the result, which get no interval.
         needs_discrete: whether continuous sources cannot be scored; "all" metrics then leave this one out.
         holds_rows_out: whether the function trains on the first rows and tests on the last, which must be alike; it
             then receives the rows in random order.
         takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol, and possibly other
             options of InfoMEC (``prune``, ``code_input``, ``continuous_nmi``, ``corrected``).
-        validates: whether the function checks its arguments itself, as those of qlae do; it then receives them as the
-            caller passed them, unless rows are held out.
         compute_part: for half-samples, if something must stay as in the whole sample; see `Metric`.
 
     Raises:
-        ValueError: if the name or a key of a score is taken, or the function cannot be called like that.
+        ValueError: if the name or a key of a score is taken.
     """
-    if title is not None and scores is not None:
-        raise ValueError(f"metric {name!r} has title={title!r} and scores; give the titles within scores.")
-    declared = _declare(name, title, scores)
 
     def register(function: Function) -> Function:
         metric = Metric(
             name=name,
-            scores=declared,
+            scores=tuple(scores) or (Score(name, title or name),),
             compute=function,
-            keywords=_keywords(name, function, takes_protocol),
+            keywords=_keywords(function, takes_protocol),
             counts=tuple(counts),
             needs_discrete=needs_discrete,
             holds_rows_out=holds_rows_out,
             takes_protocol=takes_protocol,
-            validates=validates,
             compute_part=compute_part,
         )
         _require_free(metric)
@@ -208,7 +186,7 @@ def unregister_metric(name: str) -> None:
 
 def register_score(score: Score) -> Score:
     """Enter a score that no metric computes, such as the PSNR, into the table of scores, and return it."""
-    _require_new_keys([score.key], f"score {score.key!r}", known_scores())
+    _require_new_keys([score.key], known_scores())
     _OTHER_SCORES[score.key] = score
     return score
 
@@ -216,7 +194,9 @@ def register_score(score: Score) -> Score:
 def find_metric(name: str) -> Metric:
     """Return the metric of that name, or raise a ``ValueError`` that suggests the nearest known name."""
     if name not in _METRICS:
-        raise ValueError(f"unknown metric {name!r}{_nearest(name)}; {_allowed()}.")
+        close = difflib.get_close_matches(str(name).lower(), list(_METRICS), n=1, cutoff=0.5)
+        nearest = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ValueError(f"unknown metric {name!r}{nearest}; allowed are {', '.join(map(repr, _METRICS))}.")
     return _METRICS[name]
 
 
@@ -228,10 +208,10 @@ def metric_names(metrics: str | Sequence[str] = "all") -> list[str]:
     """
     names = [metrics] if isinstance(metrics, str) else list(dict.fromkeys(metrics or ()))
     if not names:
-        raise ValueError(f"metrics is empty; {_allowed()}, or 'all'.")
+        raise ValueError(f"metrics is empty; allowed are {', '.join(map(repr, _METRICS))}, or 'all'.")
     for name in names:
-        if name not in _METRICS and name != "all":
-            raise ValueError(f"metrics has the unknown name {name!r}{_nearest(name)}; {_allowed()}, or 'all'.")
+        if name != "all":
+            find_metric(name)
     return list(_METRICS) if "all" in names else names
 
 
@@ -252,50 +232,24 @@ def find_score(key: str) -> Score:
     return known_scores().get(key) or Score(key, key)
 
 
-def metric_of(key: str) -> Metric | None:
-    """Return the metric that computes a score or a count; None if no metric does."""
-    for metric in _METRICS.values():
-        if any(score.key == key for score in (*metric.scores, *metric.counts)):
-            return metric
-    return None
-
-
 def watched_scores() -> tuple[str, ...]:
     """Return the keys of the scores that the log of a run in training shows."""
     return tuple(key for key, score in known_scores().items() if score.watched)
 
 
-def _declare(name: str, title: str | None, scores: Mapping[str, str] | Sequence[Score] | None) -> tuple[Score, ...]:
-    if scores is None:
-        return (Score(name, name if title is None else title),)
-    if not scores:
-        raise ValueError(f"metric {name!r} has empty scores; declare at least one, or leave them out.")
-    if isinstance(scores, Mapping):
-        return tuple(Score(key, text) for key, text in scores.items())
-    return tuple(scores)
-
-
-def _keywords(name: str, function: Callable[..., Any], takes_protocol: bool) -> frozenset[str]:
-    """Return which keyword arguments to call a function with; raise if it cannot be called with them."""
-    signature = inspect.signature(function)
-    parameters = signature.parameters.values()
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    taken = {option for option in OPTIONS if open_ended or option in signature.parameters}
+def _keywords(function: Callable[..., Any], takes_protocol: bool) -> frozenset[str]:
+    """Return which keyword arguments to call a function with."""
+    parameters = inspect.signature(function).parameters
+    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    taken = {option for option in OPTIONS if open_ended or option in parameters}
     if takes_protocol:
-        taken |= {"protocol"} | {option for option in INFOMEC_OPTIONS if option in signature.parameters}
-    try:
-        signature.bind(None, None, **dict.fromkeys(taken))
-    except TypeError as error:
-        raise ValueError(
-            f"metric {name!r} cannot call {_identity(function)[1]}{signature} ({error}); it must take sources and "
-            f"latents, and otherwise only arguments with defaults or {', '.join(OPTIONS)}."
-        ) from error
+        taken |= {"protocol"} | {option for option in INFOMEC_OPTIONS if option in parameters}
     return frozenset(taken)
 
 
 def _require_free(metric: Metric) -> None:
     """Raise if the name or the keys of a metric are taken, unless by the same function, loaded again."""
-    if not isinstance(metric.name, str) or not metric.name or metric.name.split() != [metric.name]:
+    if not isinstance(metric.name, str) or metric.name.split() != [metric.name]:
         raise ValueError(f"the name of a metric is {metric.name!r}; give a string without spaces.")
     present = _METRICS.get(metric.name)
     if present is not None and _identity(present.compute) != _identity(metric.compute):
@@ -304,34 +258,22 @@ def _require_free(metric: Metric) -> None:
             "name, or call qlae.metrics.unregister_metric first."
         )
     own = () if present is None else (*present.scores, *present.counts)
-    others = known_scores().keys() - {score.key for score in own}
     keys = [score.key for score in (*metric.scores, *metric.counts)]
     if len(set(keys)) < len(keys):
         raise ValueError(f"metric {metric.name!r} has the scores {', '.join(keys)}; give each its own key.")
-    _require_new_keys([*keys, metric.name], f"metric {metric.name!r}", others)
+    _require_new_keys([*keys, metric.name], known_scores().keys() - {score.key for score in own})
 
 
-def _require_new_keys(keys: Sequence[str], what: str, known: Any) -> None:
+def _require_new_keys(keys: Sequence[str], known: Any) -> None:
     for key in keys:
         if key in RESERVED or key in known:
-            owner = metric_of(key)
-            taken = f"a score of metric {owner.name!r}" if owner else "a name that results use for something else"
-            raise ValueError(f"{what} cannot use the key {key!r}, which is {taken}; choose another one.")
+            raise ValueError(f"the key {key!r} is taken by another score or entry of results; choose another one.")
 
 
 def _identity(function: Callable[..., Any]) -> tuple[str, str]:
     """Return the module and name of a function, which stay the same when a module is reloaded or a cell runs again."""
     named = function if hasattr(function, "__qualname__") else type(function)
     return named.__module__, named.__qualname__
-
-
-def _nearest(name: object) -> str:
-    close = difflib.get_close_matches(str(name).lower(), list(_METRICS), n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def _allowed() -> str:
-    return f"allowed are {', '.join(map(repr, _METRICS))}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,43 +354,24 @@ def with_options(metrics: Sequence[Metric], options: Options | None) -> list[Met
     ]
 
 
-def compute_metric(
-    metric: Metric,
-    sources: Any,
-    latents: Any,
-    *,
-    seed: int = 0,
-    source_kinds: str | Sequence[str] = "auto",
-    latent_kind: str = "auto",
-    **options: Any,
-) -> Any:
+def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: int = 0, **options: Any) -> Any:
     """Return the result of one metric, an object with ``to_dict``.
 
     Args:
         metric: an entry of the table.
-        sources, latents, source_kinds, latent_kind: as for `infomec`.
+        sources, latents: the checked sample.
         seed: of everything random, including the order of rows for a metric that holds some out.
         options: ``n_jobs`` and the `INFOMEC_OPTIONS`, for the metrics that take them.
     """
-    num_samples = 0
-    kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
-    if metric.holds_rows_out or not metric.validates:
-        checked_sources, checked_latents = check_pair(sources, latents, **kinds)
-        if metric.needs_discrete:
-            require_discrete(checked_sources, metric.name)
-        sources, latents = checked_sources.values, checked_latents.values
-        kinds, num_samples = kinds_of(checked_sources, checked_latents), checked_sources.num_samples
-    if metric.holds_rows_out:  # so that the last rows are like the others
-        order = np.random.default_rng(seed).permutation(num_samples)
-        sources, latents = sources[order], latents[order]
+    if metric.needs_discrete:
+        require_discrete(sources, metric.name)
+    # So that the last rows are like the others:
+    rows = np.random.default_rng(seed).permutation(sources.num_samples) if metric.holds_rows_out else slice(None)
+    kinds = {"source_kinds": sources.kinds, "latent_kind": "codes" if latents.discrete else "continuous"}
     options = {"n_jobs": None, **options, "seed": seed, **kinds}
-    result = metric.compute(sources, latents, **{name: options[name] for name in metric.keywords & options.keys()})
-    return _as_result(metric, result, num_samples)
-
-
-def kinds_of(sources: Sources, latents: Latents) -> dict[str, Any]:
-    """Return the kinds of checked arrays as keyword arguments of a metric."""
-    return {"source_kinds": sources.kinds, "latent_kind": "codes" if latents.discrete else "continuous"}
+    passed = {name: options[name] for name in metric.keywords & options.keys()}
+    result = metric.compute(sources.values[rows], latents.values[rows], **passed)
+    return _as_result(metric, result, sources.num_samples)
 
 
 def scores_in(metric: Metric, numbers: Mapping[str, Any]) -> dict[str, float]:
@@ -458,31 +381,22 @@ def scores_in(metric: Metric, numbers: Mapping[str, Any]) -> dict[str, float]:
 
 def _as_result(metric: Metric, result: Any, num_samples: int) -> Any:
     """Wrap plain numbers; raise if a function did not return the scores that it declares."""
-    declared = ", ".join(metric.score_keys)
-    if hasattr(result, "to_dict"):
-        if not metric.is_in(result.to_dict()):
-            raise TypeError(f"metric {metric.name!r} returned a result without its score ({declared}).")
-        return result
-    if not isinstance(result, Mapping):
-        if len(metric.scores) > 1:
-            raise TypeError(f"metric {metric.name!r} returned {result!r}; return a mapping with {declared}.")
+    wrapped = hasattr(result, "to_dict")
+    if not wrapped and not isinstance(result, Mapping) and len(metric.scores) == 1:
         result = {metric.scores[0].key: result}
-    if not metric.is_in(result) or not result.keys() <= set(metric.score_keys):
+    numbers = result.to_dict() if wrapped else result
+    if not isinstance(numbers, Mapping) or not metric.is_in(numbers):
         raise TypeError(
-            f"metric {metric.name!r} returned {', '.join(map(str, result)) or 'nothing'} and declares {declared}; "
-            "name its scores in register_metric(…, scores={key: title})."
+            f"metric {metric.name!r} returned {result!r} without its score ({', '.join(metric.score_keys)})."
         )
-    return ScoreValues({key: _finite(metric, key, value) for key, value in result.items()}, num_samples)
-
-
-def _finite(metric: Metric, key: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"metric {metric.name!r} returned {value!r} for {key}; return a number.") from error
-    if not np.isfinite(number):
-        raise ValueError(
-            f"metric {metric.name!r} returned {number} for {key}; return a finite number, or raise a ValueError that "
-            "says why the sample cannot be scored."
+    if wrapped:
+        return result
+    if not numbers.keys() <= set(metric.score_keys):
+        raise TypeError(
+            f"metric {metric.name!r} returned {', '.join(numbers)}; declare them by register_metric(scores=…)."
         )
-    return number
+    values = {key: float(value) for key, value in numbers.items()}
+    for key, value in values.items():
+        if not np.isfinite(value):
+            raise ValueError(f"metric {metric.name!r} returned {value} for {key}; raise a ValueError that says why.")
+    return ScoreValues(values, num_samples)

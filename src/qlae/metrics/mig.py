@@ -38,7 +38,6 @@ _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 @register_metric(
     "mig",
     scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)],
-    validates=True,
 )
 def mig(
     sources: Any,

@@ -40,7 +40,6 @@ _BINS = {"disentanglement_lib": 20, "ubisoft": 10}
 @register_metric(
     "modularity",
     scores=[Score("modularity", "modularity", meaning="modularity of Ridgeway & Mozer", bounds=UNIT)],
-    validates=True,
 )
 def modularity(
     sources: Any,
@@ -89,7 +88,6 @@ def modularity(
     scores=[Score("explicitness", "explicitness", meaning="area under the ROC curve, 0.5 by chance", bounds=UNIT)],
     needs_discrete=True,
     holds_rows_out=True,
-    validates=True,
 )
 def explicitness(
     sources: Any,

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .information import CONTINUOUS_NMI
-from .inputs import Bools, Floats, Latents, check_latents, require_choice, require_flag
+from .inputs import Bools, Floats, Latents, check_latents, require_choice
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def choose_protocol(
 ) -> Protocol:
     """Return the protocol of that name with the given options; see `qlae.metrics.infomec`."""
     protocol = find_protocol(name)
-    require_flag("prune", prune)
+    require_choice("prune", prune, (True, False))
     require_choice("code_input", code_input, ("auto", "one-hot", "scalar"))
     require_choice("continuous_nmi", continuous_nmi, CONTINUOUS_NMI)
     how: Any = protocol.code_input if code_input == "auto" else code_input

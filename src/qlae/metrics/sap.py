@@ -26,7 +26,6 @@ from .metric import UNIT, MetricResult, Score, register_metric
     "sap",
     scores=[Score("sap", "SAP", meaning="gap between the two most predictive latents", bounds=UNIT)],
     holds_rows_out=True,
-    validates=True,
 )
 def sap(
     sources: Any,

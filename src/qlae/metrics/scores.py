@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .infomec import InfoMEC
-from .inputs import MAX_DRAWS, MAX_JOBS, Sources, check_pair, check_sources, require_discrete, whole_number
+from .inputs import MAX_DRAWS, MAX_JOBS, Sources, check_pair, require_discrete, whole_number
 from .intervals import half_sample_intervals
 from .metric import METRICS, compute_metric, find_metric, find_score, metric_names, scores_in, with_options
 from .protocols import choose_protocol, find_protocol
@@ -112,11 +112,9 @@ def score(
     whole_number("seed", seed, 0)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
-    kinds: dict[str, Any] = {"source_kinds": source_kinds, "latent_kind": latent_kind}
-    if any(METRICS[name].needs_discrete for name in names):
-        names = allowed_names(names, check_sources(sources, kinds=source_kinds))
-    chosen = with_options([find_metric(name) for name in names], metric_options)
-    infomec_options: dict[str, Any] = {
+    sample = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
+    chosen = with_options([find_metric(name) for name in allowed_names(names, sample[0])], metric_options)
+    options: dict[str, Any] = {
         "protocol": protocol,
         "prune": prune,
         "code_input": code_input,
@@ -127,19 +125,18 @@ def score(
     for metric in chosen:
         if progress is not None:
             progress(metric.name)
-        options = {"seed": seed, "n_jobs": n_jobs, **kinds, **infomec_options}
-        results[metric.name] = compute_metric(metric, sources, latents, **options)
+        results[metric.name] = compute_metric(metric, *sample, seed=seed, n_jobs=n_jobs, **options)
     values: dict[str, float] = {}
     for name, metric in METRICS.items():
         values |= scores_in(metric, results[name].to_dict()) if name in results else {}
     if not bootstrap:
         return Scores(results, values)
     intervals = half_sample_intervals(
-        *check_pair(sources, latents, **kinds),
+        *sample,
         chosen,
         results,
         values,
-        infomec_options=infomec_options,
+        infomec_options=options,
         seed=seed,
         num_halves=bootstrap,
         confidence=confidence,

@@ -23,7 +23,7 @@ from .._progress import progress_bar
 from .._version import __version__
 from ..data import SourceDataset
 from ..metrics import METRICS, Metric, find_metric, known_scores, metric_names, nmi, score
-from ..metrics.inputs import check_sources, leave_out_constant, scored_form
+from ..metrics.inputs import Latents, Sources, check_pair, check_sources, leave_out_constant, scored_form
 from ..metrics.metric import compute_metric, scores_in, with_options
 from ..metrics.parallel import run_jobs
 from ..metrics.scores import allowed_names, check_options
@@ -302,10 +302,9 @@ def by_sample_size(
     sizes = [size for size in (int(share * count) for share in SHARES) if size >= MIN_ROWS]
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
-    kinds = check_sources(sources, kinds=source_kinds).kinds  # of the whole: in a part, few values repeat
+    sample = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     options = {"protocol": protocol, "prune": prune, "code_input": code_input}
-    options |= {"source_kinds": kinds, "latent_kind": latent_kind}
-    calls = ((sources, latents, size, seed, options) for size, seed in draws)
+    calls = ((*sample, size, seed, options) for size, seed in draws)
     parts = run_jobs(_score_part, with_options([find_metric(name) for name in metrics], metric_options), calls, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
         for key in whole:
@@ -317,20 +316,16 @@ def by_sample_size(
 
 
 def _score_part(
-    metrics: Sequence[Metric],
-    sources: NDArray[Any],
-    latents: NDArray[Any],
-    size: int,
-    seed: int,
-    options: dict[str, Any],
+    metrics: Sequence[Metric], sources: Sources, latents: Latents, size: int, seed: int, options: dict[str, Any]
 ) -> dict[str, float]:
-    rows = np.sort(np.random.default_rng([size, seed]).permutation(len(sources))[:size])
+    rows = np.sort(np.random.default_rng([size, seed]).permutation(sources.num_samples)[:size])
+    sources, latents = sources.rows(rows), latents.rows(rows)
     values: dict[str, float] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a source may be constant in a small part
         for metric in metrics:
             with contextlib.suppress(ValueError):  # or all of them, and there is nothing to score
-                result = compute_metric(metric, sources[rows], latents[rows], seed=seed, **options)
+                result = compute_metric(metric, sources, latents, seed=seed, **options)
                 values |= scores_in(metric, result.to_dict())
     return values
 
