@@ -10,8 +10,8 @@ import pytest
 import qlae
 from qlae._io import create_new, locked_directory, open_own, open_regular, read_json, read_npy, read_npz, read_regular
 from qlae.data import cache, data_spec, load_data
+from qlae.data.image_files import SourceTable
 from qlae.data.published import read_files
-from qlae.data.source_table import SourceTable
 from qlae.runs.checkpoint import load
 from qlae.runs.directory import Run
 from qlae.study import StudyFolder

@@ -274,7 +274,7 @@ def test_a_csv_of_sources(tmp_path):
         ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "must begin with a line of distinct names"),
         ("file,a\none.png,1,2\ntwo.png,1\n", "line 2 of .* has 3 columns, its first line has 2"),
         ("file,a\none.png,nan\ntwo.png,1\n", "source 'a' has values that are not finite numbers"),
-        ("", "is empty: it needs a line of names"),
+        ("", "is empty: it needs a line of column names"),
         ("one.png,1\ntwo.png,2\n", "begins with an image; its first line must name the columns"),
         ("file,a,b\none.png,1,2\n\ntwo.png,,3\n", "line 4 of .* has no 'a': fill it in"),
         ("file,a\none.png,1\ntwo.png,2\n./one.png,3\n", "two lines for one.png, 2 and 4: remove one of them"),

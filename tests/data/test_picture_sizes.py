@@ -10,8 +10,7 @@ from PIL import Image, ImageOps
 import qlae
 from qlae.cli import main
 from qlae.data import cache, pictures
-from qlae.data.picture_size import PictureSize, picture_size, wanted_size
-from qlae.data.pictures import decode, shrink
+from qlae.data.pictures import PictureSize, decode, picture_size, shrink, wanted_size
 from qlae.explorer import open_run
 from qlae.runs.encode import encode_to_csv
 

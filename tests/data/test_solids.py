@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from qlae.data.scenes import make_scene
-from qlae.data.scenes.crowds import Crowd
 from qlae.data.scenes.solids import Box, Capsule, Frustum, Polytope, Room, Sphere
+from qlae.data.scenes.tracing import Crowd
 from qlae.data.scenes.vectors import Vec
 
 A, B = Vec(-0.3, 0.2, -0.4), Vec(0.5, -0.1, 0.6)

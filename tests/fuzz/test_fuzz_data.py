@@ -12,9 +12,9 @@ from mutations import damage_bytes
 from PIL import Image
 
 from qlae.data import cache, data_spec
+from qlae.data.image_files import SourceTable
 from qlae.data.pictures import decode
 from qlae.data.published import _partial_download, _version_path, read_files
-from qlae.data.source_table import SourceTable
 
 
 def consume(images):

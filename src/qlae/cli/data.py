@@ -199,7 +199,7 @@ class Clear:
 
     def __call__(self) -> None:
         from ..data import cache
-        from ..data.image_checks import forget_checks
+        from ..data.image_files import forget_checks
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
         if self.name == "all":

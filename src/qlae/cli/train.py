@@ -181,7 +181,7 @@ class Train:
 
     def _require_model(self) -> str:
         """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
-        from ..data.picture_size import picture_size
+        from ..data.pictures import picture_size
         from ..observations import require_sides
         from ..presets import find_model
 

@@ -29,8 +29,7 @@ from ..observations import COLOURS, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Obs
 from ..registry import DATA
 from .cache import BATCH, ImageSet, file_fingerprint, name_of_files
 from .dataset import ORIGINS, Progress, SourceDataset, as_array, kind_of_array, observe
-from .picture_size import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
-from .pictures import require_image_shape, resize_all
+from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, require_image_shape, resize_all, wanted_size
 from .sources import level_table, named_columns, source_rows
 from .spec import NoisyData
 

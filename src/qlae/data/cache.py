@@ -38,7 +38,7 @@ from .._io import (
     write_whole,
 )
 from .dataset import ORIGINS, Progress, SourceDataset
-from .picture_size import GREY, PictureSize, picture_size
+from .pictures import GREY, PictureSize, picture_size
 from .sources import SOURCES, level_table
 
 FORMAT = 1

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from .colours import to_colours
 from .dataset import SourceDataset
+from .pictures import to_colours
 
 COLUMNS = 10
 GAP = 4

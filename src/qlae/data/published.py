@@ -42,8 +42,15 @@ from .archives import Files, open_files
 from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
 from .cache import BATCH, Batches, ImageSet, file_fingerprint
 from .dataset import Progress, SourceDataset
-from .picture_size import DEFAULT_RESOLUTION, PictureSize, square_resolution
-from .pictures import decode, map_in_threads, require_image_shape, resize_all
+from .pictures import (
+    DEFAULT_RESOLUTION,
+    PictureSize,
+    decode,
+    map_in_threads,
+    require_image_shape,
+    resize_all,
+    square_resolution,
+)
 from .sources import GREY_SETS, SOURCES, grid_levels, num_channels
 from .spec import NoisyData
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ..registry import DATA
 from .cache import safe_name
 from .dataset import Progress, SourceDataset
-from .picture_size import DEFAULT_RESOLUTION, square_resolution
+from .pictures import DEFAULT_RESOLUTION, square_resolution
 from .sources import BUILT_IN_SETS
 from .spec import NoisyData
 

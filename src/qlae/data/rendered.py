@@ -20,7 +20,7 @@ from ..observations import IMAGES, Observations
 from ..registry import DATA
 from . import cache
 from .dataset import Progress, SourceDataset, row_indices
-from .picture_size import DEFAULT_RESOLUTION, PictureSize, square_resolution
+from .pictures import DEFAULT_RESOLUTION, PictureSize, square_resolution
 from .sampling import draw_levels, smooth_sources
 from .sources import CATEGORIES, SOURCES, grid_levels, num_channels, split_sources
 from .spec import NoisyData, SampledData

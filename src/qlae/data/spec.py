@@ -28,7 +28,7 @@ from .._checks import whole_number
 from .._parsing import parse
 from ..observations import IMAGES, Observations
 from .dataset import Progress, SourceDataset
-from .picture_size import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
+from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
 from .sampling import NoisyImages, require_noise
 from .sources import split_sources
 

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ..data.colours import to_colours
-from ..data.picture_size import PictureSize
-from ..data.pictures import decode
+from ..data.pictures import PictureSize, decode, to_colours
 from ..observations import COLOURS, Observations
 from .parse_numbers import NumericText, parse_numbers
 

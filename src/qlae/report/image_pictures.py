@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from ..data.colours import to_colours
+from ..data.pictures import to_colours
 from ..metrics.heatmap import UNINFORMATIVE, escape_math
 from ..scoring.latent_labels import LatentLabels
 from .run_pictures import (

@@ -16,7 +16,7 @@ from .._io import require_new, write_bytes
 from .._progress import growing_bar, progress_bar
 from ..data import SourceDataset, load_data, load_from_config
 from ..data.array_files import is_array_file
-from ..data.picture_size import GREY, PictureSize
+from ..data.pictures import GREY, PictureSize
 from ..data.tables import column_names, is_table
 from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model

@@ -14,9 +14,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from .palette import between
 from .scene import CACHE_BYTES, Levels, Scene
-from .shading import film, lamp_light
+from .shading import between, film, lamp_light
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
 from .tracing import SUBSAMPLES, Camera, Solids, Surface, box_average, first_surface
 from .vectors import Scalar, Vec

@@ -13,9 +13,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from .palette import between
 from .scene import Levels, Scene
-from .shading import film, highlight, lamp_light
+from .shading import between, film, highlight, lamp_light
 from .solids import Box, Capsule, Frustum, Polytope, Room, Solid, Sphere
 from .tracing import Camera, Solids, Surface, box_average, first_surface
 from .vectors import Scalar, Vec

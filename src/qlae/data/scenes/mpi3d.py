@@ -15,9 +15,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from .palette import between
 from .scene import Levels, Scene
-from .shading import highlight, lamp_light
+from .shading import between, highlight, lamp_light
 from .solids import Capsule, Frustum, Room, Solid, Sphere
 from .tracing import Camera, Solids, Surface, box_average, first_surface
 from .vectors import Scalar, Vec

@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -29,7 +30,6 @@ from torch import Tensor
 from ...metrics.parallel import num_cores
 from ..sources import CATEGORIES, SOURCES, last_level, num_channels
 from .tracing import SUBSAMPLES
-from .workers import in_order
 
 #: Rays traced at once: few enough to stay in a core's cache, enough to hide the cost of a call. They determine the size
 #: of jobs: change them together with `RENDERER_VERSION`, or interrupted builds in the cache would resume wrongly.
@@ -38,6 +38,8 @@ RAYS_AT_ONCE = {"cpu": 2**18, "cuda": 2**24}
 CACHE_BYTES = 2**29
 
 Levels = dict[str, Tensor]
+Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -343,6 +345,27 @@ class Scene(ABC):
                 kind = "an integer" if is_category else "a level"
                 raise ValueError(f"{source!r} must be {kind} from 0 to {last:g}, got {column[is_wrong][0]:g}")
         return array
+
+
+def in_order(work: Callable[[Job], Result], jobs: Sequence[Job], num_workers: int) -> Iterator[Result]:
+    """Yield ``work(job)`` for every job, computed several at a time, in the order of the jobs.
+
+    There is one Python thread per worker, with one torch thread inside each. Small kernels that torch splits over
+    several threads become very slow when another process uses a core; whole jobs on Python threads do not.
+
+    If the caller stops early or a job fails, jobs that have not begun are dropped. One worker is the caller's own
+    thread, where work on a GPU stays on the caller's stream.
+    """
+    if num_workers == 1:
+        yield from map(work, jobs)
+        return
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(max(1, min(num_workers, len(jobs))), initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield from pool.map(work, jobs)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        torch.set_num_threads(before)  # a thread's setting becomes the default of later threads
 
 
 def _chunks(total: int, size: int) -> list[slice]:

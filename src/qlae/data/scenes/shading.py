@@ -1,4 +1,4 @@
-"""Light on surfaces, and its conversion to brightness.
+"""Light on surfaces, its conversion to brightness, and colours from the levels of a source.
 
 A lamp is a point. A surface reflects its paint times the light that it receives, plus a highlight in the colour of the
 lamp. This file uses arithmetic and square roots only, for the reason given in `vectors`.
@@ -53,3 +53,27 @@ def film(light: Tensor) -> Tensor:
     """
     exposed = 1.0 - 1.0 / (light * (light * 0.5 + 1.0) + 1.0)
     return exposed.sqrt().mul_(0.6).add_(exposed.mul_(0.4))
+
+
+def hue(turn: Tensor) -> Tensor:
+    """Return fully saturated colours (k, 3) at hues (k,), where 0 and 1 are both red.
+
+    >>> hue(torch.tensor([0.0, 1 / 3])).round(decimals=3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    # In sixths of the circle, each channel is a trapezoid: on for two, falling for one, off for two, rising for one.
+    place = torch.stack([(turn * 6 + start) % 6 for start in (0, 4, 2)], dim=-1)
+    return ((place - 3).abs() - 1).clamp(0, 1)
+
+
+def between(values: Sequence[float] | Sequence[Sequence[float]], levels: Tensor) -> Tensor:
+    """Interpolate linearly in a table with one value per level, at levels (k,); exact at integers.
+
+    >>> between([10.0, 20.0, 40.0], torch.tensor([0.0, 1.5])).tolist()
+    [10.0, 30.0]
+    """
+    table = torch.tensor(values, dtype=torch.float64)
+    low = levels.floor().long().clamp(0, len(table) - 1)
+    high = (low + 1).clamp(max=len(table) - 1)
+    share = (levels - low).reshape(-1, *[1] * (table.ndim - 1))
+    return table[low] + (table[high] - table[low]) * share

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from .palette import hue
 from .scene import Levels, Scene
+from .shading import hue
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
 from .tracing import Camera, Solids, Surface, box_average, first_surface, sees_lamp, single
 from .vectors import Scalar, Vec

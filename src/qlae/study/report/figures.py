@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from ...data.colours import to_colours
+from ...data.pictures import to_colours
 from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
 from ...observations import described_observations

@@ -14,14 +14,14 @@ from PIL import Image
 
 import qlae
 from qlae.cli import main
-from qlae.data import image_checks
+from qlae.data import image_files
 from qlae.data.archives import FolderFiles, ZipFiles
 
 
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
     """Eight images, two files that are none, and a clock to which they are old."""
-    monkeypatch.setattr(image_checks, "FRESH_NS", -(10**12))
+    monkeypatch.setattr(image_files, "FRESH_NS", -(10**12))
     folder = tmp_path / "photos"
     folder.mkdir()
     rng = np.random.default_rng(0)
@@ -92,7 +92,7 @@ def test_changed_photographs_are_read_again(photos, read_names, change):
 
 
 def test_files_that_changed_just_now_are_not_trusted(photos, read_names, monkeypatch):
-    monkeypatch.setattr(image_checks, "FRESH_NS", 2 * 10**9)
+    monkeypatch.setattr(image_files, "FRESH_NS", 2 * 10**9)
     load(photos)
     read_names.clear()
     _, messages = load(photos)
@@ -161,15 +161,15 @@ def test_a_second_process_waits_until_the_files_are_checked(photos, tmp_path):
     code = f"""
 import os, sys, time, warnings
 import qlae
-from qlae.data import image_checks
+from qlae.data import image_files
 warnings.simplefilter("ignore")
 def until_told(content):
     open({str(tmp_path / "begun")!r}, "w").close()
     while not os.path.exists({str(tmp_path / "go on")!r}):
         time.sleep(0.02)
-image_checks.FRESH_NS = -(10**12)
+image_files.FRESH_NS = -(10**12)
 if sys.argv[1:]:
-    image_checks.require_readable = until_told
+    image_files.require_readable = until_told
 print(qlae.load_data({str(photos)!r}, resolution=8, progress=lambda done, total: None))
 """
     first = subprocess.Popen([sys.executable, "-c", code, "wait"], stderr=subprocess.DEVNULL)
