@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from qlae.metrics import logistic, newton
+from qlae.metrics import newton
 from qlae.metrics.infoe import DenseFeatures, fit_balanced
 from qlae.metrics.logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
 
@@ -58,7 +58,7 @@ def test_a_part_of_many_samples_leads_to_the_same_minimum(monkeypatch: pytest.Mo
     labels = np.digitize(codes[:, 0] + 0.3 * codes[:, 1] + noise * rng.normal(size=20_000), [1.5, 4.0, 6.5])
     features = whiten(codes.astype(float))
     direct = fit_codes(codes, SIZES, labels, 4, tolerance=1e-6), fit_continuous(features, labels, 4, tolerance=1e-6)
-    monkeypatch.setattr(logistic, "MANY", 1000)
+    monkeypatch.setattr(newton, "MANY", 1000)
     monkeypatch.setattr(newton, "_PART", 2000)
     monkeypatch.setattr(newton, "_DOUBTFUL", 4000)
     many = fit_codes(codes, SIZES, labels, 4, tolerance=1e-6), fit_continuous(features, labels, 4, tolerance=1e-6)

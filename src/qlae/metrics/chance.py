@@ -82,33 +82,32 @@ def information_by_chance(sources: Sources, latents: Latents, *, k: int, seed: i
     """
     shape = sources.num_sources, latents.num_latents
     mean, deviation = np.zeros(shape), np.zeros(shape)
-    from_counts = np.zeros(shape, dtype=bool)
-    varying = sources.varying
-    discrete = np.flatnonzero(np.array(sources.discrete) & varying)
-    continuous = np.flatnonzero(~np.array(sources.discrete) & varying)
+    discrete = np.flatnonzero(np.array(sources.discrete) & sources.varying)
+    continuous = np.flatnonzero(~np.array(sources.discrete) & sources.varying)
     moving = np.flatnonzero(latents.varying if latents.codes is None else np.array(latents.sizes) > 1)
+    from_counts = np.zeros(shape, dtype=bool)
     if not moving.size:
         return Chance(mean, deviation, from_counts)
-    random = np.random.default_rng(seed)
-    jitter = np.random.RandomState(seed)
+    random, jitter = np.random.default_rng(seed), np.random.RandomState(seed)
+
+    def enter(rows: Ints, moments: tuple[Floats, Floats]) -> None:
+        mean[np.ix_(rows, moving)], deviation[np.ix_(rows, moving)] = moments
+
     smooth_sources = rescale_and_jitter(sources.values[:, continuous], jitter) if continuous.size else None
     if latents.codes is not None:
+        codes = latents.codes[:, moving]
         if discrete.size:
-            moments = _moments_of_codes(sources.labels[:, discrete], latents.codes[:, moving])
-            mean[np.ix_(discrete, moving)], deviation[np.ix_(discrete, moving)] = moments
+            enter(discrete, _moments_of_codes(sources.labels[:, discrete], codes))
             from_counts[discrete] = True
         if smooth_sources is not None:
-            moments = _moments_of_labels(smooth_sources, latents.codes[:, moving], k, random)
-            mean[np.ix_(continuous, moving)], deviation[np.ix_(continuous, moving)] = moments
+            enter(continuous, _moments_of_labels(smooth_sources, codes, k, random))
         return Chance(mean, deviation, from_counts)
     smooth = rescale_and_jitter(latents.values[:, moving], jitter)
     if discrete.size:
         by_source = _moments_of_labels(smooth, sources.labels[:, discrete], k, random)
-        for array, values in zip((mean, deviation), by_source, strict=True):
-            array[np.ix_(discrete, moving)] = values[:, None]
+        enter(discrete, (by_source[0][:, None], by_source[1][:, None]))
     if smooth_sources is not None:
-        pair_mean, pair_deviation = _moments_of_pairs(smooth_sources, smooth, k, random)
-        mean[np.ix_(continuous, moving)], deviation[np.ix_(continuous, moving)] = pair_mean, pair_deviation
+        enter(continuous, _moments_of_pairs(smooth_sources, smooth, k, random))
     return Chance(mean, deviation, from_counts)
 
 
@@ -123,11 +122,7 @@ def _moments_of_codes(labels: Ints, codes: Ints) -> tuple[Floats, Floats]:
 def _moments_of_labels(smooth: Floats, labels: Ints, k: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return mean and deviation, for each column of labels (n, q), of its estimates with shuffled continuous columns.
 
-    Args:
-        smooth: (n, m) continuous columns, taken in turn.
-        labels: (n, q).
-        k: number of neighbours.
-        random: generator of the shuffles.
+    The continuous columns (n, m) are taken in turn.
     """
     n = labels.shape[0]
     sizes = [int(column.max()) + 1 for column in labels.T]

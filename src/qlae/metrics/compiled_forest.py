@@ -82,24 +82,13 @@ def predict_by_depth(
     labels = np.array(targets if classify else np.zeros(len(targets)), dtype=np.int32)
     values = np.array(np.zeros(len(targets)) if classify else targets, dtype=np.float64)
     middle = float(values.mean())
-    n = len(targets)
-    entropies = np.arange(n + 1) * np.log(np.maximum(np.arange(n + 1), 1)) if classify else np.zeros(1)
-    data = (
-        ranks,
-        levels,
-        offsets,
-        labels,
-        values - middle,  # so that sums of squares lose no digits
-        np.ascontiguousarray(np.asarray(test, dtype=np.float32).T),
-        entropies,
-        np.array(depths, dtype=np.int64),
-        max(num_classes, 1),
-        classify,
-        num_drawn,
-        bootstrap,
-    )
+    n = labels.size
+    xlogx = np.arange(n + 1) * np.log(np.maximum(np.arange(n + 1), 1)) if classify else np.zeros(1)
+    targets = labels, values - middle  # so that sums of squares lose no digits
+    tested = np.ascontiguousarray(np.asarray(test, dtype=np.float32).T), xlogx, np.array(depths, dtype=np.int64)
+    data = (ranks, levels, offsets, *targets, *tested, max(num_classes, 1), classify, num_drawn, bootstrap)
     seeds = np.random.SeedSequence(seed).generate_state(num_trees, np.uint64)
-    jobs = (delayed(_grow_trees)(seeds[i : i + _TREES], *data) for i in range(0, num_trees, _TREES))
+    jobs = (delayed(_grow_trees)(seeds[i : i + _TREES], data) for i in range(0, num_trees, _TREES))
     predictions: Any = 0.0
     importances: Any = 0.0
     for predicted, important in Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(jobs):
@@ -124,33 +113,16 @@ def rank_columns(columns: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArr
 
 
 @compiled()
-def _grow_trees(
-    seeds: Any,
-    ranks: Any,
-    levels: Any,
-    offsets: Any,
-    labels: Any,
-    values: Any,
-    test: Any,
-    entropies: Any,
-    depths: Any,
-    outputs: int,
-    classify: bool,
-    num_drawn: int,
-    bootstrap: bool,
-) -> Any:
+def _grow_trees(seeds: Any, data: Any) -> Any:
     """Grow one tree per seed; return the sums of predictions (num_test, num_depths, outputs) and of importances.
 
     Args:
         seeds: one per tree.
-        ranks, levels, offsets: from `rank_columns`.
-        labels, values: (n,) targets of a classification or of a regression.
-        test: (n_z, num_test) values.
-        entropies: (n + 1,) x log x.
-        depths: ascending.
-        outputs: number of classes, 1 for a regression.
-        classify, num_drawn, bootstrap: as for `predict_by_depth`.
+        data: ranks, levels and offsets from `rank_columns`; labels and values (n,), the targets of a classification or
+            of a regression; test (n_z, num_test) values; x log x (n + 1,); ascending depths; the number of outputs; and
+            classify, num_drawn and bootstrap as for `predict_by_depth`.
     """
+    ranks, levels, offsets, labels, values, test, xlogx, depths, outputs, classify, num_drawn, bootstrap = data
     num_features, n = ranks.shape
     num_test = test.shape[1]
     predictions = np.zeros((num_test, depths.size, outputs))
@@ -172,21 +144,19 @@ def _grow_trees(
         num_rows = _draw_rows(state, weights, rows, bootstrap)
         for t in range(num_test):
             test_rows[t] = t
-        for depth in range(max_depth + 1):
-            for f in range(num_features):
-                gains[depth, f] = 0.0
+        gains[:] = 0.0
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = 0, num_rows, 0, num_test, 0
         size = 1
         while size > 0:
             size -= 1
             start, end, depth = stack[size, 0], stack[size, 1], stack[size, 4]
             test_start, test_end = stack[size, 2], stack[size, 3]
-            m = end - start
+            node, m = rows[start:end], end - start
             if classify:
-                total, own, pure = _count(rows, start, m, labels, weights, entropies, counts, own_labels, own_weights)
-                own_part = own - entropies[total]
+                total, own, pure = _count(node, labels, weights, xlogx, counts, own_labels, own_weights)
+                own_part = own - xlogx[total]
             else:
-                total, own, pure = _sum(rows, start, m, values, weights, own_values, own_weights)
+                total, own, pure = _sum(node, values, weights, own_values, own_weights)
                 own_part = own * own / total
             best, feature, last, threshold = -np.inf, -1, 0, 0.0
             visited = useful = 0
@@ -195,49 +165,33 @@ def _grow_trees(
                 f = order[pick]
                 order[pick], order[visited] = order[visited], f
                 visited += 1
-                offset = offsets[f]
-                num_levels = offsets[f + 1] - offset
-                if classify and num_levels <= _LEVELS and num_levels * outputs <= _DENSE * m:
-                    for level in range(num_levels):
-                        for c in range(outputs):
-                            table[level, c] = 0
+                own_levels = levels[offsets[f] : offsets[f + 1]]
+                if classify and own_levels.size <= _LEVELS and own_levels.size * outputs <= _DENSE * m:
+                    table[: own_levels.size] = 0
                     for i in range(m):
-                        table[ranks[f, rows[start + i]], own_labels[i]] += own_weights[i]
-                    gain, place, after = _scan_table(table, num_levels, levels, offset, entropies, counts, total, left)
+                        table[ranks[f, node[i]], own_labels[i]] += own_weights[i]
+                    gain, place, after = _scan_table(table, own_levels, xlogx, counts, total, left)
                 else:
-                    low, high = _gather(ranks, f, rows, start, m, keys)
-                    if levels[offset + high] <= levels[offset + low] + _CLOSE:
+                    low, high = _gather(ranks[f], node, keys)
+                    if own_levels[high] <= own_levels[low] + _CLOSE:
                         continue
                     if m <= _FEW:
                         _sort_few(keys, m)
-                        ordered = keys
+                        ordered = keys[:m]
                     else:
-                        ordered = _sort(keys, other, m, low, high, buckets)
+                        ordered = _sort(keys, other, m, low, high, buckets)[:m]
                     if classify:
                         gain, place, after = _scan_classes(
-                            ordered,
-                            m,
-                            levels,
-                            offset,
-                            own_labels,
-                            own_weights,
-                            entropies,
-                            counts,
-                            total,
-                            own,
-                            left,
-                            right,
+                            ordered, own_levels, own_labels, own_weights, xlogx, counts, total, own, left, right
                         )
                     else:
-                        gain, place, after = _scan_values(
-                            ordered, m, levels, offset, own_values, own_weights, total, own
-                        )
+                        gain, place, after = _scan_values(ordered, own_levels, own_values, own_weights, total, own)
                 if place == _CONSTANT:
                     continue
                 useful += 1
                 if gain > best:
                     best, feature, last = gain, f, place
-                    threshold = levels[offset + place] / 2.0 + levels[offset + after] / 2.0
+                    threshold = own_levels[place] / 2.0 + own_levels[after] / 2.0
             if test_end > test_start:
                 # A leaf of the tree truncated at this depth; without a split, of the larger ones, too.
                 first = 0
@@ -292,59 +246,48 @@ def _draw_rows(state: Any, weights: Any, rows: Any, bootstrap: bool) -> int:
 
 
 @compiled()
-def _count(
-    rows: Any,
-    start: int,
-    m: int,
-    labels: Any,
-    weights: Any,
-    entropies: Any,
-    counts: Any,
-    own_labels: Any,
-    own_weights: Any,
-) -> Any:
+def _count(rows: Any, labels: Any, weights: Any, xlogx: Any, counts: Any, own_labels: Any, own_weights: Any) -> Any:
     """Copy labels and weights of a node and count classes.
 
     Returns:
         The sum of weights, the sum of x log x over classes, and whether one class has all.
     """
-    for c in range(counts.size):
-        counts[c] = 0
+    counts[:] = 0
     total = 0
-    for i in range(m):
-        row = rows[start + i]
+    for i in range(rows.size):
+        row = rows[i]
         label, weight = labels[row], weights[row]
         own_labels[i], own_weights[i] = label, weight
         counts[label] += weight
         total += weight
     own, largest = 0.0, 0
     for c in range(counts.size):
-        own += entropies[counts[c]]
+        own += xlogx[counts[c]]
         largest = max(largest, counts[c])
     return total, own, largest == total
 
 
 @compiled()
-def _sum(rows: Any, start: int, m: int, values: Any, weights: Any, own_values: Any, own_weights: Any) -> Any:
+def _sum(rows: Any, values: Any, weights: Any, own_values: Any, own_weights: Any) -> Any:
     """Copy weighted values and weights of a node; return the sum of weights, of values, and whether they are equal."""
     total, own, squares = 0, 0.0, 0.0
-    for i in range(m):
-        row = rows[start + i]
+    for i in range(rows.size):
+        row = rows[i]
         value, weight = values[row], weights[row]
         own_values[i], own_weights[i] = weight * value, weight
         total += weight
         own += weight * value
         squares += weight * value * value
     mean = own / total
-    return total, own, m < 2 or squares / total - mean * mean <= _PURE
+    return total, own, rows.size < 2 or squares / total - mean * mean <= _PURE
 
 
 @compiled()
-def _gather(ranks: Any, feature: int, rows: Any, start: int, m: int, keys: Any) -> Any:
+def _gather(ranks: Any, rows: Any, keys: Any) -> Any:
     """Write rank · 2³² + position of each row of a node into `keys`; return the smallest and the largest rank."""
     low, high = np.int64(1 << 31), np.int64(-1)
-    for i in range(m):
-        rank = np.int64(ranks[feature, rows[start + i]])
+    for i in range(rows.size):
+        rank = np.int64(ranks[rows[i]])
         keys[i] = (rank << 32) | i
         low, high = min(low, rank), max(high, rank)
     return low, high
@@ -390,12 +333,10 @@ def _sort(keys: Any, other: Any, m: int, low: int, high: int, buckets: Any) -> A
 @compiled()
 def _scan_classes(
     keys: Any,
-    m: int,
     levels: Any,
-    offset: int,
     labels: Any,
     weights: Any,
-    entropies: Any,
+    xlogx: Any,
     counts: Any,
     total: int,
     own: float,
@@ -403,40 +344,37 @@ def _scan_classes(
     right: Any,
 ) -> Any:
     """Return the largest −(weighted entropy) of a threshold, and the ranks of the values below and above it."""
-    for i in range(m):
+    for i in range(keys.size):
         c = labels[keys[i] & 0xFFFFFFFF]
         left[c] = 0
         right[c] = counts[c]
     below, above = 0.0, own  # sums of x log x
     best, num_left, place, after = -np.inf, 0, np.int64(-1), np.int64(-1)
     following = keys[0]
-    for i in range(m - 1):
+    for i in range(keys.size - 1):
         key, following = following, keys[i + 1]
         position = key & 0xFFFFFFFF
         c, weight = labels[position], weights[position]
-        below += entropies[left[c] + weight] - entropies[left[c]]
-        above += entropies[right[c] - weight] - entropies[right[c]]
+        below += xlogx[left[c] + weight] - xlogx[left[c]]
+        above += xlogx[right[c] - weight] - xlogx[right[c]]
         left[c] += weight
         right[c] -= weight
         num_left += weight
         rank, upper = key >> 32, following >> 32
         if rank != upper:
-            gain = below - entropies[num_left] + above - entropies[total - num_left]
-            if gain > best and levels[offset + upper] > levels[offset + rank] + _CLOSE:
+            gain = below - xlogx[num_left] + above - xlogx[total - num_left]
+            if gain > best and levels[upper] > levels[rank] + _CLOSE:
                 best, place, after = gain, rank, upper
     return best, place, after
 
 
 @compiled()
-def _scan_table(
-    table: Any, num_levels: int, levels: Any, offset: int, entropies: Any, counts: Any, total: int, left: Any
-) -> Any:
+def _scan_table(table: Any, levels: Any, xlogx: Any, counts: Any, total: int, left: Any) -> Any:
     """Return the same as `_scan_classes` from counts of each level and class; `_CONSTANT` as rank of a constant."""
-    for c in range(left.size):
-        left[c] = 0
+    left[:] = 0
     best, num_left, place, after = -np.inf, 0, np.int64(-1), np.int64(-1)
     first, rank, gain = np.int64(-1), np.int64(-1), 0.0  # the first and the last level with samples so far
-    for upper in range(num_levels):
+    for upper in range(levels.size):
         here = 0
         for c in range(left.size):
             here += table[upper, c]
@@ -444,7 +382,7 @@ def _scan_table(
             continue
         if rank < 0:
             first = upper
-        elif gain > best and levels[offset + upper] > levels[offset + rank] + _CLOSE:
+        elif gain > best and levels[upper] > levels[rank] + _CLOSE:
             best, place, after = gain, rank, upper
         num_left += here
         if num_left == total:
@@ -453,19 +391,19 @@ def _scan_table(
         below = above = 0.0
         for c in range(left.size):
             left[c] += table[upper, c]
-            below += entropies[left[c]]
-            above += entropies[counts[c] - left[c]]
-        rank, gain = upper, below - entropies[num_left] + above - entropies[total - num_left]
-    if levels[offset + rank] <= levels[offset + first] + _CLOSE:
+            below += xlogx[left[c]]
+            above += xlogx[counts[c] - left[c]]
+        rank, gain = upper, below - xlogx[num_left] + above - xlogx[total - num_left]
+    if levels[rank] <= levels[first] + _CLOSE:
         place = _CONSTANT
     return best, place, after
 
 
 @compiled()
-def _scan_values(keys: Any, m: int, levels: Any, offset: int, values: Any, weights: Any, total: int, own: float) -> Any:
+def _scan_values(keys: Any, levels: Any, values: Any, weights: Any, total: int, own: float) -> Any:
     """Return the largest sum of squares explained by a threshold, and the ranks of the values below and above it."""
     below, best, num_left, place, after = 0.0, -np.inf, 0, np.int64(-1), np.int64(-1)
-    for i in range(m - 1):
+    for i in range(keys.size - 1):
         position = keys[i] & 0xFFFFFFFF
         below += values[position]
         num_left += weights[position]
@@ -473,7 +411,7 @@ def _scan_values(keys: Any, m: int, levels: Any, offset: int, values: Any, weigh
         if rank != upper:
             above = own - below
             gain = below * below / num_left + above * above / (total - num_left)
-            if gain > best and levels[offset + upper] > levels[offset + rank] + _CLOSE:
+            if gain > best and levels[upper] > levels[rank] + _CLOSE:
                 best, place, after = gain, rank, upper
     return best, place, after
 

@@ -73,17 +73,25 @@ def forest_by_depth(
         implementation: "numba" or "scikit-learn".
     """
     classes, own = np.unique(targets, return_inverse=True) if classify else (np.zeros(0), targets)
-    options: dict[str, Any] = {"num_trees": num_trees, "num_drawn": num_drawn, "seed": seed, "n_jobs": n_jobs}
     if implementation == "numba":
         from .compiled_forest import predict_by_depth  # numba takes half a second to import
 
         ascending, place = np.unique(depths, return_inverse=True)
+        options: dict[str, Any] = {"num_trees": num_trees, "num_drawn": num_drawn, "seed": seed, "n_jobs": n_jobs}
         predictions, importances = predict_by_depth(
             train, own, test, depths=ascending.tolist(), num_classes=classes.size, **options
         )
         predictions, importances = predictions[place], importances[place]
     else:
-        predictions, importances = read_prefixes(_fit(train, own, max(depths), classify, **options), test, depths)
+        from sklearn import config_context
+        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+        kind = RandomForestClassifier if classify else RandomForestRegressor
+        tree = {"criterion": "entropy" if classify else "squared_error", "max_depth": max(depths)}
+        forest = kind(num_trees, **tree, max_features=num_drawn, random_state=seed, n_jobs=n_jobs)
+        with config_context(assume_finite=True, skip_parameter_validation=True):  # already checked, not once per tree
+            forest.fit(train, own)
+        predictions, importances = read_prefixes(forest, test, depths)
     predicted = classes[predictions.argmax(axis=2)] if classify else predictions[:, :, 0]
     return ForestByDepth(predicted, importances, classify)
 
@@ -110,33 +118,6 @@ def features_per_split(max_features: Any, num_latents: int) -> int:
         f"max_features is {max_features!r}; give 'sqrt', 'log2', 'all', a whole number of latents, or a share of them "
         "above 0 and up to 1.0."
     )
-
-
-def _fit(
-    train: Floats,
-    targets: NDArray[Any],
-    depth: int,
-    classify: bool,
-    *,
-    num_trees: int,
-    num_drawn: int,
-    seed: int,
-    n_jobs: int | None,
-) -> Any:
-    from sklearn import config_context
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    kind = RandomForestClassifier if classify else RandomForestRegressor
-    forest = kind(
-        num_trees,
-        criterion="entropy" if classify else "squared_error",
-        max_depth=depth,
-        max_features=num_drawn,
-        random_state=seed,
-        n_jobs=n_jobs,
-    )
-    with config_context(assume_finite=True, skip_parameter_validation=True):  # already checked, not once per tree
-        return forest.fit(train, targets)
 
 
 def read_prefixes(forest: Any, test: Any, depths: Sequence[int]) -> tuple[Floats, Floats]:

@@ -41,14 +41,11 @@ def mutual_information(
     Both continuous: the estimator of Kraskov et al. (2004). Estimates below 0 become 0.
 
     Args:
-        sources: (n, n_s) integers, floats, booleans or strings.
-        latents: (n, n_z) integers (codes) or floats (continuous).
+        sources, latents, source_kinds, latent_kind: as for `infomec`.
         k: number of neighbours in the KSG estimators.
         seed: of the jitter that breaks ties; for the same seed, continuous latents have the values of
             `sklearn.feature_selection.mutual_info_classif(latents, source, n_neighbors=k, random_state=seed)`.
         jitter: False leaves continuous variables exactly as they are; right if no value repeats.
-        source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
-        latent_kind: "auto", "codes" or "continuous".
 
     Returns:
         (n_s, n_z) nats. A constant source or latent has 0.
@@ -102,8 +99,7 @@ def nmi(
 
 def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: bool = True) -> Floats:
     """Return raw estimates (n_s, n_z) in nats; those of KSG may be below 0."""
-    if not isinstance(k, int | np.integer) or k < 1:
-        raise ValueError(f"k is {k!r}; the number of neighbours must be a positive integer (3 in the paper).")
+    whole_number("k", k, 1)
     whole_number("seed", seed, 0)
     result = np.zeros((sources.num_sources, latents.num_latents))
     varying = sources.varying
@@ -190,14 +186,7 @@ def entropy(labels: Ints) -> float:
 def discrete_mutual_information(
     labels: Ints, label_sizes: Sequence[int], codes: Ints, code_sizes: Sequence[int]
 ) -> Floats:
-    """Return (n_s, n_z) mutual information in nats of every pair of columns.
-
-    Args:
-        labels: (n, n_s), 0 … size − 1 in each column.
-        label_sizes: n_s sizes.
-        codes: (n, n_z), 0 … size − 1 in each column.
-        code_sizes: n_z sizes.
-    """
+    """Return (n_s, n_z) mutual information in nats of every pair of columns, 0 … size − 1, of (n, n_s) and (n, n_z)."""
     n = labels.shape[0]
     code_terms = [sum_count_log_count(np.bincount(codes[:, j])) for j in range(codes.shape[1])]
     result = np.zeros((labels.shape[1], codes.shape[1]))

@@ -46,13 +46,7 @@ class Ordered:
         self.sorted = values[self.order]
 
     def with_labels(self, labels: Ints, size: int, k: int) -> float:
-        """Return I(labels; values) by Ross's estimator, which may be below 0.
-
-        Args:
-            labels: (n,) 0 … size − 1.
-            size: number of labels.
-            k: number of neighbours.
-        """
+        """Return I(labels; values) by Ross's estimator with k neighbours, which may be below 0; labels are < size."""
         x = self.sorted
         ordered = labels[self.order].astype(np.uint16 if size <= 1 << 16 else np.int64)
         counts = np.bincount(ordered, minlength=size)
@@ -99,10 +93,7 @@ def _digammas(n: int) -> Floats:
 def _kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints]:
     """Return for each value the distance to its k-th neighbour within its group, and that neighbour's position.
 
-    Args:
-        grouped: (n,) values, group after group, sorted within each group.
-        counts: size of each group.
-        k: number of neighbours; fewer in a group that is too small.
+    Groups, of sizes `counts`, follow each other in `grouped` (n,) and are sorted; too small ones use fewer neighbours.
     """
     n = grouped.size
     radius = np.full(n, np.inf)
@@ -121,11 +112,8 @@ def _kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints
 def _slide(x: Floats, k: int, borders: Ints, radius: Floats, far: Ints) -> None:
     """Fill `radius` and `far` from the window of k + 1 values around each value that reaches least far.
 
-    Args:
-        x: (n,) sorted values.
-        k: number of neighbours.
-        borders: where a new group begins in x.
-        radius, far: (n,) outputs: the distance to the k-th neighbour, and its position.
+    These outputs (n,) are the distance to the k-th neighbour in the sorted x (n,), and its position. A new group begins
+    in x at each of the borders.
     """
     n = x.size - k
     index = np.arange(n)

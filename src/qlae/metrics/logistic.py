@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .inputs import Bools, Floats, Ints, plain_columns
-from .newton import BLOCK, EASY, MANY, Fit, Reals, Solve, Whole, fit_many, minimise, working_type
+from .newton import BLOCK, EASY, Fit, Reals, Solve, fit, working_type
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -50,22 +50,18 @@ _GROUP = 1024  # largest number of joint codes in a table that latents share
 
 
 def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: float = 1e-7) -> Fit:
-    """Minimise the cross entropy, in nats, of labels given continuous features.
+    """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given features (n, r + 1) from `whiten`.
 
-    Args:
-        features: (n, r + 1) from `whiten`.
-        labels: (n,) 0 … size − 1.
-        size: number of classes.
-        tolerance: the fit ends when a step is expected to gain no more nats than this.
+    The fit ends when a step is expected to gain no more nats than the tolerance.
     """
     X, means = _within(features, labels, size)
-    start = _discriminant_start(X, means, labels, size)
-    if labels.size > MANY:
+
+    def blocks() -> list[_DenseBlock]:
         single = X.astype(np.float32)
-        blocks = [_DenseBlock(single[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
-        return fit_many(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
-    problem = Whole(_Dense(X, size), labels)
-    return minimise(problem, start, working=working_type(labels.size, size), tolerance=tolerance)
+        return [_DenseBlock(single[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
+
+    start = _discriminant_start(X, means, labels, size)
+    return fit(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
 
 
 class _DenseBlock:
@@ -256,37 +252,27 @@ def _discriminant_start(X: Floats, means: Floats, labels: Ints, size: int) -> Fl
 
 
 def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *, tolerance: float = 1e-6) -> Fit:
-    """Minimise the cross entropy, in nats, of labels given one-hot codes.
+    """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes.
 
     Args:
-        codes: (n, n_z), 0 … size − 1 in each column.
+        codes: (n, n_z), 0 … code size − 1 in each column.
         code_sizes: n_z sizes.
-        labels: (n,) 0 … size − 1.
-        size: number of classes.
-        tolerance: the fit ends when a step is expected to gain no more nats than this.
+        labels, size, tolerance: as for `fit_continuous`.
     """
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
         return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
     kept, own = codes[rows], labels[rows]
-    total = labels.size
-    if rows.size > MANY:  # a reduced problem is worth no shortcut
-        features = OneHotFeatures(kept, code_sizes, double=False)
-        start = _naive_bayes(kept, features.offsets, own, size, allowed)
-        return fit_many(
-            features.blocks(BLOCK),
-            lambda part: _OneHot(kept[part], code_sizes),
-            own,
-            start,
-            allowed=allowed,
-            total=total,
-            least_damping=_LEAST_DAMPING,
-            tolerance=tolerance,
-        )
-    design = _OneHot(kept, code_sizes)
-    start = _naive_bayes(kept, design.offsets, own, size, allowed)
-    problem = Whole(design, own, allowed=allowed, total=total)
-    return minimise(problem, start, working=working_type(own.size, size), tolerance=tolerance)
+    return fit(
+        lambda: OneHotFeatures(kept, code_sizes, double=False).blocks(BLOCK),
+        lambda part: _OneHot(kept[part], code_sizes),
+        own,
+        _naive_bayes(kept, np.concatenate([[0], np.cumsum(code_sizes)]), own, size, allowed),
+        allowed=allowed,
+        total=labels.size,
+        least_damping=_LEAST_DAMPING,
+        tolerance=tolerance,
+    )
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
@@ -353,11 +339,7 @@ class _OneHot:
 
         def build(damping: float) -> Solve:
             inverse = (1.0 / (curvature + (damping * self.weight + least)[:, None])).astype(P.dtype)
-
-            def solve(G: Reals) -> Reals:
-                return np.asarray(inverse * G)
-
-            return solve
+            return lambda G: np.asarray(inverse * G)
 
         return build
 
@@ -417,13 +399,7 @@ class OneHotFeatures:
     """The features of n samples of codes: D = Σ sizes columns, of which each sample has n_z ones."""
 
     def __init__(self, codes: Ints, sizes: Sequence[int], *, double: bool) -> None:
-        """Prepare the tables.
-
-        Args:
-            codes: (n, n_z), 0 … size − 1 in each column.
-            sizes: n_z sizes.
-            double: whether products in double precision are frequent enough to keep a second copy of the matrix.
-        """
+        """Prepare the tables of codes (n, n_z) with n_z sizes; `double` keeps a second copy in double precision."""
         from scipy import sparse
 
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -458,11 +434,9 @@ class OneHotFeatures:
         return result
 
     def forward(self, weights: Reals) -> Reals:
-        """Return X W, (n, classes), in the precision of W (D, classes)."""
         return np.asarray(self._joint.of(weights) @ (self._members.of(weights) @ weights))
 
     def backward(self, residuals: Reals) -> Reals:
-        """Return Xᵀ R, (D, classes), in the precision of R (n, classes)."""
         return np.asarray(self._members.of(residuals).T @ (self._joint.of(residuals).T @ residuals))
 
 

@@ -8,7 +8,7 @@ changes, so that λ bounds the change of the probabilities; λ follows the gain 
 when a step that λ hardly shortens is expected to gain little. If every sample has its own class on top, scaling W up
 takes the loss to 0, so the infimum is exactly 0.
 
-**Very many samples** (`fit_many`): a subset of 15,000 to 60,000 samples provides the starting point and, at each step,
+**Very many samples**: a subset of 15,000 to 60,000 samples provides the starting point and, at each step,
 the Hessian. Loss and gradient come from all samples, in one pass over blocks that fit into the cache and without
 storing probabilities. The Hessian of the subset differs from that of all samples by about √(weights / samples of the
 subset), so the distance to the minimum shrinks by that factor with each step, and its share of the loss by the square:
@@ -119,19 +119,13 @@ class Problem(Protocol):
 
 
 class Whole:
-    """The mean cross entropy over `total` samples, of which those not in the design cost nothing."""
+    """The mean cross entropy over `total` samples, of which those not in the design cost nothing.
 
-    def __init__(self, design: Design, labels: Ints, *, allowed: Bools | None = None, total: int | None = None) -> None:
-        """Take the samples.
+    `labels` (n,) are classes; `allowed` (n, classes) is False for a class that is ruled out for a sample.
+    """
 
-        Args:
-            design: the features.
-            labels: (n,) classes.
-            allowed: (n, classes) False for a class that is ruled out for a sample.
-            total: number of samples in the mean; n by default.
-        """
-        self.design, self.labels, self.allowed = design, labels, allowed
-        self.total = labels.size if total is None else total
+    def __init__(self, design: Design, labels: Ints, allowed: Bools | None, total: int) -> None:
+        self.design, self.labels, self.allowed, self.total = design, labels, allowed, total
         self.rows = np.arange(labels.size)
 
     def evaluate(self, weights: Floats) -> State:
@@ -287,8 +281,8 @@ def _conjugate_gradients(
     return step, decrease, bound, i
 
 
-def fit_many(
-    blocks: Sequence[Features],
+def fit(
+    blocks: Callable[[], Sequence[Features]],
     design_of: Callable[[Any], Design],
     labels: Ints,
     start: Floats,
@@ -301,43 +295,43 @@ def fit_many(
     """Minimise the mean cross entropy over `total` samples, of which those without a label here cost nothing.
 
     Args:
-        blocks: the features of all samples, `BLOCK` samples at a time.
+        blocks: returns the features of all samples, `BLOCK` samples at a time; called if there are very many.
         design_of: returns the features of some samples, given an index of them.
-        labels: (n,) classes.
-        start: (D, classes) weights to start from.
-        allowed: (n, classes) False for a class that is ruled out for a sample.
-        total: number of samples in the mean; n by default.
-        least_damping: λ that keeps steps short in directions which the part may know nothing about.
-        tolerance: the fit ends when a step is expected to gain no more nats than this.
+        labels, allowed, total: as for `Whole`.
+        start, tolerance: as for `minimise`.
+        least_damping: λ that keeps steps short in directions which a subset of very many samples may know nothing
+            about.
     """
     total = labels.size if total is None else total
-    options: dict[str, Any] = {"working": np.float64}  # Hessians of nearly separated classes are nearly singular
 
     def part(rows: Any, of: int) -> Whole:
-        return Whole(design_of(rows), labels[rows], allowed=None if allowed is None else allowed[rows], total=of)
+        return Whole(design_of(rows), labels[rows], None if allowed is None else allowed[rows], of)
 
+    if labels.size <= MANY:
+        working = working_type(labels.size, start.shape[1])
+        return minimise(part(slice(None), total), start, working=working, tolerance=tolerance)
+    options: dict[str, Any] = {"working": np.float64}  # Hessians of nearly separated classes are nearly singular
     stride = max(1, labels.size // min(_PART, max(_LEAST_PART, _SAMPLES_PER_WEIGHT * start.size)))
-    every = slice(None, None, stride)
-    few = part(every, total // stride)
+    few = part(slice(None, None, stride), total // stride)
     logits = few.design.forward(start)
     logits -= logits.mean(axis=1, keepdims=True)
     start = start * min(1.0, _LOGITS / max(float(np.abs(logits).max()), _LOGITS))  # Newton steps leave certainty slowly
-    fit = minimise(few, start, tolerance=_ROUGH * tolerance, **options)
-    problem = _Many(blocks, few, labels, allowed, total)
-    doubtful = problem.doubtful(fit.weights)
+    fitted = minimise(few, start, tolerance=_ROUGH * tolerance, **options)
+    problem = _Many(blocks(), few, labels, allowed, total)
+    doubtful = problem.doubtful(fitted.weights)
     if doubtful.size > _DOUBTFUL:
-        return minimise(problem, fit.weights, tolerance=tolerance, least_damping=least_damping, **options)
+        return minimise(problem, fitted.weights, tolerance=tolerance, least_damping=least_damping, **options)
     chosen = np.zeros(0, dtype=np.int64)
     for _ in range(_ROUNDS):
         chosen, before = np.union1d(chosen, doubtful), chosen.size
-        if chosen.size <= 1.01 * before and fit.converged:
-            return fit
+        if chosen.size <= 1.01 * before and fitted.converged:
+            return fitted
         problem.few = part(chosen, total)
-        fit = minimise(problem, fit.weights, tolerance=tolerance, max_iterations=_STEPS, **options)
-        if not fit.converged:
+        fitted = minimise(problem, fitted.weights, tolerance=tolerance, max_iterations=_STEPS, **options)
+        if not fitted.converged:
             break
-        doubtful = problem.doubtful(fit.weights)
-    return minimise(part(slice(None), total), fit.weights, tolerance=tolerance, **options)  # without a shortcut
+        doubtful = problem.doubtful(fitted.weights)
+    return minimise(part(slice(None), total), fitted.weights, tolerance=tolerance, **options)  # without a shortcut
 
 
 class _Many:

@@ -43,31 +43,29 @@ class Protocol:
     prune: bool = True
     continuous_nmi: str = "denoised"
 
+    def _rule(self, latents: Latents) -> tuple[str, float | None, float]:
+        """Return the spread that counts, the share of the largest that it must exceed, or without one the value."""
+        if not self.prune:
+            return "range", None, 0.0
+        return self.spread, self.code_share if latents.discrete else self.continuous_share, self.code_floor
+
     def active(self, latents: Latents) -> Bools:
         """Return the mask (n_z,) of latents that vary enough to count."""
-        if latents.discrete and (not self.prune or (self.spread == "range" and self.code_share is None)):
-            return np.asarray(latents.sizes) > 1  # equals a range above 0, for codes of any size
-        if not self.prune:
-            return latents.varying
-        spreads = np.ptp(latents.values, axis=0) if self.spread == "range" else _interquartile_ranges(latents.values)
+        spread, share, floor = self._rule(latents)
+        if spread == "range" and share is None:  # a range above 0, for codes of any size
+            return np.asarray(latents.sizes) > 1 if latents.discrete else latents.varying
+        spreads = np.ptp(latents.values, axis=0) if spread == "range" else _interquartile_ranges(latents.values)
         spreads = np.atleast_1d(spreads)
-        if latents.discrete and self.code_share is None:
-            return np.asarray(spreads > self.code_floor)
-        share = self.code_share if latents.discrete else self.continuous_share
+        if share is None:
+            return np.asarray(spreads > floor)
         largest = spreads.max()
-        if not largest > 0:
-            return np.zeros(spreads.size, dtype=bool)
-        return np.asarray(spreads / largest > share)
+        return np.asarray(spreads / largest > share) if largest > 0 else np.zeros(spreads.size, dtype=bool)
 
     def activity_rule(self, latents: Latents) -> str:
         """Describe the condition under which `active` counts a latent."""
-        name = "range" if self.spread == "range" else "interquartile range"
-        if not self.prune or (latents.discrete and self.code_share is None and self.spread == "range"):
-            return "range > 0"
-        if latents.discrete and self.code_share is None:
-            return f"{name} > {self.code_floor:g}"
-        share = self.code_share if latents.discrete else self.continuous_share
-        return f"{name} > 1/{1 / (share or 1.0):.0f} of the largest"
+        spread, share, floor = self._rule(latents)
+        name = "range" if spread == "range" else "interquartile range"
+        return f"{name} > {floor:g}" if share is None else f"{name} > 1/{1 / share:.0f} of the largest"
 
 
 def _interquartile_ranges(values: Floats) -> Floats:
@@ -109,9 +107,7 @@ def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = 
     """Return which latents vary enough to count in InfoMEC.
 
     Args:
-        latents: (n, n_z) integers (codes) or floats (continuous).
-        protocol: of InfoMEC.
-        latent_kind: "auto", "codes" or "continuous".
+        latents, protocol, latent_kind: as for `infomec`.
 
     Returns:
         (n_z,) mask.
