@@ -161,7 +161,7 @@ def plan_page() -> str:
     """Return a page with every key of a plan and the text of every plan that comes with the package."""
     from qlae.data import load_data
     from qlae.options import TrainingOptions
-    from qlae.study.plan import DATA_OPTIONS, MODEL_OPTIONS, plan_names
+    from qlae.study.plan import MODEL_OPTIONS, plan_names
 
     lines = [PLANS, "", "## Keys of a data set", "", "Arguments of `qlae.load_data`, below `[data.LABEL]`.", ""]
     own = {
@@ -170,7 +170,9 @@ def plan_page() -> str:
         "source_columns": "Columns of a table that are sources.",
         "drop_columns": "Columns of a table that are left out.",
     }
-    lines += _definitions(["name", *DATA_OPTIONS], _listed_options(load_data) | own)
+    options = _listed_options(load_data)
+    in_memory = ("feature_names",)
+    lines += _definitions(["name", *(key for key in options if key not in in_memory)], options | own)
     lines += [
         "## Keys of a model",
         "",

@@ -98,7 +98,7 @@ def test_another_plan_in_the_same_folder_is_an_error(finished_study):
     other = {"shapes3d": {"resolution": 16, "sources": ["wall hue", "shape"]}}
     with pytest.raises(ValueError, match=r"holds another run: sources is .*floor hue"):
         run_study(tiny_plan(data=other), out, InlineEngine())
-    assert StudyFolder(out).plan.data[0].options["sources"] == ["floor hue", "shape"]  # the plan is as it was
+    assert StudyFolder(out).plan.data[0].spec.sources == ("floor hue", "shape")  # the plan is as it was
 
 
 def test_a_stopped_study_is_resumed_and_repeats_nothing(tmp_path):
@@ -259,24 +259,24 @@ def test_another_plan_for_a_folder_warns_about_runs_that_it_leaves_out(finished_
             {"data": {"mine": {"path": ".", "source_file": "/no/where.csv"}}},
             r"data\.mine: /no/where.csv does not exist",
         ),
-        ({"data": {"mine": {"path": ".", "resolution": 7}}}, r"data\.mine: the networks take images with 8 to 256"),
+        ({"data": {"mine": {"path": ".", "resolution": 7}}}, r"data\.mine: .*from 8 to 1024, got 7"),
         ({"data": {"mine": {"path": "."}}, "steps": -5}, r"models\.qlae: steps must be .*-5"),
         (
             {"metrics": ["explicitness"], "data": {"shapes3d": {"resolution": 16, "continuous": True}}},
             r"data\.shapes3d: no model of shapes3d could be scored .*needs discrete sources",
         ),
         ({"data": {"shapes3d": {"sources": ["colour"]}}}, r"data\.shapes3d: .*colour"),
-        ({"data": {"shapes3d": {"resolution": 7}}}, r"data\.shapes3d: the networks take images .*got 7"),
+        ({"data": {"shapes3d": {"resolution": 300}}}, r"data\.shapes3d: the networks take images .*got 300"),
+        ({"data": {"shapes3d": {"resolution": 7}}}, r"data\.shapes3d: .*from 8 to 1024, got 7"),
         ({"steps": -5}, r"models\.qlae: steps must be .*-5"),
         ({"models": {"beta-vae": {"weights": {"klx": 1.0}}}}, r"models\.beta-vae: .*klx"),
         ({"models": {"qlae": {"num_values": [3, 4]}}}, r"models\.qlae: num_values has 2 entries for 4 latents"),
     ],
 )
 def test_plans_that_cannot_succeed_are_rejected_before_anything_runs(tmp_path, changes, message):
-    plan = tiny_plan(**changes)
     for attempt in (
-        lambda: describe_study(plan, tmp_path / "x", InlineEngine()),
-        lambda: run_study(plan, tmp_path / "x", InlineEngine()),
+        lambda: describe_study(tiny_plan(**changes), tmp_path / "x", InlineEngine()),
+        lambda: run_study(tiny_plan(**changes), tmp_path / "x", InlineEngine()),
     ):
         with pytest.raises(ValueError, match=message):
             attempt()
@@ -338,16 +338,16 @@ def test_images_that_change_under_a_study_are_not_mixed(tmp_path, own_images):
     worker._data_cache.clear()  # as in a new process
     index = run_study(tiny_plan(**one, rerun_seeds=2), tmp_path / "x", InlineEngine())
     assert states(index) == {"own/ae/s1": "done", "own/ae/s2": "failed"}
-    assert "is on 23 images" in index.runs["own/ae/s2"].error
+    assert "images is 23 and 24" in index.runs["own/ae/s2"].error
     run = StudyFolder(tmp_path / "x").run("own/ae/s2")
     shutil.copytree(StudyFolder(tmp_path / "x").run("own/ae/s1").path, run.path, dirs_exist_ok=True)
     config = json.loads(run.config_path.read_text())
     config["training"]["seed"], config["data"]["num_images"] = 2, 23
     run.config_path.write_text(json.dumps(config))
     run.results_path.write_text(json.dumps(run.results | {"num_samples": 23}))
-    with pytest.raises(ValueError, match=r"s2 is on 23 images, .*s1 on 24; move the wrong one"):
+    with pytest.raises(ValueError, match=r"s2 and .*s1 are on different data: the number of images is 23 and 24; move"):
         run_study(tiny_plan(**one, rerun_seeds=2), tmp_path / "x", InlineEngine())
-    with pytest.warns(UserWarning, match="s2 is left out: it is on 23 images"):
+    with pytest.warns(UserWarning, match=r"s2 is left out: the number of images is 23 and 24 in .*s1"):
         status(StudyFolder(tmp_path / "x"))
 
 

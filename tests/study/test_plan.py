@@ -75,28 +75,33 @@ def test_labels_let_one_model_or_data_set_appear_twice():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"modles": []}, "unknown entry of the plan 'modles': did you mean \"models\""),
+        ({"modles": []}, 'plan has unknown fields: modles .did you mean "models"'),
         ({"models": {}}, 'models is missing: name at least one, such as models = \\["qlae"\\]'),
         ({"models": ["qlea"]}, "unknown model 'qlea': did you mean \"qlae\""),
-        ({"models": {"qlae": {"grid": [-1]}}}, "models.qlae: grid must list finite numbers of at least 0"),
-        ({"models": {"qlae": {"stpes": 3}}}, "unknown entry of models.qlae 'stpes': did you mean \"steps\""),
+        ({"models": {"qlae": {"grid": [-1]}}}, "models.qlae: grid must list numbers of at least 0"),
+        ({"models": {"qlae": {"stpes": 3}}}, 'models.qlae has unknown fields: stpes .did you mean "steps"'),
         ({"data": {"../x": {}}}, "labels name folders, so they may contain letters, digits"),
+        ({"data": {"shapes3d": {"gray": False}}}, "data.shapes3d: unknown entry 'gray': known: .*resolution"),
+        ({"data": {"shapes3d": {"resolutoin": 32}}}, "data.shapes3d: resolutoin does not apply .* resolution"),
+        ({"data": {"mine": {"name": [[0.1, 0.2]]}}}, "data.mine: name must be a string, got"),
+        ({"data": {"mine": {"path": 3}}}, "data.mine: path must be a string, got 3"),
+        ({"data": {"mine": 3}}, "plan.data.mine must be an object, got 3"),
         (
             {"data": {"shapes3d": {"resolution": 6.4}}},
-            "resolution must be a whole number or a string or a list, got 6.4",
+            "data.shapes3d: .*resolution must be .* got 6.4",
         ),
-        ({"steps": True}, "the plan: steps must be a whole number, got True"),
+        ({"steps": True}, "plan.steps must be .* got True"),
         ({"tune_seeds": 0}, "tune_seeds must be at least 1, got 0"),
-        ({"near_db": -1}, "near_db must not be negative"),
+        ({"near_db": -1}, "near_db must be at least 0"),
         ({"metrics": ["dcj"]}, "unknown metric 'dcj'"),
         ({"rerun_seeds": 0}, "rerun_seeds is 0 and ae has no grid"),
-        ({"size": "tiny"}, "unknown size 'tiny'"),
-        ({"metrics": [["dci"]]}, r"metrics must be names, got \['dci'\]"),
-        ({"models": {"qlae": {"grid": [float("inf")]}}}, "grid must list finite numbers"),
+        ({"size": "tiny"}, "plan.size must be one of 'full', 'small', got 'tiny'"),
+        ({"metrics": [["dci"]]}, r"plan.metrics\[0\] must be str, got \['dci'\]"),
+        ({"models": {"qlae": {"grid": [float("inf")]}}}, "models.qlae.grid.* must be a finite number"),
         ({"models": {"qlae": {"grid": [0.12345671, 0.12345672]}}}, "must differ in their first six digits"),
-        ({"models": ["qlae", "ae", "qlae"]}, "models names qlae more than once"),
+        ({"models": ["qlae", "ae", "qlae"]}, "models has more than one qlae"),
         ({"data": {"aggregated": {"name": "shapes3d"}}}, "the report has a file or column of this name"),
-        ({"data": {"shapes3d": {"correlated": [["shape", "scale"]]}}}, "correlated must list entries such as"),
+        ({"data": {"shapes3d": {"correlated": [["shape", "scale"]]}}}, "data.shapes3d: .*correlated.* length 3, got 2"),
         ({"name": "../../x"}, "without slashes"),
     ],
 )
@@ -168,7 +173,9 @@ def test_resolutions_are_those_of_the_command_line(entry, expected):
 
 
 def test_a_resolution_that_is_none_is_refused():
-    message = "data.mine: resolution must be an integer from 8 to 1024, or height and width, such as 60x90, got 60by90"
+    message = (
+        "data.mine: .*resolution must be an integer from 8 to 1024, or height and width, such as 60x90, got 60by90"
+    )
     with pytest.raises(ValueError, match=message):
         size_plan(resolution="60by90")
 

@@ -270,9 +270,9 @@ def _require_same_images(state: StudyState, folder: StudyFolder, *, strict: bool
         difference = run.config.data.difference(first.config.data)
         if difference and strict:
             raise ValueError(
-                f"{run.path} and {first.path} are of other data: {difference}; move the wrong one out of the study, or "
-                "choose another folder with out=…"
+                f"{run.path} and {first.path} are on different data: {difference}; move the wrong one out of the "
+                "study, or choose another folder with out=…"
             )
         if difference:
             state.runs[name] = RunState(run_state.job, "waiting", difference)
-            warnings.warn(f"{run.path} is left out: {difference}", stacklevel=3)
+            warnings.warn(f"{run.path} is left out: {difference} in {first.path}", stacklevel=3)

@@ -121,7 +121,9 @@ def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) ->
         except (ValueError, OSError):  # a damaged or missing config concerns that run only
             continue
         if difference:
-            raise ValueError(f"{job.data} and that of {sibling.path}: {difference}; its files have changed since")
+            raise ValueError(
+                f"{job.data} differs from the data of {sibling.path}: {difference}; files have changed since"
+            )
         return  # the driver has checked that the other runs agree with this one
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...data import DataSpec
 from ...data.sources import SOURCES
 from ...metrics import InformativeCount, find_score
 from ...observations import described_observations, square_images
@@ -308,16 +309,16 @@ def differences_from_paper(plan: Plan, group: Group) -> list[str] | None:
     model = next(entry for entry in plan.models if entry.label == group.model)
     data = next(entry for entry in plan.data if entry.label == group.data)
     reasons = [f"it is the model {model.name}"] if model.name != model.label else []
-    reasons += [f"it is the data set {data.name}"] if data.name != data.label else []
+    reasons += [f"it is the data set {data.spec.name}"] if data.spec.name != data.label else []
     number = group.results["num_samples"]
     return reasons or [
-        *_data_differences(group.data, group.results["data"], data.options),
+        *_data_differences(group.data, group.results["data"], data.spec),
         *_model_differences(group, model.options),
         *([f"scored on {number:,} samples instead of {NUM_SAMPLES:,}"] if number != NUM_SAMPLES else []),
     ]
 
 
-def _data_differences(name: str, description: dict[str, Any], options: dict[str, Any]) -> list[str]:
+def _data_differences(name: str, description: dict[str, Any], spec: DataSpec) -> list[str]:
     reasons = []
     observed = described_observations(description)
     if observed != square_images(RESOLUTION):
@@ -332,7 +333,7 @@ def _data_differences(name: str, description: dict[str, Any], options: dict[str,
         reasons.append("other numbers of values per source")
     elif description["num_images"] != math.prod(sources.values()):
         reasons.append(f"{description['num_images']:,} images instead of {math.prod(sources.values()):,}")
-    return reasons + [f"{key} sources" if key != "noise" else key for key in RANDOM_SOURCES if options.get(key)]
+    return reasons + [f"{key} sources" if key != "noise" else key for key in RANDOM_SOURCES if getattr(spec, key, None)]
 
 
 def _model_differences(group: Group, options: dict[str, Any]) -> list[str]:
