@@ -15,7 +15,6 @@ from qlae.cli import COMMANDS
 
 DOCS = Path(__file__).parents[1] / "docs"
 INTERNAL = {
-    "qlae.data.generated",
     "qlae.scoring.evaluation",
 }  # parts of packages listed above
 

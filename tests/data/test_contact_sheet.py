@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from qlae.data import SourceDataset, load_data
-from qlae.data.contact_sheet import contact_sheet, sweep_rows
+from qlae.data.inspection import contact_sheet, sweep_rows
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 import copy
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -17,14 +15,6 @@ def small(**overrides):
     images = np.zeros((6, 8, 8, 3), np.uint8)
     facts = {"name": "toy", "origin": "real", "source_names": ["a", "b"], "source_sizes": [2, 3]} | overrides
     return SourceDataset(images, **facts)
-
-
-def test_importing_data_and_loading_by_name_does_not_load_torch():
-    code = (
-        "import sys, qlae.data as d; x = d.load_data('shapes3d'); x.sources, repr(x), x.describe(); "
-        "assert 'torch' not in sys.modules, 'torch was loaded'"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_sources_are_the_row_major_grid():

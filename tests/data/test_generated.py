@@ -11,8 +11,7 @@ from scipy.integrate import solve_ivp
 
 import qlae
 from qlae.data import data_config, data_names, load_data, load_from_config, register_dataset
-from qlae.data.generated import mixtures, pendulum, sensors
-from qlae.data.generated.simulation import find_generated
+from qlae.data.generated_sets import GENERATED, LEAK, MIXTURES, NUM_STEPS, PENDULUM, SENSORS, STEP, mixing_matrices
 from qlae.data.sources import GENERATED_SETS
 
 #: The first entries of each set. The values are rounded, so they are the same on every machine.
@@ -29,7 +28,7 @@ def data(request):
 
 
 def test_rows_are_described(data):
-    generated = find_generated(data.name)
+    generated = GENERATED[data.name]
     assert data.name in data_names()
     assert data.origin == "generated"
     assert data.observations.kind == generated.kind
@@ -147,11 +146,11 @@ def test_a_file_may_have_the_name_of_a_set(tmp_path, monkeypatch):
 def test_mixtures_can_be_undone():
     rng = np.random.default_rng(1)
     values = rng.uniform(-1, 1, (200, 5))
-    hidden = mixtures.simulate(values)
-    *rotations, spread = mixtures.mixing_matrices()
+    hidden = MIXTURES.simulate(values)
+    *rotations, spread = mixing_matrices()
     for matrix in (spread, *reversed(rotations)):
         np.testing.assert_allclose(matrix @ matrix.T, np.eye(5), atol=1e-12)
-        hidden = np.where(hidden > 0, hidden, hidden / mixtures.LEAK) @ matrix.T
+        hidden = np.where(hidden > 0, hidden, hidden / LEAK) @ matrix.T
     np.testing.assert_allclose(hidden, values, atol=1e-10)
 
 
@@ -166,13 +165,13 @@ def test_mixtures_are_not_linear():
 
 def test_the_pendulum_follows_its_equation():
     values = np.array([[0.25, 0.05, 105.0, 2.25], [1.0, 0.95, 15.0, -2.25], [0.6, 0.4, 60.0, 0.0]])
-    series = pendulum.simulate(values)
+    series = PENDULUM.simulate(values)
     for (length, damping, degrees, velocity), path in zip(values, series, strict=True):
         exact = solve_ivp(
             lambda _, state, k=9.81 / length, c=2 * damping: [state[1], -k * np.sin(state[0]) - c * state[1]],
             (0, 4),
             [np.deg2rad(degrees), velocity],
-            t_eval=np.arange(pendulum.NUM_STEPS) * pendulum.STEP,
+            t_eval=np.arange(NUM_STEPS) * STEP,
             rtol=1e-10,
             atol=1e-10,
         )
@@ -181,8 +180,8 @@ def test_the_pendulum_follows_its_equation():
 
 def test_small_swings_are_those_of_the_closed_form():
     length, damping, angle = 0.5, 0.3, 0.5  # m, 1/s, degrees
-    path = pendulum.simulate(np.array([[length, damping, angle, 0.0]]))[0, :, 0]
-    t = np.arange(pendulum.NUM_STEPS) * pendulum.STEP
+    path = PENDULUM.simulate(np.array([[length, damping, angle, 0.0]]))[0, :, 0]
+    t = np.arange(NUM_STEPS) * STEP
     frequency = np.sqrt(9.81 / length - damping**2)
     exact = np.exp(-damping * t) * (np.cos(frequency * t) + damping / frequency * np.sin(frequency * t))
     np.testing.assert_allclose(path, np.deg2rad(angle) * exact, atol=1e-6)
@@ -190,10 +189,10 @@ def test_small_swings_are_those_of_the_closed_form():
 
 def test_the_pump_obeys_its_laws():
     base = {"mode": 1, "valve": 60.0, "ambient": 15.0, "leak": 5.0, "wear": 30.0}
-    names = [name.split(" (")[0] for name in sensors.SET.feature_names]
+    names = [name.split(" (")[0] for name in SENSORS.feature_names]
 
     def channels(**changes):
-        return dict(zip(names, sensors.simulate(np.array([list((base | changes).values())]))[0], strict=True))
+        return dict(zip(names, SENSORS.simulate(np.array([list((base | changes).values())]))[0], strict=True))
 
     usual, warm = channels(), channels(ambient=25.0)
     assert warm["winding"] - usual["winding"] == pytest.approx(10)
@@ -207,15 +206,15 @@ def test_the_pump_obeys_its_laws():
 
 def test_every_source_is_visible_in_every_mode():
     rng = np.random.default_rng(0)
-    quantities = sensors.SET.quantities
+    quantities = SENSORS.quantities
     values = np.stack([rng.uniform(q.low, q.high, 400) for q in quantities], axis=1)
     values[:, 0] = rng.integers(0, 4, 400)
-    spread = sensors.simulate(values).std(0)
+    spread = SENSORS.simulate(values).std(0)
     for column, quantity in enumerate(quantities[1:], start=1):
         moved = values.copy()
         step = 0.1 * (quantity.high - quantity.low)
         moved[:, column] += np.where(values[:, column] + step > quantity.high, -step, step)
-        change = np.abs(sensors.simulate(moved) - sensors.simulate(values)) / spread
+        change = np.abs(SENSORS.simulate(moved) - SENSORS.simulate(values)) / spread
         assert change.max(1).min() > 0.02, quantity.name  # the noise
         assert np.median(change.max(1)) > 0.1, quantity.name
 
@@ -223,7 +222,7 @@ def test_every_source_is_visible_in_every_mode():
 def test_noise_is_a_share_of_the_spread():
     data = load_data("sensors", num_images=4000)
     values = data.sources.copy()
-    clean = sensors.simulate(values)
+    clean = SENSORS.simulate(values)
     noise = (data.images - clean) / clean.std(0)
     np.testing.assert_allclose(noise.std(0), 0.02, rtol=0.08)
     np.testing.assert_allclose(noise.mean(0), 0, atol=0.002)

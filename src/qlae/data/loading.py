@@ -15,12 +15,11 @@ from ..config import DataConfig
 from ..registry import DATA
 from . import cache
 from .array_files import ArrayFile, is_array_file
-from .bundled import BundledData
 from .dataset import Progress, SourceDataset
-from .generated.simulation import GeneratedData
+from .generated import GeneratedData
 from .image_files import ImageFiles, PreparedImages
 from .in_memory import InMemory, is_in_memory
-from .published import PublishedFiles
+from .published import BundledData, PublishedFiles
 from .registration import RegisteredData, registered_names, split_registered_options
 from .rendered import RenderedImages, SceneData
 from .sources import BUILT_IN_SETS, BUNDLED_SETS, GENERATED_SETS, RENDERED_SETS, SOURCES

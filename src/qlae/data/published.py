@@ -12,6 +12,8 @@ The last two are read from the folder, or from the zip or tar in which they come
 
 An interrupted download resumes where it stopped. The file gets its final name only after its checksum, where one is
 known, has been verified. Nothing else needs these files: every scene can be rendered instead.
+
+``digits`` (1,797 grey images of 8×8 pixels, with their class as the source) comes with scikit-learn.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ from .pictures import (
     resize_all,
     square_resolution,
 )
-from .sources import GREY_SETS, SOURCES, grid_levels, num_channels
-from .spec import NoisyData
+from .sources import BUNDLED_SETS, GREY_SETS, SOURCES, grid_levels, num_channels
+from .spec import DataSpec, NoisyData
 
+INK = 16  # the brightest value of a pixel in the digits of scikit-learn
 BLOCK = 2**20  # bytes of a download that are written at once
 SECONDS_OF_SILENCE = 60
 #: number of images → colors and shapes of MPI3D: the everyday objects, and the toy, realistic and real sets.
@@ -94,6 +97,26 @@ class PublishedFiles(NoisyData):
     def read(self, progress: Progress | None = None) -> SourceDataset:
         data = read_files(self.name, self.path).prepare(self.side, progress=progress)
         return _with_one_channel(data) if self.name in GREY_SETS else data
+
+
+@DATA.register("bundled")
+@dataclass(frozen=True, kw_only=True)
+class BundledData(DataSpec):
+    """The digits (Alpaydin and Kaynak, 1998): bytes (1797, 8, 8, 1) and the source ``digit`` from 0 to 9."""
+
+    title: ClassVar[str] = "the data set of scikit-learn,"
+
+    def __post_init__(self) -> None:
+        require_known(self.name, BUNDLED_SETS, "data set of scikit-learn")
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        from sklearn.datasets import load_digits
+
+        bunch = load_digits()
+        images = np.rint(bunch.images * (255 / INK)).astype(np.uint8)[..., None]
+        return SourceDataset(
+            images, bunch.target.astype(np.int64), name=self.name, origin="real", source_names=["digit"]
+        )
 
 
 def _with_one_channel(data: SourceDataset) -> SourceDataset:

@@ -1,7 +1,7 @@
 """Rendered scenes: a grid of all combinations of sources, or a random sample, rendered on demand.
 
 ``RenderedImages`` behaves like a uint8 array (n, h, w, c). Each row is a combination of a scene's sources: a point of a
-grid, or any other. Nothing is rendered until a row is indexed; torch and the scene are loaded only then.
+grid, or any other. Nothing is rendered until a row is indexed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from .._checks import require_known
 from ..observations import IMAGES, Observations
@@ -22,13 +24,10 @@ from . import cache
 from .dataset import Progress, SourceDataset, row_indices
 from .pictures import DEFAULT_RESOLUTION, PictureSize, square_resolution
 from .sampling import draw_levels, smooth_sources
+from .scenes import make_scene
+from .scenes.scene import Scene
 from .sources import CATEGORIES, SOURCES, grid_levels, num_channels, split_sources
 from .spec import NoisyData, SampledData
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from .scenes.scene import Scene
 
 #: Must be increased whenever a scene's pixels change, so that images in the cache are rendered again.
 RENDERER_VERSION = 1
@@ -215,8 +214,6 @@ class RenderedImages:
             (n, h, w, c) uint8 on the device. If ``keeps`` is set, later calls return the same tensor, so do not modify
             it.
         """
-        import torch
-
         if self.is_kept_on(device):
             return self._rendered[device]
         out = torch.empty(self.shape, dtype=torch.uint8, device=device)
@@ -233,8 +230,6 @@ class RenderedImages:
         """Return some images, rendered on a device or taken from the tensor that `render_on` has stored there."""
         if not self.is_kept_on(device):
             return self.on(device)[rows]
-        import torch
-
         return self._rendered[device][torch.from_numpy(rows).to(device)].cpu().numpy()
 
     @property
@@ -242,8 +237,6 @@ class RenderedImages:
         """The scene behind the images, loaded on first use."""
         with self._lock:
             if self._scene is None:
-                from .scenes import make_scene
-
                 self._scene = make_scene(self.name, self.shape[1], self.device)
             return self._scene
 

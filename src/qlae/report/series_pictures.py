@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ..data import SourceDataset
-from ..data.contact_sheet import sweep_rows
+from ..data.inspection import sweep_rows
 from ..metrics.heatmap import escape_math
 from .run_pictures import (
     LABEL_SIZE,

@@ -1,104 +1,30 @@
-"""Generated data sets: what one consists of (``GeneratedSet``), and how its rows are drawn (``GeneratedData``).
+"""How rows of generated data sets are drawn.
 
-A set is a function from the values of its sources to observations. Sources are either on a grid, of which all
-combinations occur once, or continuous and drawn at random; `load_data` takes the same arguments for both as for
-rendered scenes. On a grid, ``data.sources`` holds levels (0, 1, …); a continuous source has its value in its unit.
+Sources are either on a grid, of which all combinations occur once, or continuous and drawn at random; `load_data` takes
+the same arguments for both as for rendered scenes. On a grid, ``data.sources`` holds levels (0, 1, …); a continuous
+source has its value in its unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._checks import require_known
-from ...registry import DATA
-from ..dataset import Progress, SourceDataset
-from ..sampling import draw_shares, smooth_sources
-from ..sources import GENERATED_SETS, grid_levels, split_sources
-from ..spec import SampledData
+from .._checks import require_known
+from ..registry import DATA
+from .dataset import Progress, SourceDataset
+from .generated_sets import GENERATED, GeneratedSet, Values
+from .sampling import draw_shares, smooth_sources
+from .sources import GENERATED_SETS, grid_levels, split_sources
+from .spec import SampledData
 
 #: Observations are rounded to this many decimals of their spread, below which sines and exponentials of different
 #: machines may differ. Rounded values are the same everywhere.
 DECIMALS = 6
-
-Values = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A source: a physical quantity, or a category.
-
-    Attributes:
-        name: of the source.
-        low, high: its range.
-        unit: of its values; empty if they have none.
-        num_levels: how many values the grid has, evenly spaced from `low` to `high`.
-        categories: the names of its levels, if nothing lies between them; values are then 0, 1, ….
-    """
-
-    name: str
-    low: float
-    high: float
-    unit: str = ""
-    num_levels: int = 10
-    categories: tuple[str, ...] = ()
-
-    def value(self, level: Any) -> Any:
-        """Return the value at a level, which may lie between those of the grid."""
-        return self.low + (self.high - self.low) * level / (self.num_levels - 1)
-
-
-def category(name: str, *names: str) -> Quantity:
-    """Return a source whose values are categories."""
-    return Quantity(name, 0, len(names) - 1, num_levels=len(names), categories=names)
-
-
-@dataclass(frozen=True)
-class GeneratedSet:
-    """A generated data set.
-
-    Attributes:
-        name: of the data set.
-        kind: ``"vectors"`` or ``"series"``.
-        summary: what it shows, in one sentence.
-        quantities: its sources, slowest first.
-        continuous: the names of sources that are always continuous; the others are on a grid by default.
-        num_rows: how many observations are drawn by default, if any source is continuous.
-        feature_names: of the last axis, with units.
-        simulate: returns observations (n, …) from values (n, n_s); it may be called with any part of the rows.
-        noise: the standard deviation of Gaussian noise on each feature, relative to the feature's own.
-    """
-
-    name: str
-    kind: str
-    summary: str
-    quantities: tuple[Quantity, ...]
-    feature_names: tuple[str, ...]
-    simulate: Callable[[Values], Values]
-    continuous: tuple[str, ...] = ()
-    num_rows: int = 20_000
-    noise: float = 0.0
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The number of grid levels of each source."""
-        return {quantity.name: quantity.num_levels for quantity in self.quantities}
-
-    @property
-    def categories(self) -> tuple[str, ...]:
-        """The names of categorical sources."""
-        return tuple(quantity.name for quantity in self.quantities if quantity.categories)
-
-
-def find_generated(name: str) -> GeneratedSet:
-    """Return a generated data set by its name, which is that of its module."""
-    found: GeneratedSet = import_module(f".{name}", __package__).SET
-    return found
 
 
 @DATA.register("generated")
@@ -114,15 +40,15 @@ class GeneratedData(SampledData):
 
     @property
     def source_sizes(self) -> Mapping[str, int]:
-        return find_generated(self.name).sizes
+        return GENERATED[self.name].sizes
 
     @property
     def is_random(self) -> bool:
-        generated = find_generated(self.name)
+        generated = GENERATED[self.name]
         return super().is_random or bool(generated.noise or generated.continuous)
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        generated = find_generated(self.name)
+        generated = GENERATED[self.name]
         varying, constant = split_sources(generated.sizes, self.sources or None, self.fixed)
         smooth = {*smooth_sources(varying, self.continuous, generated.categories), *generated.continuous} & {*varying}
         details: dict[str, Any] = {}
