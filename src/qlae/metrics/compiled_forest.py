@@ -67,14 +67,10 @@ def predict_by_depth(
     """Return mean predictions (num_depths, num_test, outputs) and importances (num_depths, n_z) of truncated trees.
 
     Args:
-        train, test: (num_rows, n_z) latents.
+        train, test, depths, num_trees, num_drawn, n_jobs: as for `forest.forest_by_depth`.
         targets: (num_rows,) labels 0 … num_classes − 1, or values if `num_classes` is 0.
-        depths: at which to truncate the trees.
         num_classes: 0 for a regression, whose single output is the mean.
-        num_trees: size of the forest.
-        num_drawn: features that each split considers, `max_features` of scikit-learn as a number.
         seed: of all trees; the result depends on it, but not on `n_jobs`.
-        n_jobs: threads, as in joblib.
         bootstrap: whether each tree draws its rows with replacement; otherwise it has all of them.
     """
     ranks, levels, offsets = rank_columns(np.asarray(train, dtype=np.float32))

@@ -164,9 +164,8 @@ def dci(
 ) -> DCI:
     """Compute nonlinear DCI (Eastwood & Williams 2018) by trees.
 
-    The trees see codes as numbers. A forest that considers the square root of the number of latents at each split, as
-    the literature does, is forced to split on irrelevant ones: D of an ideal representation is then 0.5 to 0.7. With
-    ``max_features="all"`` it is 1.
+    The trees see codes as numbers. D of an ideal representation is 0.5 to 0.7 for forests as in the literature, and 1
+    with ``max_features="all"``.
 
     Args:
         sources, latents, source_kinds, latent_kind: as for `infomec`.

@@ -295,23 +295,12 @@ class InfoMEC:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, suitable for JSON, without scores that were not computed."""
-        result: dict[str, Any] = {
-            "infom": self.infom,
-            "infoe": self.infoe,
-            "infoc": self.infoc,
-            "infom_corrected": self.infom_corrected,
-            "infoe_corrected": self.infoe_corrected,
-            "infoc_corrected": self.infoc_corrected,
-            "active": self.num_active,
-            "informative": None if self.informative is None else int(self.informative.sum()),
-            "protocol": self.protocol,
-            "prune": self.prune,
-            "infoe_input": self.infoe_input,
-            "continuous_nmi": self.continuous_nmi,
-            "num_samples": self.num_samples,
-            "seed": self.seed,
-            "infoe_scalar": self.infoe_scalar,
-        }
+        scores = ("infom", "infoe", "infoc", "infom_corrected", "infoe_corrected", "infoc_corrected")
+        others = ("protocol", "prune", "infoe_input", "continuous_nmi", "num_samples", "seed", "infoe_scalar")
+        informative = None if self.informative is None else int(self.informative.sum())
+        result = {key: getattr(self, key) for key in scores}
+        result |= {"active": self.num_active, "informative": informative}
+        result |= {key: getattr(self, key) for key in others}
         return {key: value for key, value in result.items() if value is not None}
 
     def __str__(self) -> str:

@@ -225,13 +225,17 @@ def equal_width_columns(values: Floats, num_bins: int) -> tuple[Ints, tuple[int,
     return bins, (num_bins,) * bins.shape[1]
 
 
-def binned_labels(sources: Sources, num_bins: int) -> tuple[Ints, list[int]]:
-    """Return labels (n, n_s) of all sources, continuous ones in bins, and the number of labels of each source."""
+def binned_information(sources: Sources, latents: Latents, num_bins: int) -> tuple[Floats, Ints, Ints]:
+    """Return the information (n_s, n_z) of binned latents, in nats, the labels (n, n_s) and the bins (n, n_z).
+
+    Continuous sources are binned, too.
+    """
     labels, sizes = sources.labels.copy(), list(sources.sizes)
     for i, discrete in enumerate(sources.discrete):
         if not discrete:
             labels[:, [i]], (sizes[i],) = equal_width_columns(sources.values[:, [i]], num_bins)
-    return labels, sizes
+    bins, bin_sizes = equal_width_columns(latents.values, num_bins)
+    return discrete_mutual_information(labels, sizes, bins, bin_sizes), labels, bins
 
 
 def concentration(matrix: Floats) -> float:

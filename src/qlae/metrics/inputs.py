@@ -205,9 +205,7 @@ def check_pair(
 def check_sources(sources: Any, *, kinds: str | Sequence[str] = "auto") -> Sources:
     """Check `sources`, (n, n_s) or (n,)."""
     columns = read_columns(sources, name="sources")
-    if not isinstance(kinds, str | Sequence):
-        raise ValueError(f"source_kinds is {kinds!r}; give one word for all sources, or a list of one per source.")
-    words = [kinds] * len(columns) if isinstance(kinds, str) else list(kinds)
+    words = list(kinds) if isinstance(kinds, Sequence) and not isinstance(kinds, str) else [kinds] * len(columns)
     if len(words) != len(columns):
         raise ValueError(
             f"source_kinds has {len(words)} entries for {len(columns)} sources: give one word, or one per source."

@@ -39,14 +39,10 @@ def half_sample_intervals(
     Args:
         sources, latents: the checked sample.
         metrics: the metrics to compute.
-        results: of the whole sample, by the name of the metric.
-        values: the scores of the whole sample.
-        infomec_options: protocol and other options of InfoMEC, for the metrics that take them.
+        results, values: results of the whole sample by the name of the metric, and its scores by key.
+        infomec_options, confidence, n_jobs, progress: as for `score`.
         seed: half-sample number d draws from ``seed + 1 + d``.
         num_halves: number of half-samples.
-        confidence: of the intervals, such as 0.95.
-        n_jobs: processes, as in joblib.
-        progress: called with a line of text after each half-sample.
     """
     calls = ((sources, latents, infomec_options, results, seed + 1 + draw) for draw in range(num_halves))
     halves: Iterator[dict[str, float]] = run_jobs(_score_half, metrics, calls, n_jobs)

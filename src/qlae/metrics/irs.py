@@ -25,10 +25,7 @@ from .metric import UNIT, MetricResult, Score, register_metric
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 
 
-@register_metric(
-    "irs",
-    scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)],
-)
+@register_metric("irs", scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)])
 def irs(
     sources: Any,
     latents: Any,

@@ -20,15 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .information import (
-    binned_labels,
-    discrete_mutual_information,
-    entropy,
-    equal_width_columns,
-    estimate,
-    normalise,
-    top_two_gaps,
-)
+from .information import binned_information, entropy, estimate, normalise, top_two_gaps
 from .inputs import Floats, Latents, Sources, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, MetricResult, Score, register_metric
 
@@ -36,8 +28,7 @@ _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 
 
 @register_metric(
-    "mig",
-    scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)],
+    "mig", scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)]
 )
 def mig(
     sources: Any,
@@ -78,12 +69,8 @@ def mig(
 
 def _binned(sources: Sources, latents: Latents, num_bins: int, protocol: str) -> Floats:
     """Return the normalised information (n_s, n_z) of binned latents."""
-    labels, sizes = binned_labels(sources, num_bins)
-    bins, bin_sizes = equal_width_columns(latents.values, num_bins)
-    nats = discrete_mutual_information(labels, sizes, bins, bin_sizes)
-    if protocol == "ubisoft":
-        norms = np.array([entropy(column) for column in bins.T])[None, :]
-    else:
-        norms = np.array([entropy(column) for column in labels.T])[:, None]
+    nats, labels, bins = binned_information(sources, latents, num_bins)
+    norms = np.array([entropy(column) for column in (bins if protocol == "ubisoft" else labels).T])
+    norms = norms[None, :] if protocol == "ubisoft" else norms[:, None]
     shares = np.divide(nats, norms, out=np.zeros_like(nats), where=norms > 0)
     return np.asarray(np.minimum(shares, 1.0))

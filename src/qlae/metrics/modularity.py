@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .information import binned_labels, discrete_mutual_information, equal_width_columns
+from .information import binned_information
 from .inputs import (
     Bools,
     Floats,
@@ -67,10 +67,7 @@ def modularity(
     require_choice("protocol", protocol, _BINS)
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
-    num_bins = _BINS[protocol] if num_bins is None else num_bins
-    labels, sizes = binned_labels(s, num_bins)
-    bins, bin_sizes = equal_width_columns(z.values, num_bins)
-    matrix = discrete_mutual_information(labels, sizes, bins, bin_sizes)
+    matrix = binned_information(s, z, _BINS[protocol] if num_bins is None else num_bins)[0]
     squared = matrix[varying] ** 2
     best = squared.max(axis=0)
     some = best > 0

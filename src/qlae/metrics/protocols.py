@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .information import CONTINUOUS_NMI
-from .inputs import Bools, Floats, Latents, check_latents, require_choice
+from .inputs import Bools, Latents, check_latents, require_choice
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,12 @@ class Protocol:
         spread, share, floor = self._rule(latents)
         if spread == "range" and share is None:  # a range above 0, for codes of any size
             return np.asarray(latents.sizes) > 1 if latents.discrete else latents.varying
-        spreads = np.ptp(latents.values, axis=0) if spread == "range" else _interquartile_ranges(latents.values)
-        spreads = np.atleast_1d(spreads)
+        if spread == "range":
+            spreads = np.ptp(latents.values, axis=0)
+        else:
+            from scipy.stats import iqr  # which takes half a second to import
+
+            spreads = np.atleast_1d(iqr(latents.values, axis=0))
         if share is None:
             return np.asarray(spreads > floor)
         largest = spreads.max()
@@ -66,12 +70,6 @@ class Protocol:
         spread, share, floor = self._rule(latents)
         name = "range" if spread == "range" else "interquartile range"
         return f"{name} > {floor:g}" if share is None else f"{name} > 1/{1 / share:.0f} of the largest"
-
-
-def _interquartile_ranges(values: Floats) -> Floats:
-    from scipy.stats import iqr  # which takes half a second to import
-
-    return np.asarray(iqr(values, axis=0))
 
 
 PROTOCOLS = {
