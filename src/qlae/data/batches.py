@@ -59,8 +59,6 @@ class DeviceBatches(Batches):
     images: Tensor
 
     def __init__(self, images: Tensor, batch_size: int, generator: torch.Generator):
-        if images.ndim < 2 or not len(images):
-            raise ValueError(f"observations must have one row each, got shape {tuple(images.shape)}")
         self.images = images
         self.batch_size = batch_size
         self.generator = generator

@@ -131,8 +131,6 @@ class RenderedImages:
         points: NDArray[Any] | None = None,
         device: str = "cpu",
     ) -> None:
-        if (grid is None) == (points is None):
-            raise ValueError("give either grid or points, not both or neither")
         self.name = name
         self.device = device
         self.grid = None if grid is None else [np.asarray(values, dtype=np.int64) for values in grid]

@@ -357,7 +357,9 @@ def csv_header(path: Path) -> tuple[list[str], str]:
         except (UnicodeDecodeError, csv.Error) as error:
             raise ValueError(f"{path} cannot be read as a CSV ({error})") from error
     if not names or not first.strip():
-        raise ValueError(f"{path} is empty: it needs a line of column names, and one line per row")
+        raise ValueError(
+            f"{path} is empty, or its first line is: it needs a line of column names, and one line per row"
+        )
     if "\0" in first:
         raise ValueError(f"{path} is not a text file: its first line has null bytes; copy it again")
     return names, delimiter
