@@ -12,7 +12,7 @@ import numpy as np
 from .chance import information_by_chance
 from .corrected import CorrectedInformation, correct_explicitness, correct_information
 from .infoe import Input, explicitness_per_source
-from .information import concentration, estimate, normalise
+from .information import concentration, estimate, normalise, top_two_gaps
 from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, Score, register_metric
 from .protocols import Protocol, choose_protocol
@@ -292,6 +292,16 @@ class InfoMEC:
     def num_informative(self) -> int | None:
         """Number of latents that are active and informative; InfoM counts the other active latents, too."""
         return None if self.informative is None else int((self.active & self.informative).sum())
+
+    @property
+    def modularity_gap(self) -> float:
+        """Mean over active latents of the gap between the two sources they are most informative about."""
+        return float(top_two_gaps(self.nmi.T[self.active]).mean()) if self.active.any() else 0.0
+
+    @property
+    def compactness_gap(self) -> float:
+        """Mean over sources of the gap between the two most informative latents, active or not."""
+        return float(top_two_gaps(self.nmi).mean())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, suitable for JSON, without scores that were not computed."""
