@@ -119,7 +119,7 @@ def data_spec(name: Any, **options: Any) -> DataSpec:
         return build_spec(DATA[name].config, given)
     if path is None:
         return _spec_of_prepared(name, given)
-    is_path = "/" in name or "\\" in name or name == Path(path).name
+    is_path = "/" in name or "\\" in name or not name.strip(".") or name == Path(path).name  # "." and ".." too
     return build_spec(_kind_of_file(path), given | {"name": "" if is_path else name})
 
 
