@@ -7,6 +7,7 @@ import pytest
 
 from qlae.config import RunConfig
 from qlae.objectives.code_penalties import PENALTIES
+from qlae.presets import MODELS
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
 
@@ -30,6 +31,7 @@ def test_committed_configs_are_those_of_today(configs):
 def resolved_again(config):
     """Return the config that the same model, data and options give now."""
     training, objective = config.training, config.objective
+    chosen = {*PENALTIES, MODELS[config.model].tuned}  # terms whose weights are not the preset's
     return resolve(
         config.model,
         config.data,
@@ -42,7 +44,7 @@ def resolved_again(config):
         num_latents=config.latent.num_latents,
         num_values=getattr(config.latent, "num_values", None),
         weight_decay=training.optimizer.weight_decay,
-        weights={name: objective.weights[name] for name in PENALTIES if name in objective.weights},
+        weights={name: objective.weights[name] for name in chosen if name in objective.weights},
         weight_schedules={name: objective.schedules[name] for name in PENALTIES if name in objective.schedules},
         precision=training.precision,
         seed=training.seed,

@@ -26,10 +26,10 @@ def test_every_run_of_the_plans_is_there_and_in_the_scores(name):
     scores = json.loads((FOLDER / "scores.json").read_text())
     for data in plan.data:
         for model in plan.models:
-            by_seed = scores[data.name][LABELS[model.label]]
+            by_seed = scores[data.spec.name][LABELS[model.label]]
             assert sorted(by_seed) == ["1", "2", "3", "4", "5"]
             for seed, listed in by_seed.items():
-                run = Run(FOLDER / "runs" / data.name / model.label / f"s{seed}")
+                run = Run(FOLDER / "runs" / data.label / model.label / f"s{seed}")
                 assert run.config.training.seed == run.results["seed"] == int(seed)
                 assert run.config.model == model.name
                 assert run.results["steps"] == run.config.training.steps
