@@ -1,4 +1,4 @@
-"""The evaluation sample: which images it contains, and how a run's ``sample.npz`` is scored without torch.
+"""The evaluation sample: which images it contains, and how a run's ``sample.npz`` is scored without its model.
 
 ``sample.npz`` holds the sources of the evaluation images and, for both sets of weights, the outputs of the model for
 the images: ``codes`` if its latents are discrete, ``latents`` if each latent is one number, and the ``psnr`` of each

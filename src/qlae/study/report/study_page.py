@@ -1,4 +1,4 @@
-"""Write the report of a study: tables, figures and one page, from its run directories and without torch."""
+"""Write the report of a study: tables, figures and one page, from its run directories."""
 
 import html
 import io
