@@ -113,14 +113,14 @@ def test_the_first_of_several_rows_is_taken(vector_api, vectors):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1,2,3", "this model takes 4 features (width, cm, height, area <b>, constant), got 3; give one number"),
-        ("1,2,3,4,5", "this model takes 4 features (width, cm, height, area <b>, constant), got 5"),
-        ("height,constant\n1,2", "and width, cm, area <b> are missing among the columns height, constant"),
-        ('{"\\ud800": 1}', "missing among the columns \\ud800"),
-        ("1,2,3,x", "'x' in line 1, column 4 is not a number"),
+        ("1,2,3", "takes 4 numbers per line (width, cm, height, area <b>, constant), got 3; give one number"),
+        ("1,2,3,4,5", "takes 4 numbers per line (width, cm, height, area <b>, constant), got 5"),
+        ("height,constant\n1,2", "missing among the columns height, constant: width, cm, area <b>"),
+        ('{"\\ud800": 1}', "it is not JSON"),
+        ("1,2,3,x", "'x' in line 1, column 4 is not a finite number"),
         ("1,2,3,", "a number is missing in line 1, column 4"),
         ("", "there are no numbers"),
-        ("\x00\x01", "is not a number"),
+        ("\x00\x01", "missing among the columns"),
     ],
 )
 def test_rows_that_are_refused(vector_api, content, message):
@@ -152,7 +152,7 @@ def test_a_series_of_the_users_own(series_api, series, form):
     ("rows", "columns", "message"),
     [
         (23, 2, "this model takes series of 24 time steps, got 23 lines of numbers"),
-        (24, 3, "this model takes 2 channels (position, level), got 3"),
+        (24, 3, "this model takes 2 numbers per line (position, level), got 3"),
         (2, 24, "one line per time step (24 lines of 2 channels), got one line per channel; transpose it"),
     ],
 )

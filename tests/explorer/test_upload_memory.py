@@ -89,7 +89,7 @@ from qlae.explorer.originals import Originals
 folder = pathlib.Path(sys.argv[1])
 names = sorted(path.name for path in folder.iterdir())
 for index, name in enumerate(names):
-    print(name, len(Originals(folder, names).read(index).content))
+    print(name, len(Originals(folder, names).read(index)[0]))
 lines = pathlib.Path("/proc/self/status").read_text().splitlines()
 print(next(int(line.split()[1]) * 1024 // 10**6 for line in lines if line.startswith("VmHWM")))
 """

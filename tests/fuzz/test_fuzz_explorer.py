@@ -23,7 +23,6 @@ from qlae.explorer.server import build_app
 HOST = "127.0.0.1:8642"
 BODIES = {
     "/api/decode": {"codes": [[0, 1, 2, 3], [1, 1, 1, 1]]},
-    "/api/search": {"latent": 1, "value": 2, "limit": 5},
     "/api/search?nearest": {"code": [0, 1, 2, 3], "limit": 5},
     "/api/search?where": {"where": [{"latent": 1, "values": [1, 2]}, {"latent": 0, "values": [0]}], "limit": 5},
     "/api/search?file": {"file": "IMG", "limit": 5},
@@ -188,7 +187,7 @@ def test_continuous_latents(tiny_data, tmp_path):
             [
                 ("/api/decode", {"codes": [code]}),
                 ("/api/search", {"code": code}),
-                ("/api/search", {"latent": 1, "value": source.choice(ODD_VALUES), "limit": 5}),
+                ("/api/search", {"where": [{"latent": 1, "low": source.choice(ODD_VALUES), "high": 1}], "limit": 5}),
                 ("/api/names", {"latent": 1, "value": source.choice(ODD_VALUES), "name": source.choice(ODD_VALUES)}),
             ]
         )

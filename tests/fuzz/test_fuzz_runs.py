@@ -15,7 +15,8 @@ import qlae
 from qlae._io import read_json, read_npy, read_npz
 from qlae.config import RunConfig
 from qlae.explorer import open_run
-from qlae.explorer.exploration import Exploration, read_sample
+from qlae.explorer.exploration import Exploration
+from qlae.explorer.search import Condition, find_matching, find_nearest
 from qlae.metrics import score_file
 from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.report.html_page import ReportFiles
@@ -67,11 +68,9 @@ def test_results_in_pixels(damaged):
 
 def test_results_in_the_explorer(damaged):
     opened = open_run(damaged.path, show=False)
-    sample = read_sample(damaged, opened.model)
 
     def read():
-        parts = {"sample": sample, "results": damaged.results, "names": damaged.path / "names.json", "images": None}
-        json.dumps(Exploration(damaged, opened.model, **parts).describe())
+        json.dumps(Exploration(damaged, opened.model, None, damaged.path / "names.json").describe())
 
     fuzz_json(damaged.results_path, content_of(damaged.results_path), read)
 
@@ -86,13 +85,11 @@ def test_sample(damaged):
     opened = open_run(damaged.path, show=False)
 
     def read():
-        sample = read_sample(damaged, opened.model)
-        parts = {"sample": sample, "results": damaged.results, "names": damaged.path / "names.json", "images": None}
-        exploration = Exploration(damaged, opened.model, **parts)
+        exploration = Exploration(damaged, opened.model, None, damaged.path / "names.json")
         json.dumps(exploration.describe())
         json.dumps([exploration.sample(row) for row in range(len(exploration))])
-        exploration.find_sharing(0, 1, 5)
-        exploration.find_nearest(exploration.codes[0], 5)
+        find_matching(exploration.codes, [Condition(0, [1])], 5)
+        find_nearest(exploration.codes, exploration.codes[0], exploration.controls, 5)
 
     fuzz_npz(damaged.sample_path, read_npz(damaged.sample_path), read)
 

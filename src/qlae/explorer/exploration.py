@@ -7,16 +7,14 @@ are continuous.
 import dataclasses
 import os
 import warnings
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import SourceDataset, load_from_config
-from ..data.dataset import ImageArray
 from ..metrics import count_informative, find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
@@ -29,22 +27,13 @@ from ..runs.pretrained import is_pretrained
 from ..runs.shipped import find_folder
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
-from .controls import Control, build_controls
+from .controls import build_controls
 from .observation_views import View
-from .originals import Original, Originals, find_originals
-from .search import Condition, Matches, find_matching, find_nearest, find_sharing
+from .originals import find_originals
 
 NUM_EXAMPLES = 500  # from which the ranges of features are measured
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
 SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr", "r2")  # in the header of the page
-
-
-class Encoded(NamedTuple):
-    """An upload and its code."""
-
-    picture: NDArray[Any]  # for the page
-    code: list[float]
-    note: str  # for the user; may be empty
 
 
 class Exploration:
@@ -53,36 +42,26 @@ class Exploration:
     Args:
         run: The run.
         model: Its model.
-        sample: Arrays of its ``sample.npz``.
-        results: Content of its ``results.json``.
-        names: File of the names that users give to latents.
-        images: Observations of its data set, or ``None`` if they are not available; reconstructions are then shown
+        data: The data set that it was trained on, or ``None`` if it is not available; reconstructions are then shown
             instead.
-        file_names: Name of the file of each observation of the data set, if each was a file.
-        originals: These files, if they are available.
+        names: File of the names that users give to latents.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        model: Model,
-        *,
-        sample: dict[str, NDArray[Any]],
-        results: dict[str, Any],
-        names: Path,
-        images: ImageArray | None,
-        file_names: Sequence[str] | None = None,
-        originals: Originals | None = None,
-    ):
-        self.run, self.model, self.results = run, model, results
-        self.images = images
-        self.file_names, self.originals = file_names, originals
+    def __init__(self, run: Run, model: Model, data: SourceDataset | None, names: Path):
+        self.run, self.model, self.results = run, model, run.results
+        sample = read_sample(run, model)
+        self.indices, self.sources = sample["indices"], sample["sources"]
+        self.images = None if data is None else data.images
+        if self.images is not None and self.indices.max() >= len(self.images):
+            raise ValueError(
+                f"the sample of {run.path} refers to image {self.indices.max():,}, but the data set has "
+                f"{len(self.images):,} images; give the data set that the run was trained on"
+            )
+        self.file_names, self.originals = None if data is None else data.file_names, find_originals(data)
         self.view: View = model.observations.traits.load_view()(model.observations)
-        self.indices = sample["indices"]
-        self.sources = sample["sources"]
         self.has_codes = isinstance(model.latent, DiscreteLatent)
         self.codes: NDArray[Any] = sample["codes" if self.has_codes else "latents"]  # (n, num_latents)
-        self.controls: list[Control] = build_controls(model.latent, self.codes, results["averaged"])
+        self.controls = build_controls(model.latent, self.codes, self.results["averaged"])
         self.names = Names(names, [control.num_values for control in self.controls])
         self.names.read()  # raises now, rather than on the page, if the file is damaged
 
@@ -115,7 +94,6 @@ class Exploration:
             ],
             "warning": count.warning if count is not None else "",
             "source_names": list(data["source_names"]),
-            "source_sizes": list(data["source_sizes"]),
             "nmi": scores.get("nmi"),
             "latents": [dataclasses.asdict(control) for control in self.controls],
             "names": self.names.read(),
@@ -124,19 +102,23 @@ class Exploration:
     def sample(self, row: int) -> dict[str, Any]:
         """Return one row of the sample: its index in the data set, its file, its code and its sources."""
         self.require_rows([row])
+        index = int(self.indices[row])
         return {
             "row": row,
-            "index": int(self.indices[row]),
-            "file": self._file_name(row),
+            "index": index,
+            "file": None if self.file_names is None else self.file_names[index],
             "code": self.codes[row].tolist(),
-            "sources": [number.item() for number in self.sources[row]],
+            "sources": self.sources[row].tolist(),
         }
 
-    def _file_name(self, row: int) -> str | None:
-        return None if self.file_names is None else self.file_names[int(self.indices[row])]
+    def sample_files(self) -> list[str]:
+        """Return the name of the file of each row."""
+        if self.file_names is None:
+            raise ValueError(f"the {self.model.observations.traits.many} of this run have no file names")
+        return [self.file_names[index] for index in self.indices.tolist()]
 
-    def original(self, row: int) -> Original:
-        """Return the file that a row of the sample was read from.
+    def original(self, row: int) -> tuple[bytes, str]:
+        """Return the file that a row of the sample was read from, and its media type.
 
         Raises:
             ValueError: There is no such file, or it cannot be shown.
@@ -159,18 +141,21 @@ class Exploration:
         """Decode codes (n, num_latents) to pictures for the page; see ``View.to_page``."""
         return self.view.to_page(self.model.decode(codes))
 
-    def encode(self, content: bytes) -> Encoded:
+    def encode(self, content: bytes) -> tuple[NDArray[Any], list[float], str]:
         """Encode an uploaded file or text.
+
+        Returns:
+            The picture for the page, the code, and a note for the user, which may be empty.
 
         Raises:
             ValueError: The content cannot be read, or is no observation of the model.
         """
-        upload = self.view.read(content)
-        rows = upload.observation[None]
+        observation, note = self.view.read(content)
+        rows = observation[None]
         code = (self.model.encode(rows) if self.has_codes else self.model.latents(rows))[0]
         if not np.isfinite(code).all():
             raise ValueError("the encoder gives no finite latents for these numbers; they are too far from the data")
-        return Encoded(self.view.to_page(rows)[0], code.tolist(), upload.note)
+        return self.view.to_page(rows)[0], code.tolist(), note
 
     @cached_property
     def examples(self) -> NDArray[Any]:
@@ -194,19 +179,18 @@ class Exploration:
         """
         if len(entries) != self.num_latents:
             raise ValueError(f"a code of this model has {self.num_latents} entries, got {len(entries)}")
-        for control, entry in zip(self.controls, entries, strict=True):
-            self.require_value(control.index, entry)
+        for latent, entry in enumerate(entries):
+            self.require_value(latent, entry)
         return np.asarray(entries, dtype=np.int64 if self.has_codes else np.float32)
 
     def require_value(self, latent: int, entry: float) -> None:
         """Raise a ``ValueError`` unless the latent exists and can be set to ``entry``."""
         if not 0 <= latent < self.num_latents:
             raise ValueError(f"latents run from 0 to {self.num_latents - 1}, got {latent}")
-        if self.has_codes:
-            size = self.controls[latent].num_values
-            if not isinstance(entry, int) or not 0 <= entry < size:
-                raise ValueError(f"the codes of z{latent} are integers from 0 to {size - 1}, got {entry}")
-        elif not abs(entry) <= MAX_MAGNITUDE:  # also true for NaN
+        size = self.controls[latent].num_values
+        if self.has_codes and not (isinstance(entry, int) and 0 <= entry < size):
+            raise ValueError(f"the codes of z{latent} are integers from 0 to {size - 1}, got {entry}")
+        if not self.has_codes and not abs(entry) <= MAX_MAGNITUDE:  # also true for NaN
             raise ValueError(
                 f"z{latent} must be a number between −{MAX_MAGNITUDE:g} and {MAX_MAGNITUDE:g}, got {entry}"
             )
@@ -216,37 +200,6 @@ class Exploration:
         wrong = next((row for row in rows if not 0 <= row < len(self)), None)
         if wrong is not None:
             raise ValueError(f"rows run from 0 to {len(self) - 1}, got {wrong}")
-
-    def find_sharing(self, latent: int, value: float, limit: int) -> Matches:
-        """Return rows that share a value of one latent; see ``search.find_sharing``."""
-        self.require_value(latent, value)
-        return find_sharing(self.codes, latent, value, limit)
-
-    def find_matching(self, conditions: list[Condition], limit: int) -> Matches:
-        """Return rows that fulfil all conditions; see ``search.find_matching``."""
-        for condition in conditions:
-            for value in condition.values:
-                self.require_value(condition.latent, value)
-        return find_matching(self.codes, conditions, limit)
-
-    def find_files(self, text: str, limit: int) -> Matches:
-        """Return rows whose file name contains a text; a file of exactly that name comes first."""
-        if self.file_names is None:
-            raise ValueError(f"the {self.model.observations.traits.many} of this run have no file names")
-        wanted = text.casefold()
-        names = [self.file_names[index] for index in self.indices.tolist()]
-        rows = [row for row, name in enumerate(names) if wanted in name.casefold()]
-        rows.sort(key=lambda row: (names[row] != text, names[row]))
-        return Matches(rows[:limit], [0.0] * len(rows[:limit]), len(rows))
-
-    def find_index(self, index: int) -> Matches:
-        """Return the row of an observation of the data set, if it is in the sample."""
-        rows = [row for row, own in enumerate(self.indices.tolist()) if own == index][:1]
-        return Matches(rows, [0.0] * len(rows), len(rows))
-
-    def find_nearest(self, code: NDArray[Any], limit: int) -> Matches:
-        """Return the rows nearest to a code; see ``search.find_nearest``."""
-        return find_nearest(self.codes, code, self.controls, limit)
 
 
 def open_run(
@@ -273,54 +226,30 @@ def open_run(
     """
     names = names_file(path)
     run = Run.open(find_folder(path))
+    has_sample = run.sample_path.is_file() and run.results_path.is_file()
     if is_pretrained(run.path):
-        if not (run.sample_path.is_file() and run.results_path.is_file()):
+        if not has_sample:
             raise ValueError(
                 f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported "
                 "from, or export it again with --samples 1000"
             )
         model = load(run.path, networks=networks, device=device)
-        return _explore(run, model, data=data, names=names)
-    snapshot = checkpoint.load(run.path)
-    if snapshot is None:
-        raise ValueError(f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save")
-    if not _is_scored(run, snapshot.state["step"]):
-        evaluate_run(run, data=data, networks=networks, device=device, num_samples=NUM_SAMPLES, show=show)
-    model = model_from(run, snapshot, weights="averaged", device=device, networks=networks)
-    return _explore(run, model, data=data, names=names)
-
-
-def _explore(run: Run, model: Model, *, data: SourceDataset | None, names: Path) -> Exploration:
-    sample = read_sample(run, model)
-    data = _load_data(run, data)
-    images = None if data is None else data.images
-    if images is not None and sample["indices"].max() >= len(images):
-        raise ValueError(
-            f"the sample of {run.path} refers to image {sample['indices'].max():,}, but the data set has "
-            f"{len(images):,} images; give the data set that the run was trained on"
-        )
-    return Exploration(
-        run,
-        model,
-        sample=sample,
-        results=run.results,
-        names=names,
-        images=images,
-        file_names=None if data is None else data.file_names,
-        originals=find_originals(data),
-    )
+    else:
+        snapshot = checkpoint.load(run.path)
+        if snapshot is None:
+            raise ValueError(
+                f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save"
+            )
+        if not (has_sample and run.results["steps"] == snapshot.state["step"]):
+            evaluate_run(run, data=data, networks=networks, device=device, num_samples=NUM_SAMPLES, show=show)
+        model = model_from(run, snapshot, weights="averaged", device=device, networks=networks)
+    return Exploration(run, model, _load_data(run) if data is None else data, names)
 
 
 def require_same_data(first: Exploration, second: Exploration) -> None:
     """Raise a ``ValueError`` unless two runs were trained on the same observations."""
-    facts = [explored.run.config.data for explored in (first, second)]
-    for key in ("name", "num_images", "source_names"):
-        mine, theirs = (getattr(config, key) for config in facts)
-        if mine != theirs:
-            raise ValueError(
-                f"runs side by side must have the same data: {first.run.path} has {key} = {mine!r}, "
-                f"{second.run.path} has {theirs!r}; explore them one after the other"
-            )
+    if difference := first.run.config.data.difference(second.run.config.data):
+        raise ValueError(f"runs side by side must have the same data: {difference}; explore them one after the other")
 
 
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
@@ -339,14 +268,10 @@ def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
     return sample
 
 
-def _is_scored(run: Run, step: int) -> bool:
-    return run.sample_path.is_file() and run.results_path.is_file() and run.results["steps"] == step
-
-
-def _load_data(run: Run, data: SourceDataset | None) -> SourceDataset | None:
+def _load_data(run: Run) -> SourceDataset | None:
     """Return the data set of a run, or warn and return ``None`` if it is not available."""
     try:
-        return load_from_config(run.config.data) if data is None else data
+        return load_from_config(run.config.data)
     except (ValueError, OSError) as error:
         many = run.observations.traits.many
         warnings.warn(

@@ -7,7 +7,6 @@ this machine's disk: no metadata, and no file that merely looks like an image.
 import io
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from ..data import SourceDataset
 from ..data.archives import open_files
@@ -16,13 +15,6 @@ from ..data.pictures import decode_whole
 MAX_SIDE = 2048  # pixels; larger images are scaled down
 MAX_LOSSLESS = 2**18  # pixels; larger images become JPEG files
 QUALITY = 90  # of these
-
-
-class Original(NamedTuple):
-    """An image file for the browser."""
-
-    content: bytes
-    media_type: str
 
 
 class Originals:
@@ -37,38 +29,29 @@ class Originals:
         self.path = path
         self.names = names
 
-    def read(self, index: int) -> Original:
-        """Return the file of one image, scaled down if it is large.
-
-        Args:
-            index: Of the image in the data set.
+    def read(self, index: int) -> tuple[bytes, str]:
+        """Return the file of an image of the data set, scaled down if it is large, and its media type.
 
         Raises:
             ValueError: The file is gone or cannot be decoded any more.
         """
         name = self.names[index]
         try:
-            image = decode_whole(self._read_bytes(name), MAX_SIDE)
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise ValueError("its name leads out of the data set")
+            image = decode_whole(open_files(self.path).read_one(name), MAX_SIDE)
         except (ValueError, OSError, KeyError, StopIteration) as error:
             reason = str(error) if isinstance(error, ValueError) else "it is gone"
             raise ValueError(f"the original of {name} cannot be shown: {reason}") from None
+        is_lossy = image.format == "JPEG" or image.width * image.height > MAX_LOSSLESS
         file = io.BytesIO()
-        if image.format == "JPEG" or image.width * image.height > MAX_LOSSLESS:
-            image.save(file, format="JPEG", quality=QUALITY)
-            return Original(file.getvalue(), "image/jpeg")
-        image.save(file, format="PNG")
-        return Original(file.getvalue(), "image/png")
-
-    def _read_bytes(self, name: str) -> bytes:
-        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-            raise ValueError("its name leads out of the data set")
-        return open_files(self.path).read_one(name)
+        image.save(file, format="JPEG" if is_lossy else "PNG", quality=QUALITY)
+        return file.getvalue(), "image/jpeg" if is_lossy else "image/png"
 
 
 def find_originals(data: SourceDataset | None) -> Originals | None:
     """Return the files of a data set, or ``None`` if its images were not files or are no longer there."""
     if data is None or data.file_names is None:
         return None
-    details = data.details.get("files", {})
-    path = getattr(data.spec, "path", None) or (details.get("path") if isinstance(details, dict) else None)
+    path = getattr(data.spec, "path", None) or data.details.get("files", {}).get("path")
     return Originals(Path(path), data.file_names) if path is not None and Path(path).exists() else None

@@ -1,10 +1,9 @@
 """Read numbers from text that users paste or upload: CSV with or without names, JSON, or numbers separated by spaces.
 
-Every reader raises a ``ValueError`` that says which line and column it could not read.
+Every error is a ``ValueError`` that says where the text is wrong.
 """
 
 import csv
-import json
 import math
 import re
 from collections.abc import Collection
@@ -13,13 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import shortened
+from .._parsing import decode_json, parse
 from ..metrics.sample_files import is_number
 
 DELIMITERS = (";", "\t", ",")  # the first that occurs separates cells, since a comma may also stand for a decimal point
 QUOTED = re.compile('"[^"]*"')
-MAX_CELL = 1000  # characters
-SHOWN = 30  # characters of a cell in a message
 FORMS = "a CSV, a JSON list or object, or numbers separated by commas or spaces"
+
+#: A row, rows, rows by name, or columns by name.
+JsonNumbers = dict[str, float | list[float]] | list[float | list[float] | dict[str, float]]
 
 
 class NumericText(NamedTuple):
@@ -40,85 +42,62 @@ def parse_numbers(content: bytes, known: Collection[str]) -> NumericText:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise ValueError(f"this is not text; give {FORMS}") from None
-    if not text:
+    names, rows, first_line = _read_json(text) if text.startswith(("[", "{")) else _read_csv(text, known)
+    if not rows or not rows[0]:
         raise ValueError(f"there are no numbers; give {FORMS}")
-    return _parse_json(text) if text[0] in "[{" else _parse_csv(text, known)
+    if names is not None and len(set(names)) < len(names):
+        raise ValueError("two columns have the same name")
+    width = len(rows[0] if names is None else names)
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            raise ValueError(f"line {i + first_line} has {len(row):,} numbers, expected {width:,}")
+    numbers = np.empty((len(rows), width))
+    for i, row in enumerate(rows):
+        numbers[i] = [_to_number(cell, i + first_line, j, names) for j, cell in enumerate(row)]
+    return NumericText(names, numbers)
 
 
-def _parse_csv(text: str, known: Collection[str]) -> NumericText:
-    lines = [line for line in text.splitlines() if line.strip()]
+def _read_csv(text: str, known: Collection[str]) -> tuple[list[str] | None, list[list[str]], int]:
+    """Return the names of columns, the cells, and the number of the line of the first of them."""
+    lines = [line for line in text.splitlines() if line.strip()] or [""]
     unquoted = QUOTED.sub("", lines[0])
     delimiter = next((character for character in DELIMITERS if character in unquoted), None)
     try:
-        cells = (
-            [line.split() for line in lines]
-            if delimiter is None
-            else list(csv.reader(lines, delimiter=delimiter, strict=True))
-        )
+        cells = [*csv.reader(lines, delimiter=delimiter, strict=True)] if delimiter else [row.split() for row in lines]
     except csv.Error as error:
         raise ValueError(f"this cannot be read as a CSV: {error}") from None
     cells = [[cell.strip() for cell in row] for row in cells]
-    has_names = not any(is_number(cell) for cell in cells[0]) or set(known) <= set(cells[0])
-    names = cells[0] if has_names else None
-    if names is not None and delimiter is None and len(cells) > 1 and len(cells[1]) == 1:
-        names = [lines[0].strip()]  # one name, which may contain spaces
-    return _to_rows(names, cells if names is None else cells[1:], first_line=1 if names is None else 2)
+    if any(is_number(cell) for cell in cells[0]) and not set(known) <= set(cells[0]):
+        return None, cells, 1
+    is_single = delimiter is None and len(cells) > 1 and len(cells[1]) == 1  # a name that may contain spaces
+    return [lines[0].strip()] if is_single else cells[0], cells[1:], 2
 
 
-def _parse_json(text: str) -> NumericText:
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ValueError("this begins like JSON but cannot be read as JSON") from None
+def _read_json(text: str) -> tuple[list[str] | None, list[list[Any]], int]:
+    """Return the same for a JSON list or object."""
+    content = parse(decode_json(text), JsonNumbers, "the JSON")
     if isinstance(content, dict):
-        return _from_columns(content)
+        columns = [entry if isinstance(entry, list) else [entry] for entry in content.values()]
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("the lists of a JSON object must have the same length")
+        return list(content), [list(row) for row in zip(*columns, strict=True)], 1
     if content and all(isinstance(entry, dict) for entry in content):
         names = list(content[0])
         if any(list(entry) != names for entry in content):
             raise ValueError("the objects of a JSON list must have the same names, in the same order")
-        return _to_rows(names, [list(entry.values()) for entry in content])
-    if content and all(isinstance(entry, list) for entry in content):
-        return _to_rows(None, content)
-    return _to_rows(None, [content])
+        return names, [list(entry.values()) for entry in content], 1
+    return None, content if content and all(isinstance(entry, list) for entry in content) else [content], 1
 
 
-def _from_columns(columns: dict[str, Any]) -> NumericText:
-    """Return a JSON object of numbers, or of lists of equal length, as a table."""
-    if not columns:
-        raise ValueError("the JSON object is empty; give one number per name")
-    values = [entry if isinstance(entry, list) else [entry] for entry in columns.values()]
-    if len({len(column) for column in values}) > 1:
-        raise ValueError("the lists of a JSON object must have the same length")
-    return _to_rows(list(columns), [list(row) for row in zip(*values, strict=True)])
-
-
-def _to_rows(names: list[str] | None, cells: list[list[Any]], first_line: int = 1) -> NumericText:
-    if not cells or not cells[0]:
-        raise ValueError(f"there are no numbers; give {FORMS}")
-    if names is not None and len(set(names)) < len(names):
-        raise ValueError("two columns have the same name")
-    width = len(cells[0]) if names is None else len(names)
-    for i, row in enumerate(cells):
-        if len(row) != width:
-            raise ValueError(f"line {i + first_line} has {len(row):,} numbers, expected {width:,}")
-    numbers = np.empty((len(cells), width))
-    for i, row in enumerate(cells):
-        for j, cell in enumerate(row):
-            numbers[i, j] = _to_number(cell, i + first_line, j + 1 if names is None else names[j])
-    return NumericText(names, numbers)
-
-
-def _to_number(cell: Any, line: int, column: int | str) -> float:
-    place = f"in line {line}, column {column if isinstance(column, int) else repr(column[:SHOWN])}"
-    if isinstance(cell, str) and not cell:
-        raise ValueError(f"a number is missing {place}")
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-        raise ValueError(f"{place} must be a number, got {type(cell).__name__}")
+def _to_number(cell: Any, line: int, column: int, names: list[str] | None) -> float:
     try:
-        number = float(cell) if len(str(cell)) <= MAX_CELL else math.inf
-    except (ValueError, OverflowError):
-        hint = "; write decimals with a point" if isinstance(cell, str) and "," in cell else ""
-        raise ValueError(f"{str(cell)[:SHOWN]!r} {place} is not a number{hint}") from None
+        number = float(cell)
+    except (ValueError, TypeError):  # text, or a list among numbers
+        number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{str(cell)[:SHOWN]!r} {place} is missing or infinite; give a finite number")
+        place = f"in line {line}, column {column + 1 if names is None else shortened(names[column])}"
+        if cell == "":
+            raise ValueError(f"a number is missing {place}")
+        hint = "; write decimals with a point" if isinstance(cell, str) and "," in cell else ""
+        raise ValueError(f"{shortened(cell)} {place} is not a finite number{hint}")
     return number

@@ -1,11 +1,17 @@
-"""Search in the evaluation sample: rows that share values of latents, and rows with the nearest codes."""
+"""Search in the evaluation sample: rows with certain values of latents, rows with the nearest codes, files by name."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from .controls import Control
+
+Number = int | float  # an integer stays one, since codes are integers
+MAX_VALUES = 1024  # of a condition
 
 
 class Matches(NamedTuple):
@@ -16,59 +22,37 @@ class Matches(NamedTuple):
     total: int  # number of rows that match; ``rows`` may list fewer
 
 
-class Condition(NamedTuple):
-    """What a latent must be: one of several codes, or between two numbers for a continuous latent."""
+@dataclass(frozen=True)
+class Condition:
+    """A latent and its allowed ``values``, or the lowest and the highest number of a continuous latent."""
 
     latent: int
-    values: list[float]  # codes, or the lowest and the highest number
+    values: Annotated[list[Number], msgspec.Meta(min_length=1, max_length=MAX_VALUES)] | None = None
+    low: Number | None = None
+    high: Number | None = None
 
 
-def find_matching(codes: NDArray[Any], conditions: list[Condition], limit: int) -> Matches:
+def find_matching(codes: NDArray[Any], conditions: Sequence[Condition], limit: int) -> Matches:
     """Return rows that fulfil all conditions, spread evenly over the sample.
 
     Args:
         codes: Codes or continuous latents (n, num_latents) of the sample.
-        conditions: One per latent that matters.
+        conditions: One per latent that matters; with values for codes, with both ends for continuous latents.
         limit: Maximum number of rows to return.
     """
     matching = np.ones(len(codes), dtype=bool)
-    for latent, values in conditions:
-        column = codes[:, latent]
-        if np.issubdtype(codes.dtype, np.integer):
-            matching &= np.isin(column, values)
+    for condition in conditions:
+        column = codes[:, condition.latent]
+        if condition.low is not None and condition.high is not None:
+            matching &= (column >= condition.low) & (column <= condition.high)
         else:
-            matching &= (column >= min(values)) & (column <= max(values))
-    return _spread(np.flatnonzero(matching), limit)
+            matching &= np.isin(column, condition.values or ())
+    found = np.flatnonzero(matching)
+    rows = found[np.linspace(0, len(found) - 1, min(limit, len(found))).round().astype(int)]
+    return Matches(rows.tolist(), [0.0] * len(rows), len(found))
 
 
-def _spread(matching: NDArray[np.intp], limit: int) -> Matches:
-    """Return some of the matching rows, evenly spread over them."""
-    rows = matching[np.linspace(0, len(matching) - 1, min(limit, len(matching))).round().astype(int)]
-    return Matches(rows.tolist(), [0.0] * len(rows), len(matching))
-
-
-def find_sharing(codes: NDArray[Any], latent: int, value: float, limit: int) -> Matches:
-    """Return rows that share a value of one latent.
-
-    Args:
-        codes: Codes or continuous latents (n, num_latents) of the sample.
-        latent: Index of the latent.
-        value: A code, or a number for a continuous latent.
-        limit: Maximum number of rows to return.
-
-    Returns:
-        For codes, rows with exactly this code, spread evenly over the sample. For a continuous latent, the rows whose
-        value is nearest.
-    """
-    column = codes[:, latent]
-    if np.issubdtype(codes.dtype, np.integer):
-        return _spread(np.flatnonzero(column == value), limit)
-    distances = np.abs(column - value)
-    rows = np.argsort(distances, kind="stable")[:limit]
-    return Matches(rows.tolist(), _round_all(distances[rows]), len(codes))
-
-
-def find_nearest(codes: NDArray[Any], code: NDArray[Any], controls: list[Control], limit: int) -> Matches:
+def find_nearest(codes: NDArray[Any], code: NDArray[Any], controls: Sequence[Control], limit: int) -> Matches:
     """Return the rows nearest to a code, compared over the active latents.
 
     Codes are ranked by the number of latents that differ and, among equals, by how far apart their values are.
@@ -81,16 +65,16 @@ def find_nearest(codes: NDArray[Any], code: NDArray[Any], controls: list[Control
         limit: Maximum number of rows to return.
     """
     compared = [control.index for control in controls if control.active] or list(range(codes.shape[1]))
-    if not np.issubdtype(codes.dtype, np.integer):
+    if np.issubdtype(codes.dtype, np.integer):
+        distances = (codes[:, compared] != code[compared]).sum(1)
+        gaps = np.sum([_value_gaps(controls[j], codes[:, j], int(code[j])) for j in compared], axis=0)
+        rows = np.lexsort((gaps, distances))[:limit]
+    else:
         deviations = codes[:, compared].std(0)
         offsets = (codes[:, compared] - code[compared]) / np.where(deviations > 0, deviations, 1)
         distances = np.sqrt((offsets**2).sum(1))
         rows = np.argsort(distances, kind="stable")[:limit]
-        return Matches(rows.tolist(), _round_all(distances[rows]), len(codes))
-    num_different = (codes[:, compared] != code[compared]).sum(1)
-    gaps = np.sum([_value_gaps(controls[j], codes[:, j], int(code[j])) for j in compared], axis=0)
-    rows = np.lexsort((gaps, num_different))[:limit]
-    return Matches(rows.tolist(), _round_all(num_different[rows]), len(codes))
+    return Matches(rows.tolist(), distances[rows].astype(float).round(4).tolist(), len(codes))
 
 
 def _value_gaps(control: Control, column: NDArray[np.int64], code: int) -> NDArray[np.float64]:
@@ -101,5 +85,14 @@ def _value_gaps(control: Control, column: NDArray[np.int64], code: int) -> NDArr
     return np.asarray(np.abs(values[column] - values[code]) / (control.high - control.low))
 
 
-def _round_all(numbers: NDArray[Any]) -> list[float]:
-    return [round(float(number), 4) for number in numbers]
+def find_files(names: Sequence[str], text: str, limit: int) -> Matches:
+    """Return rows whose file name contains a text; a file of exactly that name comes first.
+
+    Args:
+        names: File of each row.
+        text: Part of a name, in any case.
+        limit: Maximum number of rows to return.
+    """
+    rows = [row for row, name in enumerate(names) if text.casefold() in name.casefold()]
+    rows.sort(key=lambda row: (names[row] != text, names[row]))
+    return Matches(rows[:limit], [0.0] * len(rows[:limit]), len(rows))

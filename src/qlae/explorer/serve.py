@@ -7,14 +7,10 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ..data import SourceDataset
 from ..models.building import Networks
 from .exploration import open_run, require_same_data
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
 
 ADDRESS = "127.0.0.1"
 PORT = 8642
@@ -39,63 +35,51 @@ def explore(
         port: Preferred port on 127.0.0.1; if it is not available, a free one is used.
         browser: Whether to open the page in the browser.
         data: The data set that the run was trained on, if it cannot be loaded by name.
-        networks: The encoder and the decoder, if the first run was trained with networks of your own.
+        networks: The encoder and the decoder, if the first run was trained with custom networks.
         device: Where the models run.
         show: Whether to draw progress bars.
     """
-    require_server()
+    try:
+        import uvicorn
+
+        from .server import build_app
+    except ImportError as error:
+        raise ValueError(f"the explorer needs {error.name}: pip install 'qlae[explorer]'") from None
     exploration = open_run(path, data=data, networks=networks, device=device, show=show)
     other = None if beside is None else open_run(beside, data=data, device=device, show=show)
     if other is not None:
         require_same_data(exploration, other)
-    from .server import build_app
-
     with bind(port) as server_socket:
         address = f"http://{ADDRESS}:{server_socket.getsockname()[1]}"
         server_socket.listen()  # connections made before the server is up wait instead of being refused
-        runs = f"{path}" if beside is None else f"{path} and {beside}"
+        runs = path if beside is None else f"{path} and {beside}"
         print(f"exploring {runs} at {address} (press Ctrl-C to stop)", flush=True)
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        _serve(build_app(exploration, other), server_socket)
-
-
-def require_server() -> None:
-    """Raise a ``ValueError`` that says what to install if Starlette or uvicorn is missing."""
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise ValueError(f"the explorer needs {error.name}: pip install 'qlae[explorer]'") from None
+        config = uvicorn.Config(
+            build_app(exploration, other),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+            ws="none",
+        )
+        with without_tracebacks():
+            uvicorn.Server(config).run(sockets=[server_socket])
 
 
 def bind(port: int) -> socket.socket:
     """Return a socket bound to the preferred port of this machine, or to a free one if that port is not available."""
     if not 0 <= port <= 65535:
         raise ValueError(f"port must lie between 0 and 65535, got {port}")
-    for candidate in (port, 0):
-        server_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        if os.name == "posix":  # on Windows this option would share a port that is in use
-            server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server_socket.bind((ADDRESS, candidate))
-        except OSError:
-            server_socket.close()
-            if candidate == 0:
-                raise
-        else:
-            return server_socket
-    raise AssertionError("unreachable")
-
-
-def _serve(app: "Starlette", server_socket: socket.socket) -> None:
-    import uvicorn
-
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, ws="none"
-    )
-    with without_tracebacks():
-        uvicorn.Server(config).run(sockets=[server_socket])
+    server_socket = socket.socket()
+    if os.name == "posix":  # on Windows this option would share a port that is in use
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        server_socket.bind((ADDRESS, port))
+    except OSError:
+        server_socket.bind((ADDRESS, 0))
+    return server_socket
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ what is allowed; the server answers with 400.
 """
 
 import base64
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -35,9 +36,8 @@ from .._checks import shortened
 from .._parsing import decode_json, parse
 from .exploration import Exploration
 from .page import ICON, PAIR_SCRIPT, PAIR_STYLE, SCRIPTS, STYLE, page_html, pair_html
-from .search import Condition, Matches
+from .search import Condition, Matches, Number, find_files, find_matching, find_nearest
 
-Handler = Callable[[Request], Awaitable[Response]]
 Result = TypeVar("Result")
 Body = TypeVar("Body")
 
@@ -46,10 +46,9 @@ MEDIA_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml
 MAX_JSON_BYTES = 2**20
 MAX_PICTURES = 128  # decoded or shown per request
 MAX_CONDITIONS = 64  # of a search
-MAX_VALUES = 1024  # of a condition
+ROWS = re.compile(rf"[0-9]{{1,9}}(,[0-9]{{1,9}}){{0,{MAX_PICTURES - 1}}}")
 MAX_TEXT = 200  # characters of a file name to search for
-MAX_ROW_DIGITS = 9
-HOSTS = ("127.0.0.1", "localhost")
+OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]+)?", re.IGNORECASE)
 FRAMES = "frame-src 'self'; frame-ancestors 'self'"
 HEADERS = {
     "content-security-policy": (
@@ -69,57 +68,6 @@ FRAME_HEADERS = {
 }
 
 
-def build_app(exploration: Exploration, beside: Exploration | None = None) -> Starlette:
-    """Return the web application that serves the page and the API of one run, or of two side by side."""
-    routes = _run_routes(exploration) if beside is None else _pair_routes(exploration, beside)
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, has_frames=beside is not None)],
-        exception_handlers={
-            ValueError: _answer_bad_request,
-            OSError: _answer_file_error,
-            HTTPException: _answer_http_error,
-            ClientDisconnect: _answer_disconnect,
-        },
-    )
-
-
-def _pair_routes(first: Exploration, second: Exploration) -> list[BaseRoute]:
-    """Return a page with two frames, in which the pages of two runs follow each other."""
-    names = [exploration.run.path.resolve().name for exploration in (first, second)]
-    return [
-        Route("/", partial(_serve_html, html=pair_html(*names)), methods=["GET"]),
-        *_asset_routes(STYLE, ICON, PAIR_STYLE, PAIR_SCRIPT),
-        Mount("/a", routes=_run_routes(first)),
-        Mount("/b", routes=_run_routes(second)),
-    ]
-
-
-def _run_routes(exploration: Exploration) -> list[BaseRoute]:
-    """Return the page and the API of one run."""
-    api = Api(exploration)
-    return [
-        Route("/", partial(_serve_html, html=page_html()), methods=["GET"]),
-        *_asset_routes(STYLE, ICON, *SCRIPTS),
-        Route("/api/run", api.describe, methods=["GET"]),
-        Route("/api/sample/{row:int}", api.sample, methods=["GET"]),
-        Route("/api/samples", api.samples, methods=["GET"]),
-        Route("/api/images", api.images, methods=["GET"]),
-        Route("/api/original/{row:int}", api.original, methods=["GET"]),
-        Route("/api/decode", api.decode, methods=["POST"]),
-        Route("/api/encode", api.encode, methods=["POST"]),
-        Route("/api/search", api.search, methods=["POST"]),
-        Route("/api/names", api.rename, methods=["POST"]),
-    ]
-
-
-def _asset_routes(*names: str) -> list[BaseRoute]:
-    return [Route(f"/{name}", partial(_serve_asset, name=name), methods=["GET"]) for name in names]
-
-
-Number = int | float  # an integer stays one, since codes are integers
-
-
 @dataclass(frozen=True)
 class DecodeRequest:
     """Decode codes to pictures."""
@@ -137,38 +85,59 @@ class RenameRequest:
 
 
 @dataclass(frozen=True)
-class ConditionRequest:
-    """A latent and its allowed ``values``, or the lowest and the highest number of a continuous latent."""
-
-    latent: int
-    values: Annotated[list[Number], msgspec.Meta(min_length=1, max_length=MAX_VALUES)] | None = None
-    low: Number | None = None
-    high: Number | None = None
-
-    def allowed(self, has_codes: bool) -> list[float]:
-        """Return the allowed codes, or the two ends of a range."""
-        if has_codes and self.values is not None:
-            return self.values
-        if not has_codes and self.low is not None and self.high is not None:
-            return [self.low, self.high]
-        raise ValueError(f"a condition on z{self.latent} must have {'values' if has_codes else 'low and high'}")
-
-
-@dataclass(frozen=True)
 class SearchRequest:
-    """Search by exactly one of a code, conditions, part of a file name, an index, or a value of a latent."""
+    """Search by exactly one of a code, conditions, part of a file name, and an index in the data set."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_PICTURES)] = NUM_MATCHES
     code: list[Number] | None = None
-    where: Annotated[list[ConditionRequest], msgspec.Meta(min_length=1, max_length=MAX_CONDITIONS)] | None = None
+    where: Annotated[list[Condition], msgspec.Meta(min_length=1, max_length=MAX_CONDITIONS)] | None = None
     file: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)] | None = None
     index: int | None = None
-    latent: int | None = None
-    value: Number | None = None
+
+
+def build_app(exploration: Exploration, beside: Exploration | None = None) -> Starlette:
+    """Return the web application that serves the page and the API of one run, or of two side by side."""
+    if beside is None:
+        routes = Api(exploration).routes()
+    else:  # a page with two frames, in which the pages of the runs follow each other
+        names = [each.run.path.resolve().name for each in (exploration, beside)]
+        routes = [
+            *_page_routes(pair_html(*names), STYLE, ICON, PAIR_STYLE, PAIR_SCRIPT),
+            Mount("/a", routes=Api(exploration).routes()),
+            Mount("/b", routes=Api(beside).routes()),
+        ]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(Guard, has_frames=beside is not None)],
+        exception_handlers=dict.fromkeys((ValueError, OSError, HTTPException, ClientDisconnect), _answer_error),
+    )
+
+
+def _page_routes(html: str, *assets: str) -> list[BaseRoute]:
+    """Return the routes of a page and of the files that it loads."""
+    contents = {name: (files(__package__) / "page" / name).read_bytes() for name in assets}
+    media_types = {name: MEDIA_TYPES[name.rpartition(".")[2]] for name in assets}
+
+    async def serve(request: Request, name: str) -> Response:
+        return Response(contents[name], media_type=media_types[name])
+
+    async def serve_page(request: Request) -> Response:
+        return Response(html, media_type="text/html")
+
+    routes = [Route(f"/{name}", partial(serve, name=name), methods=["GET"]) for name in assets]
+    return [Route("/", serve_page, methods=["GET"]), *routes]
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
+    if isinstance(error, OSError):
+        return JSONResponse({"error": f"{error.filename}: {error.strerror}"}, 500)
+    return JSONResponse({"error": str(error)}, 400)  # a client that has disconnected does not read it
 
 
 class Api:
-    """The request handlers.
+    """The page of a run and its request handlers.
 
     Single pictures are decoded in a separate thread, so that moving a latent never waits for strips, and so are
     files, which may be large.
@@ -180,15 +149,25 @@ class Api:
         self._batch_limiter = CapacityLimiter(1)
         self._file_limiter = CapacityLimiter(1)
 
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes of the page and of the API."""
+        return [
+            *_page_routes(page_html(), STYLE, ICON, *SCRIPTS),
+            Route("/api/run", self.describe, methods=["GET"]),
+            Route("/api/samples", self.samples, methods=["GET"]),
+            Route("/api/images", self.images, methods=["GET"]),
+            Route("/api/original/{row:int}", self.original, methods=["GET"]),
+            Route("/api/decode", self.decode, methods=["POST"]),
+            Route("/api/encode", self.encode, methods=["POST"]),
+            Route("/api/search", self.search, methods=["POST"]),
+            Route("/api/names", self.rename, methods=["POST"]),
+        ]
+
     async def describe(self, request: Request) -> Response:
         return JSONResponse(self.exploration.describe())
 
-    async def sample(self, request: Request) -> Response:
-        return JSONResponse(self.exploration.sample(request.path_params["row"]))
-
     async def samples(self, request: Request) -> Response:
-        rows = parse_rows(request.query_params.get("rows", ""))
-        return JSONResponse({"samples": [self.exploration.sample(row) for row in rows]})
+        return JSONResponse({"samples": [self.exploration.sample(row) for row in read_rows(request)]})
 
     async def original(self, request: Request) -> Response:
         row = request.path_params["row"]
@@ -196,16 +175,16 @@ class Api:
         return Response(content, media_type=media_type)
 
     async def images(self, request: Request) -> Response:
-        rows = parse_rows(request.query_params.get("rows", ""))
+        rows = read_rows(request)
         pictures = await self._run_in_thread(lambda: self.exploration.pictures(rows))
-        return _raw_response(pictures.tobytes())
+        return Response(pictures.tobytes(), media_type="application/octet-stream")
 
     async def decode(self, request: Request) -> Response:
         body = await read_request(request, DecodeRequest)
         codes = np.stack([self.exploration.to_code(code) for code in body.codes])
         limiter = self._single_limiter if len(codes) == 1 else self._batch_limiter
         pictures = await self._run_in_thread(lambda: self.exploration.decode(codes), limiter)
-        return _raw_response(pictures.tobytes())
+        return Response(pictures.tobytes(), media_type="application/octet-stream")
 
     async def encode(self, request: Request) -> Response:
         content = await read_body(request, self.exploration.view.max_upload_bytes)
@@ -213,24 +192,35 @@ class Api:
         return JSONResponse({"code": code, "picture": base64.b64encode(picture.tobytes()).decode(), "note": note})
 
     async def search(self, request: Request) -> Response:
-        find = self._search_for(await read_request(request, SearchRequest))
-        return JSONResponse((await self._run_in_thread(find))._asdict())
+        body = await read_request(request, SearchRequest)
+        matches = await self._run_in_thread(lambda: self._find(body))
+        return JSONResponse(matches._asdict())
 
-    def _search_for(self, body: SearchRequest) -> Callable[[], Matches]:
-        """Return the search that a request asks for."""
+    def _find(self, body: SearchRequest) -> Matches:
         exploration, limit = self.exploration, body.limit
         if body.code is not None:
-            return partial(exploration.find_nearest, exploration.to_code(body.code), limit)
+            return find_nearest(exploration.codes, exploration.to_code(body.code), exploration.controls, limit)
         if body.where is not None:
-            conditions = [Condition(each.latent, each.allowed(exploration.has_codes)) for each in body.where]
-            return partial(exploration.find_matching, conditions, limit)
+            for condition in body.where:
+                self._require_valid(condition)
+            return find_matching(exploration.codes, body.where, limit)
         if body.file is not None:
-            return partial(exploration.find_files, body.file, limit)
-        if body.index is not None:
-            return partial(exploration.find_index, body.index)
-        if body.latent is None or body.value is None:
-            raise ValueError("a search must have code, where, file, index, or latent and value")
-        return partial(exploration.find_sharing, body.latent, body.value, limit)
+            return find_files(exploration.sample_files(), body.file, limit)
+        if body.index is None:
+            raise ValueError("a search must have code, where, file or index")
+        rows = [row for row, index in enumerate(exploration.indices.tolist()) if index == body.index][:1]
+        return Matches(rows, [0.0] * len(rows), len(rows))
+
+    def _require_valid(self, condition: Condition) -> None:
+        """Raise a ``ValueError`` unless the model can decode the values of a condition."""
+        has_codes = self.exploration.has_codes
+        ends = [end for end in (condition.low, condition.high) if end is not None]
+        values = condition.values or [] if has_codes else ends
+        if len(values) < (1 if has_codes else 2):
+            what = "values" if has_codes else "low and high"
+            raise ValueError(f"a condition on z{condition.latent} must have {what}")
+        for value in values:
+            self.exploration.require_value(condition.latent, value)
 
     async def rename(self, request: Request) -> Response:
         body = await read_request(request, RenameRequest)
@@ -241,68 +231,30 @@ class Api:
         return await to_thread.run_sync(function, limiter=limiter or self._batch_limiter)
 
 
-async def _serve_html(request: Request, *, html: str) -> Response:
-    return Response(html, media_type="text/html")
-
-
-async def _serve_asset(request: Request, *, name: str) -> Response:
-    return Response((files(__package__) / "page" / name).read_bytes(), media_type=MEDIA_TYPES[name.rpartition(".")[2]])
-
-
-def _raw_response(content: bytes) -> Response:
-    return Response(content, media_type="application/octet-stream")
-
-
-async def _answer_bad_request(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 400)
-
-
-async def _answer_file_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, OSError)
-    return JSONResponse({"error": f"{error.filename}: {error.strerror}"}, 500)
-
-
-async def _answer_disconnect(request: Request, error: Exception) -> Response:
-    return Response(status_code=400)  # the client is gone, nobody reads it
-
-
-async def _answer_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
-
-
 async def read_body(request: Request, limit: int) -> bytes:
     """Return the body of a request, or raise HTTP 413 as soon as it exceeds ``limit`` bytes."""
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and int(announced) > limit:
         raise HTTPException(413, f"at most {limit:,} bytes, got {int(announced):,}")
-    parts, size = [], 0
+    body = bytearray()
     async for part in request.stream():
-        size += len(part)
-        if size > limit:
+        body += part
+        if len(body) > limit:
             raise HTTPException(413, f"at most {limit:,} bytes, got more")
-        parts.append(part)
-    return b"".join(parts)
+    return bytes(body)
 
 
 async def read_request(request: Request, kind: type[Body]) -> Body:
-    """Return the JSON object in the body of a request; NaN and infinity are not allowed."""
-    content = await read_body(request, MAX_JSON_BYTES)
-    try:
-        body = decode_json(content)
-    except ValueError:
-        raise ValueError("the body must be JSON, without NaN or infinity") from None
-    return parse(body, kind, "body")
+    """Return the JSON object in the body of a request."""
+    return parse(decode_json(await read_body(request, MAX_JSON_BYTES)), kind, "body")
 
 
-def parse_rows(query: str) -> list[int]:
-    """Return row numbers from a query such as ``"3,17,204"``."""
-    parts = query.split(",")
-    if not 1 <= len(parts) <= MAX_PICTURES or not all(part.isascii() and part.isdecimal() for part in parts):
+def read_rows(request: Request) -> list[int]:
+    """Return the row numbers in the query of a request, such as ``?rows=3,17,204``."""
+    query = request.query_params.get("rows", "")
+    if not ROWS.fullmatch(query):
         raise ValueError(f"rows must be 1 to {MAX_PICTURES} integers separated by commas, got {shortened(query)}")
-    if any(len(part) > MAX_ROW_DIGITS for part in parts):
-        raise ValueError(f"rows must have at most {MAX_ROW_DIGITS} digits each")
-    return [int(part) for part in parts]
+    return [int(part) for part in query.split(",")]
 
 
 class Guard:
@@ -338,8 +290,8 @@ class Guard:
 def refusal_reason(headers: Headers, path: str) -> str | None:
     """Return why a request is refused, or ``None`` if it is admitted."""
     host = headers.get("host", "")
-    if host_name(host) not in HOSTS:
-        return f"this server accepts requests to {' and '.join(HOSTS)} only, got the host {host[:60]!r}"
+    if not OWN_HOST.fullmatch(host):
+        return f"this server accepts requests to 127.0.0.1 and localhost only, got the host {host[:60]!r}"
     origin = headers.get("origin")
     if origin is not None and origin != f"http://{host}":
         return f"this server accepts requests from its own page only, got the origin {origin[:60]!r}"
@@ -348,9 +300,3 @@ def refusal_reason(headers: Headers, path: str) -> str | None:
     if headers.get("sec-fetch-site", "none") not in allowed_sites:
         return "this server accepts requests from its own page only"
     return None
-
-
-def host_name(host: str) -> str:
-    """Return the name in a ``Host`` header, without the port."""
-    name, _, port = host.rpartition(":")
-    return name.lower() if name and port.isdecimal() else host.lower()

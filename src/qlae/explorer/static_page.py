@@ -20,6 +20,7 @@ from .page import ICON, SCRIPTS, STYLE, page_html
 NUM_SAMPLES = 12
 MAX_SAMPLES = 500
 CONTENT = "saved.js"
+PAGE = "index.html"
 
 
 def save_page(
@@ -38,8 +39,11 @@ def save_page(
     """
     if not 1 <= num_samples <= MAX_SAMPLES:
         raise ValueError(f"num_samples must lie between 1 and {MAX_SAMPLES}, got {num_samples}")
-    target = Path(folder)
-    _require_free(target)
+    target, assets = Path(folder), (STYLE, ICON, *SCRIPTS)
+    others = sorted({path.name for path in target.glob("*")} - {*assets, CONTENT, PAGE})
+    if others:
+        raise ValueError(f"{target} contains other files ({others[0]}, …); choose a new or empty folder")
+    target.mkdir(parents=True, exist_ok=True)
     rows = np.random.default_rng(0).choice(len(exploration), min(num_samples, len(exploration)), replace=False)
     samples = []
     with progress_bar("decoding strips", len(rows), show=show) as report:
@@ -47,32 +51,19 @@ def save_page(
             samples.append(saved_sample(exploration, row))
             report(len(samples))
     content = json.dumps({"run": exploration.describe(), "samples": samples}, allow_nan=False)
-    target.mkdir(parents=True, exist_ok=True)
     write_bytes(target / CONTENT, f"window.qlaeSaved = {content};\n".encode())
-    for name in (STYLE, ICON, *SCRIPTS):
+    for name in assets:
         write_bytes(target / name, (files(__package__) / "page" / name).read_bytes())
-    write_bytes(target / "index.html", page_html(CONTENT).encode())
-    return target / "index.html"
+    write_bytes(target / PAGE, page_html(CONTENT).encode())
+    return target / PAGE
 
 
 def saved_sample(exploration: Exploration, row: int) -> dict[str, Any]:
     """Return a sample with its pictures: its reconstruction, each latent at each of its steps, the original."""
-    code = exploration.codes[row]
-    codes = [code]
+    codes = [exploration.codes[row]]
     for control in exploration.controls:
         for step in control.steps:
-            variant = code.copy()
-            variant[control.index] = step
-            codes.append(variant)
+            codes.append(codes[0].copy())
+            codes[-1][control.index] = step
     drawn = np.concatenate([exploration.decode(np.stack(codes)), exploration.pictures([row])])
     return exploration.sample(row) | {"num_tiles": len(drawn)} | exploration.view.save(drawn)
-
-
-def _require_free(target: Path) -> None:
-    """Raise a ``ValueError`` if the folder contains files that do not belong to such a page."""
-    if target.is_dir():
-        others = sorted({path.name for path in target.iterdir()} - {STYLE, ICON, CONTENT, "index.html", *SCRIPTS})
-        if others:
-            raise ValueError(f"{target} contains other files ({others[0]}, …); choose a new or empty folder")
-    elif target.exists():
-        raise ValueError(f"{target} is a file, not a folder; choose a new or empty folder")

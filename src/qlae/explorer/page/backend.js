@@ -32,10 +32,7 @@
     }
 
     async sample(row) {
-      const [sample, [picture]] = await Promise.all([
-        request(`api/sample/${row}`).then((response) => response.json()),
-        this.images([row]),
-      ]);
+      const [[sample], [picture]] = await Promise.all([this.samples([row]), this.images([row])]);
       return { ...sample, picture, photo: qlae.state.run.has_originals ? `api/original/${row}` : null };
     }
 
