@@ -42,7 +42,7 @@ class Factor(Objective):
         discriminator = model.parts["discriminator"]
         weighting = self.weighting()
 
-        def autoencoder_terms(images: Tensor, generator: torch.Generator | None) -> Terms:
+        def autoencoder_terms(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
             output = model(images, generator)
             logits = discriminator(output.latent.z)
             num_entries = images[0].numel()  # nats per image, like the KL term

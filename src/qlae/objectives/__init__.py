@@ -3,7 +3,7 @@
 from ..config import ObjectiveConfig
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
-from .objective import Objective, Player, Terms, Weighting, players_of, require_players, require_terms
+from .objective import Objective, Player, Terms, Weighting, players_of
 from .total_correlation import TotalCorrelation
 from .tripod import Tripod
 
@@ -19,6 +19,4 @@ __all__ = [
     "Weighting",
     "players_of",
     "reconstruction_terms",
-    "require_players",
-    "require_terms",
 ]

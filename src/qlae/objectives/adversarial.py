@@ -23,7 +23,7 @@ from ..models.building import output_shape
 from ..models.model import Model, run_in_own_precision
 from ..ops.convolutions import penalized
 from ..registry import OBJECTIVES
-from .objective import L1, Objective, Player, Terms, with_l1
+from .objective import L1, Objective, Player, Terms
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class Adversarial(Objective):
                 name="encoder",
                 decayed=critics,
                 undecayed=(model.latent,) if with_encoder else (),
-                loss=encoder.loss(with_l1(game.encoder_terms, critics, encoder.names)),
+                loss=encoder.loss(game.encoder_terms, critics),
                 terms=encoder.names,
             ),
             Player(
                 name="generator",
                 decayed=generators,
                 undecayed=() if with_encoder else (model.latent,),
-                loss=generator.loss(with_l1(game.generator_terms, generators, generator.names)),
+                loss=generator.loss(game.generator_terms, generators),
                 terms=generator.names,
                 period=self.config.generator_period,
             ),
@@ -105,7 +105,9 @@ class Game:
         self.encoder: Any = model.encoder  # has features(images) and head(features)
         self.critic: Any = model.parts["critic"]
 
-    def encoder_terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
+    def encoder_terms(
+        self, images: Tensor, generator: torch.Generator | None = None, number: Tensor | None = None
+    ) -> Terms:
         """Return the terms of encoder and critic on real images (b, 3, r, r) and as many generated ones."""
         with contextlib.nullcontext() if self.moves_codebook_with_encoder else torch.no_grad():
             z, fake = self._generate(len(images), generator)
@@ -118,7 +120,9 @@ class Game:
         terms["gradient_penalty"] = self.gradient_penalty(torch.lerp(fake, images, share))
         return terms
 
-    def generator_terms(self, images: Tensor, generator: torch.Generator | None = None) -> Terms:
+    def generator_terms(
+        self, images: Tensor, generator: torch.Generator | None = None, number: Tensor | None = None
+    ) -> Terms:
         """Return the terms of generator and codebook on as many generated images as there are real ones."""
         z, fake = self._generate(len(images), generator)
         features = self._features(fake)

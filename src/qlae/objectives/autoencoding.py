@@ -13,7 +13,7 @@ from ..config import ObjectiveConfig
 from ..models.model import Model
 from ..registry import OBJECTIVES
 from .code_penalties import PENALTIES, penalty_terms, require_scalar_codes
-from .objective import L1, Objective, Player, Terms, TermsFunction, Weighting, latent_losses, with_l1
+from .objective import L1, LossFunction, Objective, Player, Terms, Weighting, latent_losses
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Autoencoding(Objective):
         penalties = [name for name in PENALTIES if name in self.config.weights]
         require_scalar_codes(model.latent, penalties)
 
-        def terms_of(images: Tensor, generator: torch.Generator | None) -> Terms:
+        def terms_of(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
             return reconstruction_terms(model, images, generator, penalties=penalties)
 
         return [autoencoder_player(model, self.weighting(), terms_of)]
 
 
-def autoencoder_player(model: Model, weighting: Weighting, terms_of: TermsFunction) -> Player:
+def autoencoder_player(model: Model, weighting: Weighting, terms_of: LossFunction) -> Player:
     """Return the player that moves encoder, decoder and codebook together.
 
     Args:
@@ -57,7 +57,7 @@ def autoencoder_player(model: Model, weighting: Weighting, terms_of: TermsFuncti
         name="autoencoder",
         decayed=networks,
         undecayed=(model.latent,),
-        loss=weighting.loss(with_l1(terms_of, networks, weighting.names)),
+        loss=weighting.loss(terms_of, networks),
         terms=weighting.names,
         uses_weights_once=L1 not in weighting.names,
     )

@@ -25,8 +25,9 @@ from ..registry import OBJECTIVES
 from ..schedules import Curve, curve_factor
 
 Terms = dict[str, Tensor]  # scalars by their config name
-TermsFunction = Callable[[Tensor, torch.Generator | None], Terms]
 LossFunction = Callable[[Tensor, torch.Generator | None, Tensor], Terms]
+
+L1 = "l1"  # name of the term as config weight, log key and column
 
 
 class Weighting:
@@ -56,7 +57,7 @@ class Weighting:
             terms: by name.
             number: of the update, from 1, a scalar tensor.
         """
-        self._require_terms(terms)
+        _require_scalars(terms, self.weights, "the objective and the latent space")
         # A few operations on all terms at once instead of a few on each.
         term_values = torch.stack([terms[name] for name in self.weights])
         weights = self._weights(term_values)
@@ -68,51 +69,26 @@ class Weighting:
             weights = weights * torch.stack(factors).to(weights.dtype)
         return {"loss": (weights * term_values).sum(), **{name: terms[name] for name in self.weights}}
 
-    def loss(self, terms_of: TermsFunction) -> LossFunction:
-        """Return the loss function of a player from a function that computes the unweighted terms."""
+    def loss(self, terms_of: LossFunction, networks: Iterable[nn.Module] = ()) -> LossFunction:
+        """Return the loss function of a player.
+
+        Args:
+            terms_of: computes the unweighted terms.
+            networks: whose trained parameters ``l1`` regularizes, if it has a weight.
+        """
+        regularized = [p for module in networks for p in module.parameters() if p.requires_grad]
 
         def loss(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
-            return self(terms_of(images, generator), number)
+            terms = terms_of(images, generator, number)
+            return self(terms | {L1: l1_norm(regularized)} if L1 in self.weights else terms, number)
 
         return loss
-
-    def _require_terms(self, terms: Terms) -> None:
-        for name in self.weights:
-            if name not in terms:
-                raise ValueError(
-                    f"there is a weight for the loss term {name!r}, which neither the objective nor the latent space "
-                    f"computes; they compute {', '.join(terms) or 'none'}"
-                )
-            if not isinstance(terms[name], Tensor) or terms[name].dim():
-                shape = f"of shape {tuple(terms[name].shape)}" if isinstance(terms[name], Tensor) else repr(terms[name])
-                raise ValueError(f"loss terms are scalar tensors, and {name!r} is {shape}; take its mean")
 
     def _weights(self, like: Tensor) -> Tensor:
         """Return the weights as a tensor, made once, since it must travel to the device."""
         if self._vector is None or self._vector.device != like.device or self._vector.dtype != like.dtype:
             self._vector = like.new_tensor(list(self.weights.values()))
         return self._vector
-
-
-L1 = "l1"  # name of the term as config weight, log key and column
-
-
-def with_l1(terms_of: TermsFunction, modules: Iterable[nn.Module], weights: Collection[str]) -> TermsFunction:
-    """Return a function of loss terms that also returns ``l1`` of some modules, if it has a weight.
-
-    Args:
-        terms_of: computes the unweighted terms.
-        modules: whose parameters are regularized; those that are not trained are left out.
-        weights: names of the terms that have a weight.
-    """
-    if L1 not in weights:
-        return terms_of
-    parameters = [parameter for module in modules for parameter in module.parameters() if parameter.requires_grad]
-
-    def regularized(images: Tensor, generator: torch.Generator | None) -> Terms:
-        return terms_of(images, generator) | {L1: l1_norm(parameters)}
-
-    return regularized
 
 
 def l1_norm(parameters: Sequence[Tensor]) -> Tensor:
@@ -123,6 +99,18 @@ def l1_norm(parameters: Sequence[Tensor]) -> Tensor:
     """
     sums = [p.abs().sum(dtype=torch.promote_types(p.dtype, torch.float32)) for p in parameters]
     return torch.stack(sums).sum()
+
+
+def _require_scalars(terms: Any, names: Iterable[str], what: str) -> None:
+    """Raise an error unless terms of these names were computed, as scalars."""
+    if not isinstance(terms, dict):
+        raise ValueError(f'{what} must return a dictionary of terms, such as {{"loss": …}}, got {type(terms).__name__}')
+    for name in names:
+        if name not in terms:
+            raise ValueError(f"{what} computed {', '.join(terms) or 'nothing'}, and not the loss term {name!r}")
+        if not isinstance(terms[name], Tensor) or terms[name].dim():
+            shape = f"of shape {tuple(terms[name].shape)}" if isinstance(terms[name], Tensor) else repr(terms[name])
+            raise ValueError(f"{what} must return scalar tensors, and {name!r} is {shape}; take its mean")
 
 
 @dataclass(frozen=True)
@@ -152,19 +140,7 @@ class Player:
     uses_weights_once: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"the name of a player must be a non-empty string, got {self.name!r}")
-        for group in ("decayed", "undecayed"):
-            modules: Any = getattr(self, group)
-            if not isinstance(modules, tuple | list) or not all(isinstance(module, nn.Module) for module in modules):
-                raise ValueError(
-                    f"{group} of the player {self.name!r} must be a tuple of modules, such as (model.encoder, "
-                    f"model.decoder), got {type(modules).__name__}"
-                )
-        if not callable(self.loss):
-            raise ValueError(f"loss of the player {self.name!r} must be a function, got {self.loss!r}")
-        terms: Any = self.terms
-        if isinstance(terms, str) or "loss" not in terms:
+        if "loss" not in self.terms:
             raise ValueError(
                 f"terms of the player {self.name!r} must name what its loss returns, including 'loss', which it "
                 f"descends; got {self.terms!r}"
@@ -176,28 +152,27 @@ class Player:
         """The parameters that the player moves."""
         return [parameter for module in (*self.decayed, *self.undecayed) for parameter in module.parameters()]
 
+    def require_terms(self, terms: Any) -> None:
+        """Raise an error unless the loss returned what ``terms`` names, as scalars that have a gradient."""
+        _require_scalars(terms, self.terms, f"the loss of the player {self.name!r}")
+        if self.parameters and not terms["loss"].requires_grad:
+            raise ValueError(
+                f"the loss of the player {self.name!r} depends on none of the parameters that it moves, so there is "
+                "nothing to descend"
+            )
+
 
 def players_of(config: RunConfig, model: Model) -> list[Player]:
-    """Return the players of the objective that a config names."""
-    return require_players(OBJECTIVES.build(config.objective).players(model), model)
+    """Return the players of the objective that a config names.
 
-
-def require_players(players: Sequence[Player], model: Model) -> list[Player]:
-    """Return the players of an objective; raise an error unless they move disjoint sets of the model's parameters.
-
-    Args:
-        players: what ``Objective.players`` returned.
-        model: the model.
+    Raises:
+        ValueError: unless they have different names and move disjoint sets of the model's parameters.
     """
-    if not isinstance(players, tuple | list) or not players or not all(isinstance(one, Player) for one in players):
-        raise ValueError(
-            f"players must return a list of at least one Player, got {type(players).__name__}"
-            f"{f' of {len(players)}' if isinstance(players, tuple | list) else ''}"
-        )
+    players: list[Player] = OBJECTIVES.build(config.objective).players(model)
     known = set(model.parameters())
     owners: dict[nn.Parameter, str] = {}
     for player in players:
-        if player.name in [one.name for one in players if one is not player]:
+        if [one.name for one in players].count(player.name) > 1:
             raise ValueError(f"two players are called {player.name!r}; checkpoints need different names")
         for parameter in player.parameters:
             if parameter not in known:
@@ -210,22 +185,7 @@ def require_players(players: Sequence[Player], model: Model) -> list[Player]:
                     f"the players {owners[parameter]!r} and {player.name!r} both move a parameter of shape "
                     f"{tuple(parameter.shape)}; a module belongs to one player"
                 )
-    return list(players)
-
-
-def require_terms(player: Player, terms: Any) -> None:
-    """Raise an error unless a player's loss returned what its ``terms`` name, as scalars that have a gradient."""
-    what = f"the loss of the player {player.name!r}"
-    if not isinstance(terms, dict):
-        raise ValueError(f'{what} must return a dictionary of terms, such as {{"loss": …}}, got {type(terms).__name__}')
-    for name in player.terms:
-        if name not in terms:
-            raise ValueError(f"{what} returned {', '.join(terms) or 'nothing'} without {name!r}, which terms names")
-        if not isinstance(terms[name], Tensor) or terms[name].dim():
-            shape = f"of shape {tuple(terms[name].shape)}" if isinstance(terms[name], Tensor) else repr(terms[name])
-            raise ValueError(f"{what} must return scalar tensors, and {name!r} is {shape}; take its mean")
-    if player.parameters and not terms["loss"].requires_grad:
-        raise ValueError(f"{what} depends on none of the parameters that it moves, so there is nothing to descend")
+    return players
 
 
 class Objective(ABC):

@@ -44,7 +44,8 @@ from .._checks import require_known, whole_number
 from ..config import ObjectiveConfig, OptimizerConfig
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
-from .objective import L1, Objective, Player, Terms, l1_norm, latent_losses
+from .autoencoding import autoencoder_player
+from .objective import L1, Objective, Player, Terms, latent_losses
 
 SLOPE = 0.2  # of the discriminator's leaky ReLU
 RECONSTRUCTIONS = ("cross_entropy", "squared_error")
@@ -100,22 +101,7 @@ class TotalCorrelation(Objective):
     def players(self, model: Model) -> list[Player]:
         """Return the autoencoder, and against it the discriminator, unless the total correlation has no weight."""
         game = Factorisation(model, self.config)
-        weighting, networks = self.weighting(), (model.encoder, model.decoder)
-        has_l1 = L1 in weighting.names
-        regularized = [p for module in networks for p in module.parameters() if p.requires_grad]
-
-        def autoencoder_loss(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
-            terms = game.autoencoder_terms(images, generator, number)
-            return weighting(terms | {L1: l1_norm(regularized)} if has_l1 else terms, number)
-
-        autoencoder = Player(
-            name="autoencoder",
-            decayed=networks,
-            undecayed=(model.latent,),
-            loss=autoencoder_loss,
-            terms=weighting.names,
-            uses_weights_once=not has_l1,
-        )
+        autoencoder = autoencoder_player(model, self.weighting(), game.autoencoder_terms)
         if not self._has_discriminator:
             return [autoencoder]
         discriminator = Player(

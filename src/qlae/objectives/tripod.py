@@ -98,11 +98,20 @@ class Tripod(Objective):
 
     def players(self, model: Model) -> list[Player]:
         """Return one player: encoder, decoder and codebook move together."""
-        _require_scalars(model)
-        if "hessian" in self.config.weights:
-            _require_stages(model)
+        if model.latent.num_outputs != model.latent.num_latents:
+            raise ValueError(
+                f"Tripod's penalties need latents of one number each, and those of {type(model.latent).__name__} have "
+                f"{model.latent.num_outputs // model.latent.num_latents}"
+            )
+        stages = [getattr(model.decoder, name, None) for name in ("activations", "finish")]
+        if "hessian" in self.config.weights and not all(callable(stage) for stage in stages):
+            raise ValueError(
+                "the Hessian penalty is on the activations of the decoder: the decoder needs activations(z) → tuple of "
+                "(b, …) tensors and finish(activations) → logits, of which forward(z) is composed; "
+                f"{type(model.decoder).__name__} does not have them. Without the weight of hessian, any decoder will do"
+            )
 
-        def terms_of(images: Tensor, generator: torch.Generator | None) -> Terms:
+        def terms_of(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
             return tripod_terms(model, images, generator, self.config)
 
         return [autoencoder_player(model, self.weighting(), terms_of)]
@@ -123,43 +132,14 @@ def tripod_terms(
     if "hessian" in config.weights:
         draws: dict[str, Any] = {"num_draws": config.num_draws, "epsilon": config.epsilon}
         points = points_around(latent.z, deviation, generator=generator, **draws)
-        rows = _activations(model, torch.cat((latent.z, points)))
+        decoder: Any = model.decoder
+        rows = decoder.activations(torch.cat((latent.z, points)).to(next(decoder.parameters()).dtype))
         at_z, around = zip(*(layer.split((len(images), len(points))) for layer in rows), strict=True)
-        logits = _finish(model, at_z).to(images.dtype)
+        logits = decoder.finish(at_z).to(images.dtype)
         terms["hessian"] = hessian_penalty(around, **draws)
     else:
         logits = run_in_own_precision(model.decoder, latent.z)
     return {"reconstruct": model.form.error(logits, images), **terms}
-
-
-def _activations(model: Model, z: Tensor) -> Sequence[Tensor]:
-    decoder: Any = model.decoder
-    activations: Sequence[Tensor] = decoder.activations(z.to(next(decoder.parameters()).dtype))
-    return activations
-
-
-def _finish(model: Model, activations: Sequence[Tensor]) -> Tensor:
-    decoder: Any = model.decoder
-    logits: Tensor = decoder.finish(activations)
-    return logits
-
-
-def _require_scalars(model: Model) -> None:
-    if model.latent.num_outputs != model.latent.num_latents:
-        raise ValueError(
-            f"Tripod's penalties need latents of one number each, and those of {type(model.latent).__name__} have "
-            f"{model.latent.num_outputs // model.latent.num_latents}"
-        )
-
-
-def _require_stages(model: Model) -> None:
-    decoder: Any = model.decoder
-    if not callable(getattr(decoder, "activations", None)) or not callable(getattr(decoder, "finish", None)):
-        raise ValueError(
-            "the Hessian penalty is on the activations of the decoder: the decoder needs activations(z) → tuple of "
-            "(b, …) tensors and finish(activations) → logits, of which forward(z) is composed; "
-            f"{type(decoder).__name__} does not have them. Without the weight of hessian, any decoder will do"
-        )
 
 
 def silverman_factor(num_latents: int, num_images: int) -> float:
