@@ -49,10 +49,11 @@ def test_a_run_that_learns_is_left_alone(tmp_path, tiny_data):
         train("qlae", tiny_data, out=tmp_path / "run", steps=300, **OPTIONS)
 
 
-def test_one_look_is_not_enough_and_one_warning_is(monkeypatch):
+def test_one_look_is_not_enough_and_one_warning_is(monkeypatch, tiny_data):
     looks = iter([0, 3, 0, 0, 0, 0, 0, 0, 0, 0])
     monkeypatch.setattr(collapse, "num_varying", lambda *_: next(looks))
-    check = CollapseCheck(None, None, 1000)  # type: ignore[arg-type]
+    config = resolve("qlae", data_config(tiny_data), 2, size="small", steps=1000)
+    check = CollapseCheck(None, None, config)  # type: ignore[arg-type]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for step in range(50, 1001, 50):

@@ -104,7 +104,7 @@ def test_batches_from_the_host_are_recorded_too(tiny_data):
         torch.manual_seed(config.training.seed)
         model = place(build_model(config), GPU)
         batches = HostBatches(images, config.training.batch_size, torch.Generator().manual_seed(3), GPU)
-        step = Step(OBJECTIVES.build(config.objective).players(model), batches, config)
+        step = Step(OBJECTIVES.build(config.objective).players(model), batches, config, model.form.to_input)
         updates = GraphUpdates(step, log_every=config.training.log_every)
         updates.block = block or updates.block
         states.append(TrainingState(model, step, updates))

@@ -7,15 +7,17 @@ the encoder is applied to the same few images; if no latent varies over them twi
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .._process import evaluation_process
+from ..config import RunConfig
 from ..data.batches import Batches
 from ..models.model import Model, run_in_own_precision
+from ..objectives.code_penalties import ENTROPY
 
 LOOKS = 10  # in a run
 NUM_IMAGES = 64
@@ -28,24 +30,12 @@ class CollapseCheck:
     Args:
         model: what is trained.
         batches: the images that it is trained on.
-        steps: number of updates of the run.
-        penalises_entropy: whether the loss has a term for the entropy of codes.
-        num_values: values of each latent; empty for latents without codebooks.
+        config: of the run.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        batches: Batches,
-        steps: int,
-        *,
-        penalises_entropy: bool = False,
-        num_values: Sequence[int] = (),
-    ):
-        self._model = model
-        self._batches = batches
-        self._steps = steps
-        self._remedy = _remedy(penalises_entropy, num_values)
+    def __init__(self, model: Model, batches: Batches, config: RunConfig):
+        self._model, self._batches, self._config = model, batches, config
+        self._steps = config.training.steps
         self._times = 0  # looks in a row at which no latent varied
         self._next = self._mark(0)
 
@@ -61,7 +51,7 @@ class CollapseCheck:
         if self._times == 2:
             warnings.warn(
                 f"after update {step:,} of {self._steps:,} no latent varies: all observations have the same code, and "
-                f"their reconstructions are the same. {self._remedy}",
+                f"their reconstructions are the same. {_remedy(self._config)}",
                 stacklevel=2,
             )
 
@@ -70,34 +60,28 @@ class CollapseCheck:
         return (step * LOOKS // self._steps + 1) * self._steps / LOOKS
 
 
-def _remedy(penalises_entropy: bool, num_values: Sequence[int]) -> str:
-    """Return what to change so that latents vary.
-
-    >>> _remedy(False, [1, 1])
-    'A latent needs at least two values to vary: raise num_values, which is 1'
-    """
-    if num_values and max(num_values) == 1:
+def _remedy(config: RunConfig) -> str:
+    """Return what to change so that latents vary."""
+    num_values = getattr(config.latent, "num_values", None)
+    if num_values is not None and np.max(num_values) == 1:
         return "A latent needs at least two values to vary: raise num_values, which is 1"
-    causes = ["weight_decay", "learning_rate", *(["the weight of entropy"] if penalises_entropy else [])]
-    more_values = ", or give latents more values by num_values" if num_values else ""
-    return f"Lower {' or '.join(causes)}{more_values}"
+    causes = "weight_decay or learning_rate" + (
+        " or the weight of entropy" if ENTROPY in config.objective.weights else ""
+    )
+    return f"Lower {causes}" + ("" if num_values is None else ", or give latents more values by num_values")
 
 
 def num_varying(model: Model, batches: Batches) -> int:
     """Return how many of a model's latents vary over a few images, without any effect on the training."""
-    images = _spread(batches)
+    rows = np.unique(np.linspace(0, len(batches.images) - 1, NUM_IMAGES).astype(np.int64))
+    if isinstance(batches.images, Tensor):
+        images = batches.images[torch.from_numpy(rows).to(batches.images.device)]
+    else:
+        images = torch.from_numpy(np.array(batches.images[rows])).to(batches.device)
     with _set_aside(model), torch.no_grad(), evaluation_process():
         z = model.latent(run_in_own_precision(model.encoder, model.form.to_input(images))).z
     spread = z.amax(0) - z.amin(0)
     return int((spread > torch.clamp(TOLERANCE * z.abs().max(), min=model.latent.least_range)).sum())
-
-
-def _spread(batches: Batches) -> Tensor:
-    """Return a few images from all over the data, on the device of the batches."""
-    rows = np.unique(np.linspace(0, len(batches.images) - 1, NUM_IMAGES).astype(np.int64))
-    if isinstance(batches.images, Tensor):
-        return batches.images[torch.from_numpy(rows).to(batches.images.device)]
-    return torch.from_numpy(np.array(batches.images[rows])).to(batches.device)
 
 
 @contextlib.contextmanager

@@ -9,8 +9,7 @@ are in the JSON.
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,16 +31,6 @@ from .step import EagerUpdates, Step, Turn
 SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d", "dsprites")
 
 
-class Updates(Protocol):
-    """A way of making updates: ``EagerUpdates`` or ``GraphUpdates``."""
-
-    runs_ahead: bool
-    preparing: str
-
-    def advance(self, done: int, most: int) -> int:
-        """Make at least one and at most ``most`` updates after the first ``done``; return the number made."""
-
-
 class TrainingState:
     """A model, its update, and the number of updates made.
 
@@ -52,7 +41,9 @@ class TrainingState:
         saves_global_generators: whether torch's global generators belong to the state.
     """
 
-    def __init__(self, model: Model, update: Step, updates: Updates, *, saves_global_generators: bool = False):
+    def __init__(
+        self, model: Model, update: Step, updates: EagerUpdates | GraphUpdates, *, saves_global_generators: bool = False
+    ):
         self.model = model
         self.update = update
         self.updates = updates
@@ -81,37 +72,40 @@ class TrainingState:
 
     def from_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Restore a state, bit for bit."""
-        tensors, state = checkpoint.tensors, checkpoint.state
-        _require_entries(state, ("seconds", "threads", "window_filled"))
-        _require_entries(state["window_filled"], [turn.player.name for turn in self.update.turns])
-        own = self._tensors()
-        surplus = sorted(tensors.keys() - own.keys() - {"sampler", "noise", "random", "random.cuda"})
-        if surplus:
+        try:
+            self._restore(checkpoint.tensors, checkpoint.state)
+        except KeyError as error:
             raise ValueError(
-                f"the checkpoint does not fit the model: it has {surplus[0]}, which the model does not have"
-            )
+                f"the checkpoint has no {error}: another version of qlae wrote it; start again in another folder"
+            ) from None
+
+    def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        own, batches, turns = self._tensors(), self.update.batches, self.update.turns
+        for name in sorted(tensors.keys() - {"sampler", "noise", "random", "random.cuda"}):
+            if name not in own or own[name].shape != tensors[name].shape:
+                what = f"has {name} of shape {tuple(tensors[name].shape)}"
+                raise ValueError(f"the checkpoint does not fit the model: it {what}, which the model does not have")
         with torch.no_grad():
             for name, tensor in own.items():
-                _copy(tensor, tensors, name)
-        for turn in self.update.turns:
+                tensor.copy_(tensors[name])
+        for turn in turns:
             turn.flat.refresh()
-        self.update.batches.generator.set_state(_tensor(tensors, "sampler"))
-        self.update.noise.set_state(_tensor(tensors, "noise"))
+            turn.window.filled = int(state["window_filled"][turn.player.name])
+        batches.generator.set_state(tensors["sampler"])
+        self.update.noise.set_state(tensors["noise"])
         if "random" in tensors:
             torch.set_rng_state(tensors["random"])
-        if "random.cuda" in tensors and self.update.batches.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.update.batches.device)
-        for turn in self.update.turns:
-            turn.window.filled = int(state["window_filled"][turn.player.name])
+        if "random.cuda" in tensors and batches.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], batches.device)
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         settings = settings_in_force()
         if state.get("settings", settings) != settings:
             warnings.warn(
                 f"the run was interrupted with the settings {state['settings']} and is resumed with {settings}; it "
                 "will not end with the same bits as an uninterrupted one",
-                stacklevel=3,
+                stacklevel=4,
             )
-        if self.update.batches.device.type == "cpu":
+        if batches.device.type == "cpu":
             torch.set_num_threads(int(state["threads"]))
 
     def _tensors(self) -> dict[str, Tensor]:
@@ -131,29 +125,6 @@ class TrainingState:
         """Return the views of a player's buffer, by the names of its parameters."""
         views = zip(turn.flat.parameters, turn.flat.views(buffer), strict=True)
         return {pattern.format(self._names[parameter]): view for parameter, view in views}
-
-
-def _tensor(tensors: dict[str, Tensor], name: str) -> Tensor:
-    _require_entries(tensors, [name])
-    return tensors[name]
-
-
-def _require_entries(content: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Raise a ``ValueError`` if a part of a checkpoint lacks an entry."""
-    for name in names:
-        if name not in content:
-            raise ValueError(
-                f"the checkpoint has no {name!r}: another version of qlae wrote it; start again in another folder"
-            )
-
-
-def _copy(target: Tensor, tensors: dict[str, Tensor], name: str) -> None:
-    if name not in tensors or tensors[name].shape != target.shape:
-        shape = tuple(tensors[name].shape) if name in tensors else "nothing"
-        raise ValueError(
-            f"the checkpoint does not fit the model: {name} should be {tuple(target.shape)}, the checkpoint has {shape}"
-        )
-    target.copy_(tensors[name])
 
 
 def initial_model(config: RunConfig, networks: Networks | None = None, device: torch.device | None = None) -> Model:
@@ -188,7 +159,7 @@ def build_state(
         config: of the run.
         data: the observations.
         device: where the model is trained.
-        networks: the caller's encoder and decoder, if the config says so.
+        networks: a custom encoder and decoder, if the config says so.
         model: the result of ``initial_model`` on the same device, if it is there already.
         compile: whether to record updates as CUDA graphs on a GPU.
         show: whether to draw a progress bar while images are rendered.
@@ -202,7 +173,7 @@ def build_state(
 def state_on(config: RunConfig, model: Model, batches: Batches, *, compile: bool = True) -> TrainingState:
     """Return a run before its first update, on batches that are on their device already."""
     step = Step(players_of(config, model), batches, config, model.form.to_input)
-    updates: Updates = EagerUpdates(step)
+    updates: EagerUpdates | GraphUpdates = EagerUpdates(step)
     if batches.device.type == "cuda" and compile:
         updates = GraphUpdates(step, log_every=config.training.log_every, rehearse=is_ours(config))
     return TrainingState(model, step, updates, saves_global_generators=not is_all_ours(config))

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from ..config import RunConfig
 from ..data.batches import Batches
-from ..models.model import to_float
-from ..objectives import Player, Terms, require_terms
+from ..objectives import Player, Terms
 from ..ops import dispatch
 from ..ops.average import update_average
 from ..ops.overlap import overlapped
@@ -83,7 +82,7 @@ class Turn:
     def _terms(self, images: Tensor, noise: torch.Generator, number: Tensor) -> Terms:
         terms = self.player.loss(images, noise, number)
         if not self._is_checked:
-            require_terms(self.player, terms)
+            self.player.require_terms(terms)
             self._is_checked = True
         return terms
 
@@ -111,7 +110,7 @@ class Step:
         players: of the objective.
         batches: of observations, on a device.
         config: of the run.
-        to_input: turns a batch into the inputs of the networks; by default, for the paper's images.
+        to_input: turns a batch into the inputs of the networks.
 
     Attributes:
         turns: the players with their optimizers.
@@ -125,7 +124,7 @@ class Step:
         players: list[Player],
         batches: Batches,
         config: RunConfig,
-        to_input: Callable[[Tensor], Tensor] = to_float,
+        to_input: Callable[[Tensor], Tensor],
     ):
         self.batches = batches
         self.to_input = to_input

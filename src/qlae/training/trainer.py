@@ -23,7 +23,6 @@ from ..config import RunConfig
 from ..data import SourceDataset
 from ..models.building import ROLES, Networks
 from ..objectives import players_of
-from ..objectives.code_penalties import ENTROPY
 from ..options import CHECKPOINT_SECONDS
 from ..runs import checkpoint
 from ..runs.directory import Run
@@ -79,7 +78,7 @@ def train_run(
         run: the run directory.
         config: of the run.
         data: the images.
-        networks: the caller's encoder and decoder, if the config says so.
+        networks: a custom encoder and decoder, if the config says so.
         device, compile, threads, checkpoint_seconds: as in ``options.ExecutionOptions``.
         watch: computes scores during training.
         callbacks: a function of the number of updates made so far that returns the callbacks.
@@ -150,11 +149,7 @@ def run_updates(
     start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
     pace = _Pace(estimate)
-    penalises_entropy = ENTROPY in config.objective.weights
-    num_values = getattr(state.model.latent, "num_values", ())
-    check = CollapseCheck(
-        state.model, state.update.batches, steps, penalises_entropy=penalises_entropy, num_values=num_values
-    )
+    check = CollapseCheck(state.model, state.update.batches, config)
     with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
         note = state.updates.preparing
         report(first, note=note)
