@@ -18,6 +18,7 @@ from qlae.metrics import infomec
 from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
+from qlae.observations import square_images
 from qlae.report import draw_pictures, print_results, results_table
 from qlae.report.image_pictures import GAP, plot_interventions, tile
 from qlae.runs.directory import Run
@@ -193,7 +194,7 @@ def test_steps_go_through_the_range_in_the_order_of_the_values():
     with torch.no_grad():
         latent.values[0] = torch.tensor([0.3, -0.1, 0.2, 0.9])
     codes = np.array([[1, 0], [0, 0], [2, 0]])  # 0.9 lies beyond the sample's range; the second latent is constant
-    steps = intervention_steps(Model(nn.Identity(), latent, nn.Identity(), resolution=8), codes)
+    steps = intervention_steps(Model(nn.Identity(), latent, nn.Identity(), observations=square_images(8)), codes)
     assert steps[:, 0].tolist() == [1, 2, 0]
     assert steps[:, 1].tolist() == [0, 0, 0]
 
@@ -201,13 +202,15 @@ def test_steps_go_through_the_range_in_the_order_of_the_values():
 def test_steps_of_vectors_are_those_used_most():
     latent = VectorQuantizedLatent(1, num_values=50, vector_size=2)
     codes = np.repeat(np.arange(20), np.arange(20) + 1)[:, None]
-    steps = intervention_steps(Model(nn.Identity(), latent, nn.Identity(), resolution=8), codes)
+    steps = intervention_steps(Model(nn.Identity(), latent, nn.Identity(), observations=square_images(8)), codes)
     assert steps[:, 0].tolist() == list(range(10, 20))
 
 
 def test_steps_of_a_continuous_latent_are_even():
     latents = np.array([[0.0, -1.0], [9.0, 1.0], [3.0, 0.0]], np.float32)
-    steps = intervention_steps(Model(nn.Identity(), ContinuousLatent(2), nn.Identity(), resolution=8), latents)
+    steps = intervention_steps(
+        Model(nn.Identity(), ContinuousLatent(2), nn.Identity(), observations=square_images(8)), latents
+    )
     assert np.allclose(steps[:, 0], np.arange(10))
     assert np.allclose(steps[[0, -1], 1], [-1, 1])
 

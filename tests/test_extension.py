@@ -177,8 +177,12 @@ class DensePair:
     """An encoder of one's own before the paper's decoder."""
 
     @staticmethod
-    def from_config(config, *, resolution, latent):
-        layers = nn.Linear(3 * resolution**2, config.width), nn.ReLU(), nn.Linear(config.width, latent.num_inputs)
+    def from_config(config, *, observations, latent):
+        layers = (
+            nn.Linear(observations.num_entries, config.width),
+            nn.ReLU(),
+            nn.Linear(config.width, latent.num_inputs),
+        )
         return nn.Sequential(nn.Flatten(), *layers), None
 
 
@@ -199,7 +203,7 @@ def test_one_network_of_the_two(tmp_path, tiny_data):
     loaded = qlae.load(run.path, networks=(encoder, None))
     assert type(loaded.decoder).__name__ == "StyleDecoder"
     assert not torch.equal(loaded.encoder[1].weight, encoder[1].weight)
-    with pytest.raises(ValueError, match=r"caller's own encoder; pass it in Python: networks=\(encoder, None\)"):
+    with pytest.raises(ValueError, match=r"custom encoder; pass the same in Python: networks=\(encoder, None\)"):
         qlae.load(run.path)
     with pytest.raises(ValueError, match=r"networks takes two torch modules.*got \(NoneType, NoneType\)"):
         train("qlae", tiny_data, tmp_path / "other", networks=(None, None))
@@ -264,8 +268,8 @@ def test_networks_of_one_s_own_in_a_study(tmp_path, monkeypatch, capsys):
         "from torch import nn\nimport qlae\nfrom qlae.models.networks import NetworksConfig\n"
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass FlatConfig(NetworksConfig):\n    pass\n"
         "@qlae.NETWORKS.register('flat', FlatConfig)\nclass Flat:\n    @staticmethod\n"
-        "    def from_config(config, *, resolution, latent):\n"
-        "        return nn.Sequential(nn.Flatten(), nn.Linear(3 * resolution**2, latent.num_inputs)), None\n"
+        "    def from_config(config, *, observations, latent):\n"
+        "        return nn.Sequential(nn.Flatten(), nn.Linear(observations.num_entries, latent.num_inputs)), None\n"
     )
     plan = tmp_path / "plan.toml"
     plan.write_text(

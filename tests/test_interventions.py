@@ -8,6 +8,7 @@ from torch import nn
 from qlae.metrics.heatmap import UNINFORMATIVE
 from qlae.models.latents import ContinuousLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import Model
+from qlae.observations import square_images
 from qlae.report.image_pictures import FRAME, GAP, arrange_strips, fade, plot_strips
 from qlae.scoring.interventions import (
     NUM_STEPS,
@@ -33,7 +34,7 @@ class Painter(nn.Module):
 
 
 def painter(latent) -> Model:
-    return Model(nn.Linear(1, 1), latent, Painter(), resolution=8)
+    return Model(nn.Linear(1, 1), latent, Painter(), observations=square_images(8))
 
 
 def brightness(values) -> np.ndarray:

@@ -167,7 +167,7 @@ def test_leading_dimensions_are_free(latent):
         ({"num_latents": 2, "num_values": -1}, "num_values must be a whole number of at least 1, got -1"),
         ({"num_latents": 2, "num_values": [3]}, "1 entries for 2 latents"),
         ({"num_latents": 2, "num_values": [3, 4], "shared": True}, "a shared codebook has one size"),
-        ({"num_latents": 2, "reduction": "max"}, "'sum' or 'mean', got 'max'"),
+        ({"num_latents": 2, "reduction": "max"}, "unknown reduction 'max'"),
         ({"num_latents": 2, "low": 1.0, "high": 0.0}, "low must be below high"),
     ],
 )

@@ -110,7 +110,7 @@ def test_the_start_is_the_caller_s(tmp_path, tiny_data):
 
 def test_forgotten_or_needless_networks_are_told(tmp_path, tiny_data):
     own = trained(tmp_path / "own", tiny_data)
-    with pytest.raises(ValueError, match=r"caller's own encoder and decoder; pass them in Python: networks="):
+    with pytest.raises(ValueError, match=r"custom encoder and decoder; pass the same in Python: networks="):
         qlae.load(own.path)
     with pytest.raises(ValueError, match=r"holds another run: networks.own is .*encoder.*, asked for"):
         qlae.train("qlae", tiny_data, out=own.path, num_latents=6, size="small", steps=20, show=False)
@@ -133,7 +133,7 @@ def test_wrong_sizes_are_told_before_anything_is_written(tmp_path, tiny_data):
 
 
 def test_what_is_no_pair_of_modules_or_does_not_fit_is_told(tmp_path, tiny_data):
-    with pytest.raises(ValueError, match=r"networks takes two torch modules, \(encoder, decoder\), .* got Linear"):
+    with pytest.raises(ValueError, match=r"networks takes two torch modules, \(encoder, decoder\), .* got \(Linear\)"):
         qlae.train("ae", tiny_data, out=tmp_path / "a", networks=nn.Linear(2, 2), show=False)
     with pytest.raises(ValueError, match=r"Linear does not take \(b, 3, 16, 16\): mat1 and mat2 shapes"):
         qlae.train("ae", tiny_data, out=tmp_path / "b", networks=(nn.Linear(5, 4), nn.Linear(4, 4)), show=False)

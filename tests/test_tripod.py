@@ -204,10 +204,6 @@ def test_shapes_of_the_networks(resolution, size):
     with torch.no_grad():
         assert encoder(images).shape == (2, 7)
         assert decoder(torch.randn(2, 5)).shape == (2, 3, resolution, resolution)
-    with pytest.raises(ValueError, match=r"expected images of shape \(b, 3"):
-        encoder(torch.rand(2, 3, 4, 4))
-    with pytest.raises(ValueError, match=r"expected latents of shape \(b, 5\)"):
-        decoder(torch.randn(2, 6))
 
 
 def test_full_networks_are_the_authors():

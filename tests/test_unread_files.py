@@ -49,7 +49,7 @@ WRONG = [
     (["--schedule", "linear", "--decay-steps", "9999999"], "decay_steps must lie"),
     (["--schedule", "linear", "--floor", "2"], "floor"),
     (["--networks", "nonsense"], "nonsense"),
-    (["--networks", "tripod", "--resolution", "60"], "Tripod's networks take squares"),
+    (["--networks", "tripod", "--resolution", "60"], "Tripod's networks take square"),
     (["--seed", "-1"], "seed must be"),
     (["--device", "cuda:99"], "no such device"),
     (["--threads", "0"], "threads must be"),

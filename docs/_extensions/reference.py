@@ -41,14 +41,10 @@ ABOUT = {
     "Progress": "The type of functions that are called with the number of items done and the total.",
     "Networks": "The type of an encoder and a decoder, each of which may be missing.",
     "Terms": "The type of loss terms: scalars by name.",
-    "FORMS": "The forms of the paper's networks by name.",
     "PAPER": "The form that follows the paper's text.",
     "OFFICIAL": "The form that follows the authors' code.",
-    "SIZES": "The sizes of the paper's networks by name.",
     "FULL": "The size of the paper's networks.",
     "SMALL": "The size of networks that a CPU can train in minutes.",
-    "SMALL_GAN": "The small size of GANs, which do not work on patches.",
-    "START_RESOLUTION": "The side of the learned map that the decoder starts from.",
 }
 WIDTH = 88  # characters of help that fit on a page
 PLANS = """# Plans of studies

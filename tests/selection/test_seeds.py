@@ -11,8 +11,7 @@ import torch.nn.functional as F
 
 import qlae
 from qlae.cli import main
-from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
-from qlae.models.model import to_float
+from qlae.models.latents import FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.selection.display import print_selection
 from qlae.selection.gap import straight_through_gap
 from qlae.training import TrainingDiverged
@@ -181,7 +180,7 @@ def test_the_gap_is_the_difference_of_two_losses(seeds, tiny_data):
     folder, selection = seeds
     images = np.asarray(tiny_data.images)
     model = qlae.load(folder / "s3")
-    batch = to_float(torch.from_numpy(images))
+    batch = model.form.to_input(torch.from_numpy(images))
     with torch.inference_mode():
         x = model.encoder(batch)
         losses = [
@@ -196,11 +195,10 @@ def test_the_gap_is_the_difference_of_two_losses(seeds, tiny_data):
 
 def test_latents_say_what_they_round():
     x = torch.randn(5, 6)
-    assert torch.equal(QuantizedLatent(6).before_rounding(x), x)
-    assert torch.equal(VectorQuantizedLatent(2, 8, vector_size=3).before_rounding(x), x)
+    assert torch.equal(QuantizedLatent(6).unrounded(x), x)
+    assert torch.equal(VectorQuantizedLatent(2, 8, vector_size=3).unrounded(x), x)
     finite = FiniteScalarLatent(6, 101)
-    assert finite.before_rounding(x) == pytest.approx(finite(x).z, abs=0.01)
-    assert not hasattr(ContinuousLatent(6), "before_rounding")
+    assert finite.unrounded(x) == pytest.approx(finite(x).z, abs=0.01)
 
 
 def test_runs_without_checkpoints_have_no_gap(seeds, tmp_path):

@@ -1,11 +1,10 @@
-"""Build a freshly initialised model from a config, with the caller's own encoder or decoder if there is one.
+"""Build a freshly initialised model from a config, with a custom encoder or decoder if there is one.
 
-A caller's module is checked before anything is trained or written: it must map the shapes that the latent space needs,
-return a tensor, and leave its input as it is.
+Custom modules are checked before anything is trained or written: they must map the shapes that the latent space needs,
+return a tensor, and leave their input as it is.
 """
 
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from ..registry import LATENTS, NETWORKS, OBJECTIVES
 from .latents import LatentSpace
 from .model import Model
 
-Networks = tuple[nn.Module | None, nn.Module | None]  # the caller's encoder and decoder; None for those of qlae
+Networks = tuple[nn.Module | None, nn.Module | None]  # a custom encoder and decoder; None for those of qlae
 ROLES = ("encoder", "decoder")
 
 
@@ -30,19 +29,15 @@ def own_roles(own: Networks | None) -> tuple[str, ...]:
     """
     if own is None:
         return ()
-    if not (
-        isinstance(own, tuple | list)
-        and len(own) == len(ROLES)
-        and all(module is None or isinstance(module, nn.Module) for module in own)
-        and any(module is not None for module in own)
-    ):
-        names = ", ".join(type(module).__name__ for module in own) if isinstance(own, tuple | list) else ""
+    modules = own if isinstance(own, tuple | list) else (own,)
+    roles = tuple(role for role, module in zip(ROLES, modules, strict=False) if isinstance(module, nn.Module))
+    if not roles or len(modules) != len(ROLES) or len(roles) + list(modules).count(None) != len(ROLES):
         raise ValueError(
             "networks takes two torch modules, (encoder, decoder), of which one may be None for the paper's; got "
-            f"{f'({names})' if names else repr(own)}. A registered pair is named when a training starts, and a run "
-            "remembers it"
+            f"({', '.join(type(module).__name__ for module in modules)}). A registered pair is named when a training "
+            "starts, and a run remembers it"
         )
-    return tuple(role for role, module in zip(ROLES, own, strict=True) if module is not None)
+    return roles
 
 
 def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None = None) -> tuple[nn.Module, nn.Module]:
@@ -54,8 +49,13 @@ def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None 
     observations = config.data.observations
     default = NETWORKS[observations.traits.networks].part
     part = NETWORKS.entry_of(config.networks).part
-    _require_kind(part, default, observations)
-    pair: list[Any] = list(_build_pair(part, config, latent))
+    kinds = {NETWORKS[kind.networks].part: kind for kind in KINDS.values()}
+    if part in kinds and part is not default:
+        raise ValueError(
+            f"the networks {kinds[part].networks!r} take {kinds[part].many}, the data have {observations.traits.many} "
+            f"of {observations.size}; leave the networks out, which are then {observations.traits.networks!r}"
+        )
+    pair: list[Any] = list(part.from_config(config.networks, observations=observations, latent=latent))
     if None in pair:
         ours = default.from_config(config.networks, observations=observations, latent=latent)
         pair = [fallback if module is None else module for module, fallback in zip(pair, ours, strict=True)]
@@ -65,45 +65,12 @@ def build_networks(config: RunConfig, latent: LatentSpace, own: Networks | None 
     return pair[0], pair[1]
 
 
-def _build_pair(part: Any, config: RunConfig, latent: LatentSpace) -> Networks:
-    """Call a pair's ``from_config`` with those of ``observations`` and ``resolution`` that it takes.
-
-    Pairs that were written for images take the latter.
-    """
-    observations = config.data.observations
-    parameters = inspect.signature(part.from_config).parameters
-    is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    arguments: dict[str, Any] = {"latent": latent}
-    if is_open or "observations" in parameters:
-        arguments["observations"] = observations
-    if config.data.resolution and (is_open or "resolution" in parameters):
-        arguments["resolution"] = config.data.resolution
-    if "resolution" in parameters and "resolution" not in arguments:
-        raise ValueError(
-            f"the networks {part.__name__} take square RGB images of bytes, and the data have "
-            f"{observations.traits.many} of {observations.size}; use networks={observations.traits.networks!r}, or "
-            "give its from_config a parameter observations instead of resolution"
-        )
-    pair: Networks = part.from_config(config.networks, **arguments)
-    return pair
-
-
-def _require_kind(part: Any, default: Any, observations: Observations) -> None:
-    """Raise an error if a pair of qlae is asked to take another kind of observations than its own."""
-    pairs = {NETWORKS[kind.networks].part: kind for kind in KINDS.values()}
-    if part in pairs and part is not default:
-        raise ValueError(
-            f"the networks {pairs[part].networks!r} take {pairs[part].many}, the data have {observations.traits.many} "
-            f"of {observations.size}; leave the networks out, which are then {observations.traits.networks!r}"
-        )
-
-
 def build_model(config: RunConfig, own: Networks | None = None) -> Model:
     """Return a freshly initialised model; its weights follow from torch's global seed.
 
     Args:
         config: of the run.
-        own: the caller's encoder and decoder, if the config says so. The model uses copies of them.
+        own: a custom encoder and decoder, if the config says so. The model uses copies of them.
     """
     _require_matching(config.networks.own, own)
     latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)
@@ -130,16 +97,13 @@ def is_all_ours(config: RunConfig) -> bool:
 
 
 def _require_matching(expected: Sequence[str], own: Networks | None) -> None:
-    roles = own_roles(own)
-    if tuple(expected) == roles:
+    if tuple(expected) == own_roles(own):
         return
     if not expected:
         raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
     pair = ", ".join(role if role in expected else "None" for role in ROLES)
-    pronoun = "it" if len(expected) == 1 else "them"
     raise ValueError(
-        f"this run was trained with the caller's own {' and '.join(expected)}; pass {pronoun} in Python: "
-        f"networks=({pair})"
+        f"this run was trained with a custom {' and '.join(expected)}; pass the same in Python: networks=({pair})"
     )
 
 
@@ -185,7 +149,9 @@ def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape
     modes = {part: part.training for part in module.modules()}
     name = type(module).__name__
     is_meta = any(parameter.is_meta for parameter in module.parameters())  # which has shapes and no numbers
-    noise = torch.empty(2, *shape, device="meta") if is_meta else _noise(shape)
+    draw = torch.rand if len(shape) == 3 else torch.randn  # images lie in [0, 1], latents and features anywhere
+    generator = None if is_meta else torch.Generator().manual_seed(0)
+    noise = draw(2, *shape, generator=generator, device="meta" if is_meta else None)
     inputs = noise.clone(memory_format=torch.channels_last if noise.dim() == 4 else torch.preserve_format)
     module.eval()
     try:
@@ -203,12 +169,6 @@ def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape
     if not is_meta and not torch.equal(inputs, noise):
         raise ValueError(f"{name} modifies its input, which others use too: write x = 2 * x, not x.mul_(2)")
     return tuple(outputs.shape[1:])
-
-
-def _noise(shape: tuple[int, ...]) -> Tensor:
-    """Return two inputs of a module: images lie in [0, 1], latents and features anywhere."""
-    draw = torch.rand if len(shape) == 3 else torch.randn
-    return draw(2, *shape, generator=torch.Generator().manual_seed(0))
 
 
 def _require_untied(module: nn.Module) -> None:

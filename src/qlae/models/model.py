@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .._checks import whole_number
 from ..data.dataset import ImageArray
-from ..observations import Observations, square_images
+from ..observations import Observations
 from .forms import Form
 from .latents import DiscreteLatent, LatentOutput, LatentSpace
 
@@ -53,7 +53,6 @@ class Model(nn.Module):
         decoder: (b, latent.num_outputs), ``latent.decoder_inputs`` of latents → logits of images, or means of other
             observations, in the inputs' shape.
         observations: what the model takes and gives.
-        resolution: pixels per side of square RGB images of bytes, instead of ``observations``.
         parts: modules that the objective adds, such as the critic of a GAN, by name.
     """
 
@@ -63,14 +62,11 @@ class Model(nn.Module):
         latent: LatentSpace,
         decoder: nn.Module,
         *,
-        observations: Observations | None = None,
-        resolution: int | None = None,
+        observations: Observations,
         parts: Mapping[str, nn.Module] | None = None,
     ):
         super().__init__()
-        if (observations is None) == (resolution is None):
-            raise ValueError("a model needs observations, or the resolution of square RGB images, and not both")
-        self.observations = square_images(resolution) if observations is None else observations  # type: ignore[arg-type]
+        self.observations = observations
         self.encoder = encoder
         self.latent = latent
         self.decoder = decoder
@@ -108,12 +104,12 @@ class Model(nn.Module):
         latent's value in its codebook."""
         if not isinstance(self.latent, DiscreteLatent):
             raise ValueError("this model has continuous latents and no codes; use .latents(images)")
-        return self._over_images(images, lambda x: self._latent_output(x).codes)
+        return self._over_images(images, lambda x: self.latent(self.encoder(x)).codes)
 
     def latents(self, images: ImageArray) -> NDArray[np.float32]:
         """Return the latents (n, num_outputs) of observations, such as images (n, r, r, 3) uint8: the values that
         ``decode`` takes."""
-        return self._over_images(images, lambda x: self._latent_output(x).z)
+        return self._over_images(images, lambda x: self.latent(self.encoder(x)).z)
 
     def reconstruct(self, images: ImageArray) -> NDArray[Any]:
         """Return the reconstructions of observations, such as images (n, r, r, 3) uint8, in the same shape and type."""
@@ -126,16 +122,17 @@ class Model(nn.Module):
         if latents.ndim != 2:
             raise ValueError(f"expected one row per image, (n, num_latents), got shape {latents.shape}")
         if np.issubdtype(latents.dtype, np.integer):
-            z = self._codes_to_z(latents)
-        elif np.issubdtype(latents.dtype, np.floating):
-            if latents.shape[1] != self.latent.num_outputs or not np.isfinite(latents).all():
-                raise ValueError(
-                    f"latents must be (n, {self.latent.num_outputs}) and finite, got shape {latents.shape}"
-                )
-            z = torch.tensor(latents, dtype=torch.float32)  # a copy, because data frames give read-only arrays
-        else:
+            if not isinstance(self.latent, DiscreteLatent):
+                raise ValueError("this model has continuous latents; decode floats, not integers")
+            codes = torch.tensor(latents, dtype=torch.int64)
+            self.latent.require_codes(codes)
+            with torch.inference_mode():
+                return self._decode(self.latent.look_up(codes.to(self.device)))
+        if not np.issubdtype(latents.dtype, np.floating):
             raise ValueError(f"decode takes integers (codes) or floats (latents), got {latents.dtype}")
-        return self._decode(z)
+        if latents.shape[1] != self.latent.num_outputs or not np.isfinite(latents).all():
+            raise ValueError(f"latents must be (n, {self.latent.num_outputs}) and finite, got shape {latents.shape}")
+        return self._decode(torch.tensor(latents, dtype=torch.float32))  # a copy: data frames give read-only arrays
 
     def sample(self, num_samples: int, *, seed: int = 0) -> NDArray[Any]:
         """Return observations, such as images (num_samples, r, r, 3) uint8, decoded from latents that are drawn from
@@ -159,35 +156,11 @@ class Model(nn.Module):
         return Path(folder)
 
     def _decode(self, latents: Tensor) -> NDArray[Any]:
+        if not len(latents):
+            return np.empty((0, *self.observations.shape), self.observations.dtype)
         with torch.inference_mode():
-            parts = [self._decode_chunk(z.to(self.device)) for z in latents.split(CHUNK)]
-        return np.concatenate(parts) if parts else np.empty((0, *self.observations.shape), self.observations.dtype)
-
-    def _decode_chunk(self, latents: Tensor) -> NDArray[Any]:
-        outputs = self.decoder(self.latent.decoder_inputs(latents))
-        array: NDArray[Any] = self.form.to_array(outputs).cpu().numpy()
-        return array
-
-    def _codes_to_z(self, codes: NDArray[np.integer]) -> Tensor:
-        if not isinstance(self.latent, DiscreteLatent):
-            raise ValueError("this model has continuous latents; decode floats, not integers")
-        sizes = np.asarray(self.latent.num_values)
-        if codes.shape[1] != len(sizes):
-            raise ValueError(f"expected codes of shape (n, {len(sizes)}), got {codes.shape}")
-        wrong = ((codes < 0) | (codes >= sizes)).any(0)
-        if wrong.any():
-            latent = int(wrong.argmax())
-            column = codes[:, latent]
-            raise ValueError(
-                f"the codes of latent {latent} range from 0 to {sizes[latent] - 1}, "
-                f"got {column.min()} to {column.max()}"
-            )
-        with torch.inference_mode():
-            return self.latent.to_values(torch.tensor(codes, dtype=torch.int64, device=self.device))
-
-    def _latent_output(self, images: Tensor) -> LatentOutput:
-        output: LatentOutput = self.latent(self.encoder(images))
-        return output
+            outputs = (self.decoder(self.latent.decoder_inputs(z.to(self.device))) for z in latents.split(CHUNK))
+            return np.concatenate([self.form.to_array(output).cpu().numpy() for output in outputs])
 
     def _over_images(self, images: ImageArray, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
         if hasattr(images, "detach"):
@@ -229,16 +202,6 @@ def _require_observations(array: ImageArray, observations: Observations) -> None
             f"expected {observations.dtype} {kind.many} of shape (n, {expected}), got {array.dtype} of shape {shape}; "
             f"one {kind.one} is {kind.many}[None]"
         )
-
-
-def to_float(images: Tensor) -> Tensor:
-    """Return images (b, r, r, 3) uint8 as float32 (b, 3, r, r) in [0, 1], channels last."""
-    return torch.div(images, 255).permute(0, 3, 1, 2)
-
-
-def to_uint8(logits: Tensor) -> Tensor:
-    """Return logits (b, 3, r, r) as images (b, r, r, 3) uint8."""
-    return logits.sigmoid().mul(255).round().to(torch.uint8).permute(0, 2, 3, 1)
 
 
 def place(model: Model, device: torch.device) -> Model:

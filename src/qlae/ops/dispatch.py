@@ -1,7 +1,7 @@
 """Choose the implementation of operations, in one place.
 
 Every operation of this package has a **plain** form, ordinary PyTorch with automatic differentiation, which is its
-definition. Beside it stand a **fused** form, the same in PyTorch with a backward pass written out, and often Triton
+definition. There is also a **fused** form, the same in PyTorch with a backward pass written out, and often Triton
 **kernels** for a GPU.
 
     with implementation(Implementation.PLAIN):

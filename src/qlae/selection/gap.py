@@ -54,24 +54,23 @@ def straight_through_gap(model: Model, images: NDArray[Any]) -> float | None:
     """Return the gap of one model, the mean over observations in nats; None if it does not round its latents.
 
     >>> from qlae.models.latents import ContinuousLatent
+    >>> from qlae.observations import square_images
     >>> from torch import nn
-    >>> model = Model(nn.Flatten(), ContinuousLatent(3), nn.Identity(), resolution=8)
+    >>> model = Model(nn.Flatten(), ContinuousLatent(3), nn.Identity(), observations=square_images(8))
     >>> straight_through_gap(model, np.zeros((2, 8, 8, 3), np.uint8)) is None
     True
     """
     latent = model.latent
-    if not isinstance(latent, DiscreteLatent):
+    if not isinstance(latent, DiscreteLatent) or latent.num_inputs != latent.num_outputs:
         return None
     differences = []
     with evaluation_process(), torch.inference_mode():
         for start in range(0, len(images), CHUNK):
             batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
             encoded = run_in_own_precision(model.encoder, batch)
-            unrounded = latent.before_rounding(encoded)
-            if unrounded is None:
-                return None
             losses = [
-                model.form.nats(run_in_own_precision(model.decoder, z), batch) for z in (latent(encoded).z, unrounded)
+                model.form.nats(run_in_own_precision(model.decoder, z), batch)
+                for z in (latent(encoded).z, latent.unrounded(encoded))
             ]
             differences.append((losses[0] - losses[1]).double().cpu().numpy())
     return float(abs(np.concatenate(differences).mean()))

@@ -54,38 +54,33 @@ class FiniteScalarLatent(DiscreteLatent):
         self.low, self.high = low, high
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
-        bounded = self._bounded(x)
+        bounded = self.unrounded(x)
         codes = self._round(bounded)
         return LatentOutput(straight_through(bounded, self.look_up(codes).to(x.dtype)), codes, {})
 
     def unrounded(self, x: Tensor) -> Tensor:
-        """Return the bounded entries."""
-        return self._bounded(x)
+        """Return the bounded entries (b, num_latents), which are rounded."""
+        self.require_inputs(x)
+        return self.low + (self.high - self.low) * (x.tanh() + 1) / 2
 
     def to_codes(self, x: Tensor) -> Tensor:
         """Return the index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
-        return self._round(self._bounded(x))
+        return self._round(self.unrounded(x))
 
     def soft_codes(self, x: Tensor) -> Tensor:
         """Return weights (b, num_latents, max_values) by the distance of the bounded entries from the values."""
         codes = torch.arange(max(self.num_values), device=x.device).unsqueeze(-1)  # (max_values, 1)
-        return soft_assignments(self._bounded(x), self.look_up(codes).T, self.value_distances(), (codes < self.sizes).T)
+        return soft_assignments(
+            self.unrounded(x), self.look_up(codes).T, self.value_distances(), (codes < self.sizes).T
+        )
 
     def value_distances(self) -> Tensor:
         """Return the distance between neighbouring values of each latent, (num_latents,)."""
         return (self.high - self.low) / (self.sizes - 1)
 
-    def before_rounding(self, x: Tensor) -> Tensor:
-        """Return the bounded entries (b, num_latents), which are rounded."""
-        return self._bounded(x)
-
     def look_up(self, codes: Tensor) -> Tensor:
         """Return the values of codes: (b, num_latents) int64 → floats."""
         return self.low + (self.high - self.low) * codes / (self.sizes - 1)
-
-    def _bounded(self, x: Tensor) -> Tensor:
-        self.require_inputs(x)
-        return self.low + (self.high - self.low) * (x.tanh() + 1) / 2
 
     def _round(self, bounded: Tensor) -> Tensor:
         share = (bounded.detach() - self.low) / (self.high - self.low)

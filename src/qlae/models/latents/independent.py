@@ -103,9 +103,6 @@ class IndependentComponents(LatentSpace):
             buffer: Tensor = getattr(self, name)
             buffer.copy_(torch.from_numpy(array))
 
-    def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        raise ValueError("a continuous latent space has no prior to sample from; encode images instead")
-
 
 class Components(NamedTuple):
     """A linear change of latents and its inverse."""

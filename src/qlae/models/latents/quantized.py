@@ -8,12 +8,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._checks import require_not_negative, values_per_latent
+from ..._checks import require_known, require_not_negative, values_per_latent
 from ...config import DiscreteLatentConfig
 from ...ops import dispatch
 from ...ops.quantization import look_up, quantize_by_kernels
 from ...registry import LATENTS
-from .space import DiscreteLatent, LatentOutput, quantize_to_nearest, require_reduction, soft_assignments
+from .space import REDUCTIONS, DiscreteLatent, LatentOutput, quantize_to_nearest, soft_assignments
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class QuantizedLatent(DiscreteLatent):
         if not low < high:
             raise ValueError(f"low must be below high, got low={low}, high={high}")
         self.shared = shared
-        self.reduction = require_reduction(reduction)
+        self.reduction = require_known(reduction, REDUCTIONS, "reduction")
         self.noise = require_not_negative("noise", noise)
 
         # One row per codebook, padded to the longest; padding is masked out of every distance.
@@ -129,7 +129,6 @@ class QuantizedLatent(DiscreteLatent):
 
     def soft_codes(self, x: Tensor) -> Tensor:
         """Return weights (b, num_latents, max_values) by the distance from the values, which are not differentiated."""
-        self.require_inputs(x)
         return soft_assignments(x, self.codebook().detach(), self.value_distances(), self.mask)
 
     def to_codes(self, x: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ The authors train on 80% of the images; here all of them are used.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -26,10 +25,9 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._checks import values_per_latent
 from ...config import DiscreteLatentConfig
 from ...registry import LATENTS
-from .space import DiscreteLatent, LatentOutput
+from .space import DiscreteLatent, LatentOutput, values_in_common
 
 TINY = 1e-10  # in logarithms, as in the authors' code
 
@@ -57,18 +55,12 @@ class RelaxedLatent(DiscreteLatent):
     def __init__(
         self, num_latents: int, num_values: int = 64, *, learned: bool = True, temperature_decay: float = 2e-5
     ):
-        super().__init__(values_per_latent(num_latents, num_values))
+        super().__init__(values_in_common(num_latents, num_values))
         self.num_latents = self.num_inputs = self.num_outputs = num_latents
         if not temperature_decay >= 0:
             raise ValueError(f"temperature_decay must not be negative, got {temperature_decay}")
         self.temperature_decay = temperature_decay
         self.values = nn.Parameter(torch.randn(num_values), requires_grad=learned)
-
-    @classmethod
-    def from_config(cls, config: Any, *, num_images: int) -> "RelaxedLatent":
-        if isinstance(config.num_values, tuple):
-            raise ValueError(f"all latents share one codebook: num_values takes one number, got {config.num_values}")
-        return cls(**vars(config))
 
     @property
     def num_features(self) -> int:
@@ -89,7 +81,8 @@ class RelaxedLatent(DiscreteLatent):
             codes = self.to_codes(x)
             weights = F.one_hot(codes, len(self.values)).to(x.dtype)
             return LatentOutput(self.look_up(codes), codes, {"kl": kl}), weights
-        weights = ((logits + gumbel_like(logits, generator)) / self._temperature(number)).softmax(-1)
+        temperature = 1.0 if number is None else torch.exp(-self.temperature_decay * (number - 1))
+        weights = ((logits + gumbel_like(logits, generator)) / temperature).softmax(-1)
         return LatentOutput(weights @ self.values, weights.argmax(-1), {"kl": kl}), weights
 
     def to_codes(self, x: Tensor) -> Tensor:
@@ -107,9 +100,6 @@ class RelaxedLatent(DiscreteLatent):
         values = self.values.detach().cpu().numpy()[present]
         in_order: NDArray[np.int64] = present[np.argsort(values, kind="stable")]
         return in_order
-
-    def _temperature(self, number: Tensor | None) -> Tensor | float:
-        return 1.0 if number is None else torch.exp(-self.temperature_decay * (number - 1))
 
     def extra_repr(self) -> str:
         return f"num_latents={self.num_latents}, num_values={len(self.values)}"

@@ -13,8 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..._checks import values_per_latent
 from ...ops.quantization import quantization_terms
 
+REDUCTIONS = ("sum", "mean")  # of the losses of a codebook, over latents
 ASSIGNMENT_DEVIATION = 0.5  # of soft codes, as a share of the distance between neighbouring values
 
 
@@ -78,9 +80,9 @@ class LatentSpace(nn.Module, ABC):
         In training mode, random numbers are drawn from ``generator``. In evaluation mode nothing is random.
         """
 
-    @abstractmethod
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw latents (num_samples, num_outputs) from the prior."""
+        raise ValueError(f"{type(self).__name__} has no prior to sample from; encode images instead")
 
     def decoder_inputs(self, z: Tensor) -> Tensor:
         """Return what the decoder sees for latents ``z`` (b, num_outputs): the latents themselves, for most spaces."""
@@ -88,7 +90,6 @@ class LatentSpace(nn.Module, ABC):
 
     def unrounded(self, x: Tensor) -> Tensor:
         """Return the latents (b, num_outputs) of encoder outputs before rounding and noise; for penalties on them."""
-        self.require_inputs(x)
         return x
 
     def soft_codes(self, x: Tensor) -> Tensor:
@@ -110,7 +111,7 @@ class LatentSpace(nn.Module, ABC):
     def with_features(
         self, x: Tensor, generator: torch.Generator | None = None, number: Tensor | None = None
     ) -> tuple[LatentOutput, Tensor]:
-        """Return the output of ``forward`` and what stands for each latent before a discriminator.
+        """Return the output of ``forward`` and the representation of each latent that a discriminator sees.
 
         Args:
             x: encoder outputs (b, num_inputs).
@@ -162,13 +163,6 @@ class DiscreteLatent(LatentSpace, ABC):
     def look_up(self, codes: Tensor) -> Tensor:
         """Return ``to_values`` of codes that are known to be valid, as those of ``to_codes`` are."""
 
-    def before_rounding(self, x: Tensor) -> Tensor | None:
-        """Return what encoder outputs (b, num_inputs) are rounded from, as decoder inputs (b, num_outputs).
-
-        By default these are the encoder outputs themselves; None if those do not fit the decoder.
-        """
-        return x if self.num_inputs == self.num_outputs else None
-
     def to_values(self, codes: Tensor) -> Tensor:
         """Return the decoder inputs of codes: (b, num_latents) int64 → (b, num_outputs); differentiable in a codebook.
 
@@ -184,13 +178,10 @@ class DiscreteLatent(LatentSpace, ABC):
             raise ValueError(f"expected (..., {self.num_latents}) integers, got {codes.dtype} {tuple(codes.shape)}")
         if codes.device.type != "cpu" or torch.compiler.is_compiling():  # checking on a GPU would wait for it
             return
-        wrong = (codes < 0) | (codes >= self.sizes)
-        if wrong.any():
-            place = tuple(wrong.nonzero()[0].tolist())
-            latent = place[-1]
-            raise ValueError(
-                f"the codes of latent {latent} range from 0 to {self.num_values[latent] - 1}, got {int(codes[place])}"
-            )
+        wrong = ((codes < 0) | (codes >= codes.new_tensor(self.num_values))).nonzero()
+        if len(wrong):
+            latent, code = int(wrong[0][-1]), int(codes[tuple(wrong[0])])
+            raise ValueError(f"the codes of latent {latent} range from 0 to {self.num_values[latent] - 1}, got {code}")
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw codes uniformly, each dimension by itself, and return their decoder inputs; differentiable in a
@@ -245,8 +236,8 @@ def soft_assignments(x: Tensor, values: Tensor, distances: Tensor, mask: Tensor)
     return exponents.masked_fill(~mask, -torch.inf).softmax(-1)
 
 
-def require_reduction(reduction: str) -> str:
-    """Return ``reduction`` if it is ``"sum"`` or ``"mean"``; raise an error otherwise."""
-    if reduction not in ("sum", "mean"):
-        raise ValueError(f"reduction must be 'sum' or 'mean', got {reduction!r}")
-    return reduction
+def values_in_common(num_latents: int, num_values: int) -> tuple[int, ...]:
+    """Return one number of values per latent for latents that share one codebook."""
+    if np.ndim(num_values):
+        raise ValueError(f"all latents share one codebook: num_values takes one number, got {num_values}")
+    return values_per_latent(num_latents, num_values)

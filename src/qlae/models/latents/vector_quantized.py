@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,10 +9,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._checks import values_per_latent, whole_number
+from ..._checks import require_known, whole_number
 from ...config import DiscreteLatentConfig
 from ...registry import LATENTS
-from .space import DiscreteLatent, LatentOutput, quantize_to_nearest, require_reduction
+from .space import REDUCTIONS, DiscreteLatent, LatentOutput, quantize_to_nearest, values_in_common
 
 
 @dataclass(frozen=True)
@@ -54,22 +53,14 @@ class VectorQuantizedLatent(DiscreteLatent):
         reduction: str = "mean",
         learned: bool = True,
     ):
-        super().__init__(values_per_latent(num_latents, num_values))
+        super().__init__(values_in_common(num_latents, num_values))
         self.num_latents = num_latents
         self.vector_size = whole_number("vector_size", vector_size)
         self.num_inputs = self.num_outputs = num_latents * vector_size
-        self.reduction = require_reduction(reduction)
+        self.reduction = require_known(reduction, REDUCTIONS, "reduction")
         bound = math.sqrt(3 / vector_size)  # uniform of variance 1 / vector_size
         vectors = torch.empty(num_values, vector_size).uniform_(-bound, bound)
         self.vectors = nn.Parameter(vectors, requires_grad=learned)
-
-    @classmethod
-    def from_config(cls, config: Any, *, num_images: int) -> "VectorQuantizedLatent":
-        if isinstance(config.num_values, tuple):
-            raise ValueError(
-                f"all latents share one codebook of vectors: num_values takes one number, got {config.num_values}"
-            )
-        return cls(**vars(config))
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         return quantize_to_nearest(self, x, self.reduction)

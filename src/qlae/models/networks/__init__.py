@@ -1,63 +1,25 @@
 """The encoders and decoders: one pair for each kind of observations, and Tripod's. Each registers itself."""
 
 from ...config import NetworksConfig
-from .dense import DenseDecoder, DenseEncoder, DenseNetworks, DenseNetworksConfig
-from .paper import (
-    FORMS,
-    FULL,
-    OFFICIAL,
-    PAPER,
-    SIZES,
-    SMALL,
-    SMALL_GAN,
-    START_RESOLUTION,
-    Affine,
-    ConvEncoder,
-    EncoderLayer,
-    NetworkForm,
-    NetworkSize,
-    PaperNetworks,
-    StyleDecoder,
-    StyleLayer,
-    dense,
-    num_blocks,
-    unfolded,
-)
-from .residual import ResidualDecoder, ResidualEncoder, TripodNetworks, TripodNetworksConfig, TripodSize
-from .series import SeriesDecoder, SeriesEncoder, SeriesNetworks, SeriesNetworksConfig
+from .dense import DenseDecoder, DenseEncoder
+from .paper import FULL, OFFICIAL, PAPER, SMALL, ConvEncoder, NetworkForm, NetworkSize, StyleDecoder
+from .residual import ResidualDecoder, ResidualEncoder
+from .series import SeriesDecoder, SeriesEncoder
 
 __all__ = [
-    "FORMS",
     "FULL",
     "OFFICIAL",
     "PAPER",
-    "SIZES",
     "SMALL",
-    "SMALL_GAN",
-    "START_RESOLUTION",
-    "Affine",
     "ConvEncoder",
     "DenseDecoder",
     "DenseEncoder",
-    "DenseNetworks",
-    "DenseNetworksConfig",
-    "EncoderLayer",
     "NetworkForm",
     "NetworkSize",
     "NetworksConfig",
-    "PaperNetworks",
     "ResidualDecoder",
     "ResidualEncoder",
     "SeriesDecoder",
     "SeriesEncoder",
-    "SeriesNetworks",
-    "SeriesNetworksConfig",
     "StyleDecoder",
-    "StyleLayer",
-    "TripodNetworks",
-    "TripodNetworksConfig",
-    "TripodSize",
-    "dense",
-    "num_blocks",
-    "unfolded",
 ]

@@ -31,13 +31,11 @@ class DenseEncoder(nn.Module):
 
     def __init__(self, num_features: int, num_outputs: int, widths: tuple[int, ...] = WIDTHS["full"]):
         super().__init__()
-        self.num_features = num_features
         self.layers = _hidden_layers(num_features, widths)
         self.head = nn.Linear(widths[-1], num_outputs)
 
     def features(self, vectors: Tensor) -> Tensor:
         """Return the last hidden layer, (b, width)."""
-        _require_shape(vectors, self.num_features, "vectors")
         return dense(vectors, *self.layers)
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -49,12 +47,10 @@ class DenseDecoder(nn.Module):
 
     def __init__(self, num_features: int, num_inputs: int, widths: tuple[int, ...] = WIDTHS["full"]):
         super().__init__()
-        self.num_inputs = num_inputs
         self.layers = _hidden_layers(num_inputs, widths)
         self.output = nn.Linear(widths[-1], num_features)
 
     def forward(self, z: Tensor) -> Tensor:
-        _require_shape(z, self.num_inputs, "latents")
         return linear(dense(z, *self.layers), self.output.weight, self.output.bias)
 
 
@@ -63,22 +59,14 @@ def _hidden_layers(num_inputs: int, widths: tuple[int, ...]) -> nn.ModuleList:
     return nn.ModuleList(nn.Linear(before, after) for before, after in pairs)
 
 
-def _require_shape(x: Tensor, width: int, what: str) -> None:
-    if x.shape[1:] != (width,):
-        raise ValueError(f"expected {what} of shape (b, {width}), got {tuple(x.shape)}")
-
-
 @NETWORKS.register("vectors", DenseNetworksConfig)
 class DenseNetworks:
     """Dense encoder and decoder."""
 
     @staticmethod
-    def from_config(
-        config: Any, *, observations: Observations, latent: LatentSpace
-    ) -> tuple[DenseEncoder, DenseDecoder]:
+    def from_config(config: Any, observations: Observations, latent: LatentSpace) -> tuple[DenseEncoder, DenseDecoder]:
         """Build the encoder and the decoder for a latent space."""
         widths = WIDTHS[require_known(config.size, WIDTHS, "size")]
         (num_features,) = observations.shape
         encoder = DenseEncoder(num_features, latent.num_inputs, widths)
-        decoder = DenseDecoder(num_features, latent.num_outputs, widths)
-        return encoder, decoder
+        return encoder, DenseDecoder(num_features, latent.num_outputs, widths)

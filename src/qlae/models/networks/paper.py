@@ -67,43 +67,50 @@ class NetworkSize:
         """Return the channels of the blocks, from the image inwards, for images whose smaller side is ``resolution``;
         with patches, the first entry is that of the patches."""
         patch = self.patch_at(resolution)
-        num_widths = num_blocks(resolution, patch) + (patch > 1)
-        return tuple(min(self.first_width << i, self.last_width) for i in range(num_widths))
+        return doubled(self.first_width, self.last_width, num_blocks(resolution, patch) + (patch > 1))
 
     def grid(self, height: int, width: int) -> "Grid":
         """Return how images of this size are halved."""
         require_sides(height, width)
-        side = min(height, width)
-        patch = self.patch_at(side)
-        blocks = num_blocks(side, patch)
-        step = patch << blocks
-        return Grid(patch, blocks, start=(-(-height // step), -(-width // step)), image=(height, width))
+        return Grid.of((height, width), self.patch_at(min(height, width)))
 
 
 class Grid(NamedTuple):
-    """How images are halved: ``start`` · patch · 2^blocks is the size of the image, or the next larger one."""
+    """How images or series are halved: ``start`` · patch · 2^blocks is their size, or the next larger one."""
 
     patch: int
     blocks: int
-    start: tuple[int, int]  # height and width of the smallest maps
-    image: tuple[int, int]  # height and width of the images
+    start: tuple[int, ...]  # sides of the smallest maps
+    sides: tuple[int, ...]  # of the inputs: height and width, or length
+
+    @staticmethod
+    def of(sides: tuple[int, ...], patch: int = 1) -> "Grid":
+        """Return how inputs of this size are halved, until the smallest side has 4 to 7 patches."""
+        blocks = num_blocks(min(sides), patch)
+        return Grid(patch, blocks, tuple(-(-side // (patch << blocks)) for side in sides), sides)
 
     @property
-    def margins(self) -> tuple[int, int, int, int]:
-        """Pixels that are missing at the left, right, top and bottom of an image."""
+    def margins(self) -> list[int]:
+        """Entries that are missing before and after each side, the last side first, as ``F.pad`` takes them."""
         step = self.patch << self.blocks
-        down, right = (count * step - side for count, side in zip(self.start, self.image, strict=True))
-        return right // 2, right - right // 2, down // 2, down - down // 2
+        missing = [count * step - side for count, side in zip(self.start, self.sides, strict=True)]
+        return [margin for n in reversed(missing) for margin in (n // 2, n - n // 2)]
 
-    def pad(self, images: Tensor) -> Tensor:
-        """Return images (b, c, h, w) with margins of zeros."""
-        return F.pad(images, self.margins) if any(self.margins) else images
+    def pad(self, x: Tensor) -> Tensor:
+        """Return inputs (b, c, *sides) with margins of zeros."""
+        return F.pad(x, self.margins) if any(self.margins) else x
 
     def crop(self, maps: Tensor) -> Tensor:
         """Return maps without the margins, the inverse of ``pad``."""
-        left, _, top, _ = self.margins
-        height, width = self.image
-        return maps[:, :, top : top + height, left : left + width] if any(self.margins) else maps
+        if any(self.margins):
+            for axis, (before, side) in enumerate(zip(self.margins[-2::-2], self.sides, strict=True), start=2):
+                maps = maps.narrow(axis, before, side)
+        return maps
+
+
+def doubled(first: int, last: int, count: int) -> tuple[int, ...]:
+    """Return widths that are doubled from block to block, up to the last one."""
+    return tuple(min(first << i, last) for i in range(count))
 
 
 FULL = NetworkSize(first_width=32, last_width=256, encoder_same=2, decoder_same=2, dense_width=256)
@@ -187,8 +194,7 @@ class ConvEncoder(nn.Module):
         self.grid = size.grid(height, width)
         widths = list(size.widths(min(height, width)))
         layers: list[nn.Module] = []
-        in_width = channels
-        patch = self.grid.patch
+        in_width, patch = channels, self.grid.patch
         if patch > 1:
             in_width = widths.pop(0)
             layers.append(EncoderLayer(channels, in_width, kernel=patch, stride=patch, form=form))
@@ -196,7 +202,6 @@ class ConvEncoder(nn.Module):
             for kernel, stride in ((3, 1),) * size.encoder_same + ((4, 2),):
                 layers.append(EncoderLayer(in_width, out_width, kernel=kernel, stride=stride, form=form))
                 in_width = out_width
-        self.image_shape = channels, height, width
         self.layers = nn.Sequential(*layers)
         self.dense1 = nn.Linear(in_width * self.grid.start[0] * self.grid.start[1], size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
@@ -204,9 +209,6 @@ class ConvEncoder(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """Return the last feature layer, (b, dense_width)."""
-        if images.shape[1:] != self.image_shape:
-            shape = ", ".join(map(str, self.image_shape))
-            raise ValueError(f"expected images of shape (b, {shape}), got {tuple(images.shape)}")
         return dense(self.layers(self.grid.pad(images)).flatten(1), self.dense1, self.dense2)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -256,8 +258,7 @@ class StyleDecoder(nn.Module):
         self.grid = size.grid(height, width)
         widths = size.widths(min(height, width))[::-1]
         patch, blocks = self.grid.patch, self.grid.blocks
-        self.form = form
-        self.num_inputs = num_inputs
+        self.form, self.patch = form, patch
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.start = nn.Parameter(torch.full((1, widths[0], *self.grid.start), 0.1))
@@ -271,19 +272,17 @@ class StyleDecoder(nn.Module):
             self.block_ends.append(len(layers))
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
-        self.patch = patch
         self.output = nn.Conv2d(in_width, channels * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
 
     def forward(self, z: Tensor) -> Tensor:
-        x = self._styled(self.start, self._dense(z), slice(None))
-        return self._logits(x)
+        return self._logits(self._styled(self.start, dense(z, self.dense1, self.dense2), slice(None)))
 
     def activations(self, z: Tensor) -> tuple[Tensor, ...]:
         """Return the output of the dense layers (b, dense_width) and of all blocks but the last, (b, c, h, w) each.
 
         ``finish`` makes logits of them. Together they compute ``forward``, for penalties on the activations.
         """
-        w = self._dense(z)
+        w = dense(z, self.dense1, self.dense2)
         x: Tensor = self.start
         outputs, start = [w], 0
         for end in self.block_ends[:-1]:
@@ -299,11 +298,6 @@ class StyleDecoder(nn.Module):
 
     def _logits(self, x: Tensor) -> Tensor:
         return self.grid.crop(unfolded(pixel_conv(self.output, x), self.patch))
-
-    def _dense(self, z: Tensor) -> Tensor:
-        if z.shape[1:] != (self.num_inputs,):
-            raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
-        return dense(z, self.dense1, self.dense2)
 
     def _styled(self, x: Tensor, w: Tensor, layers: slice) -> Tensor:
         for layer, style in zip(self.layers[layers], self.styles(w, layers), strict=True):
@@ -341,9 +335,7 @@ class PaperNetworks:
     """The paper's encoder and decoder."""
 
     @staticmethod
-    def from_config(
-        config: Any, *, observations: Observations, latent: LatentSpace
-    ) -> tuple[ConvEncoder, StyleDecoder]:
+    def from_config(config: Any, observations: Observations, latent: LatentSpace) -> tuple[ConvEncoder, StyleDecoder]:
         """Build the encoder and the decoder for a latent space.
 
         A pair that is registered from outside the package has the same method. It may return None in place of either
@@ -354,10 +346,10 @@ class PaperNetworks:
             size = SMALL_GAN
         form = FORMS[require_known(config.form, FORMS, "form")]
         height, width, channels = observations.shape
-        how: dict[str, Any] = {"channels": channels, "size": size, "form": form}
-        encoder = ConvEncoder((height, width), latent.num_inputs, **how)
-        decoder = StyleDecoder((height, width), latent.num_outputs, **how)
-        return encoder, decoder
+        return (
+            ConvEncoder((height, width), latent.num_inputs, channels=channels, size=size, form=form),
+            StyleDecoder((height, width), latent.num_outputs, channels=channels, size=size, form=form),
+        )
 
 
 def _sides(resolution: int | tuple[int, int]) -> tuple[int, int]:

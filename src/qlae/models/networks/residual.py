@@ -27,10 +27,11 @@ from torch import Tensor, nn
 
 from ..._checks import require_known
 from ...config import NetworksConfig
+from ...observations import COLOURS, Observations
 from ...ops.convolutions import conv_norm, linear
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .paper import START_RESOLUTION, Affine, num_blocks, unfolded
+from .paper import START_RESOLUTION, Affine, doubled, num_blocks, unfolded
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,9 @@ class TripodSize:
         """Return the pixels per side of a patch; two stages are left wherever the image allows it."""
         return max(1, min(self.max_patch, resolution // (4 * START_RESOLUTION)))
 
-    def widths(self, resolution: int) -> list[int]:
+    def widths(self, resolution: int) -> tuple[int, ...]:
         """Return the channels of the encoder's stages, and those after the last of them."""
-        num_stages = num_blocks(resolution, self.patch_at(resolution))
-        return [min(self.first_width << i, self.last_width) for i in range(num_stages + 1)]
+        return doubled(self.first_width, self.last_width, num_blocks(resolution, self.patch_at(resolution)) + 1)
 
 
 FULL = TripodSize(first_width=32, last_width=512, num_same=2, dense_width=512, condition_width=256)
@@ -116,7 +116,7 @@ class ResidualEncoder(nn.Module):
 
     def __init__(self, resolution: int, num_outputs: int, *, size: TripodSize = FULL):
         super().__init__()
-        self.resolution, self.patch = resolution, size.patch_at(resolution)
+        self.patch = size.patch_at(resolution)
         widths = size.widths(resolution)
         stages, in_width = [], 3 * self.patch**2
         for width, out_width in itertools.pairwise(widths):
@@ -128,10 +128,6 @@ class ResidualEncoder(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """Return the last feature layer, (b, dense_width)."""
-        if images.shape[1:] != (3, self.resolution, self.resolution):
-            raise ValueError(
-                f"expected images of shape (b, 3, {self.resolution}, {self.resolution}), got {tuple(images.shape)}"
-            )
         maps = self.stages(folded(2 * images - 1, self.patch))
         features: Tensor = self.dense(maps.mean((2, 3)))
         return features
@@ -170,7 +166,7 @@ class ResidualDecoder(nn.Module):
 
     def __init__(self, resolution: int, num_inputs: int, *, size: TripodSize = FULL):
         super().__init__()
-        self.num_inputs, self.patch = num_inputs, size.patch_at(resolution)
+        self.patch = size.patch_at(resolution)
         widths = size.widths(resolution)[:0:-1]
         self.condition = nn.Sequential(
             dense_block(num_inputs, size.condition_width), dense_block(size.condition_width, size.condition_width)
@@ -184,8 +180,6 @@ class ResidualDecoder(nn.Module):
 
     def activations(self, z: Tensor) -> tuple[Tensor, ...]:
         """Return the condition (b, condition_width) and the outputs of all stages but the last, (b, c, h, h) each."""
-        if z.shape[1:] != (self.num_inputs,):
-            raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
         condition = self.condition(z)
         x, outputs = self.start, [condition]
         for stage in self.stages[:-1]:
@@ -226,12 +220,16 @@ class TripodNetworks:
     """Tripod's encoder and decoder."""
 
     @staticmethod
-    def from_config(config: Any, *, resolution: int, latent: LatentSpace) -> tuple[ResidualEncoder, ResidualDecoder]:
+    def from_config(
+        config: Any, observations: Observations, latent: LatentSpace
+    ) -> tuple[ResidualEncoder, ResidualDecoder]:
         """Build the encoder and the decoder for a latent space."""
-        if resolution.bit_count() != 1:
+        resolution = observations.shape[0]
+        if observations.shape != (resolution, resolution, COLOURS) or resolution.bit_count() != 1:
             raise ValueError(
-                f"Tripod's networks take squares of 8, 16, 32, 64, … pixels, got {resolution}×{resolution}; resize the "
-                'images, or use networks="paper"'
+                f"Tripod's networks take square RGB images of 8, 16, 32, 64, … pixels per side, and the data have "
+                f"{observations.traits.many} of {observations.size}; resize the images, or use networks="
+                f"{observations.traits.networks!r}"
             )
         size = SIZES[require_known(config.size, SIZES, "size")]
         return (

@@ -7,7 +7,6 @@ start so that activations keep their size without norms. The decoder can restore
 Series whose length is not 4·2^k are padded with zeros, the mean of standardised values, and outputs are cropped.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,7 +21,7 @@ from ...ops.convolutions import linear
 from ...ops.norms import leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .paper import PAPER, dense, num_blocks
+from .paper import PAPER, Grid, dense, doubled
 
 SLOPE = PAPER.slope  # of the leaky ReLU
 
@@ -36,10 +35,6 @@ class SeriesSize:
     num_same: int  # length-preserving convolutions per block
     dense_width: int  # of the two dense layers
 
-    def widths(self, blocks: int) -> tuple[int, ...]:
-        """Return the channels of the blocks, from the series inwards."""
-        return tuple(min(self.first_width << i, self.last_width) for i in range(blocks))
-
 
 SIZES = {
     "full": SeriesSize(first_width=32, last_width=256, num_same=1, dense_width=256),
@@ -52,63 +47,28 @@ class SeriesNetworksConfig(NetworksConfig):
     """The settings of ``SeriesNetworks``; the form concerns the networks of images only."""
 
 
-@dataclass(frozen=True)
-class Halvings:
-    """How series of a length are halved: ``start`` · 2^blocks is the length, or the next larger one."""
-
-    length: int
-
-    @property
-    def blocks(self) -> int:
-        """How often the length is halved, until 4 to 7 steps are left."""
-        return num_blocks(self.length)
-
-    @property
-    def start(self) -> int:
-        """Steps that are left."""
-        return -(-self.length >> self.blocks)
-
-    @property
-    def margins(self) -> tuple[int, int]:
-        """Steps that are missing at both ends."""
-        missing = (self.start << self.blocks) - self.length
-        return missing // 2, missing - missing // 2
-
-    def pad(self, series: Tensor) -> Tensor:
-        """Return series (b, c, t) with margins of zeros."""
-        return F.pad(series, self.margins) if any(self.margins) else series
-
-    def crop(self, series: Tensor) -> Tensor:
-        """Return series without the margins."""
-        return series[:, :, self.margins[0] : self.margins[0] + self.length]
-
-
 class SeriesEncoder(nn.Module):
     """Standardised series (b, c, t) → (b, num_outputs): convolutions with leaky ReLU, two dense layers, and a head."""
 
     def __init__(self, length: int, channels: int, num_outputs: int, *, size: SeriesSize = SIZES["full"]):
         super().__init__()
-        self.series_shape = channels, length
-        self.halvings = Halvings(length)
+        self.grid = Grid.of((length,))
         layers: list[nn.Conv1d] = []
         in_width = channels
-        for width in size.widths(self.halvings.blocks):
+        for width in doubled(size.first_width, size.last_width, self.grid.blocks):
             for kernel, stride in ((3, 1),) * size.num_same + ((4, 2),):
                 layers.append(nn.Conv1d(in_width, width, kernel, stride, padding=1))
                 in_width = width
         for layer in layers:
             nn.init.kaiming_normal_(layer.weight, SLOPE)
         self.layers = nn.ModuleList(layers)
-        self.dense1 = nn.Linear(in_width * self.halvings.start, size.dense_width)
+        self.dense1 = nn.Linear(in_width * self.grid.start[0], size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.head = nn.Linear(size.dense_width, num_outputs)
 
     def features(self, series: Tensor) -> Tensor:
         """Return the last feature layer, (b, dense_width)."""
-        if series.shape[1:] != self.series_shape:
-            shape = ", ".join(map(str, self.series_shape))
-            raise ValueError(f"expected series of shape (b, {shape}), got {tuple(series.shape)}")
-        x = self.halvings.pad(series)
+        x = self.grid.pad(series)
         for layer in self.layers:
             x = F.leaky_relu(layer(x), SLOPE)
         return dense(x.flatten(1), self.dense1, self.dense2)
@@ -135,12 +95,11 @@ class SeriesDecoder(nn.Module):
 
     def __init__(self, length: int, channels: int, num_inputs: int, *, size: SeriesSize = SIZES["full"]):
         super().__init__()
-        self.num_inputs = num_inputs
-        self.halvings = Halvings(length)
-        widths = size.widths(self.halvings.blocks)[::-1]
+        self.grid = Grid.of((length,))
+        widths = doubled(size.first_width, size.last_width, self.grid.blocks)[::-1]
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
-        self.start = nn.Parameter(torch.full((1, widths[0], self.halvings.start), 0.1))
+        self.start = nn.Parameter(torch.full((1, widths[0], *self.grid.start), 0.1))
         layers = []
         in_width = widths[0]
         for width in widths:
@@ -151,17 +110,13 @@ class SeriesDecoder(nn.Module):
         self.output = nn.Conv1d(in_width, channels, 1)
 
     def forward(self, z: Tensor) -> Tensor:
-        if z.shape[1:] != (self.num_inputs,):
-            raise ValueError(f"expected latents of shape (b, {self.num_inputs}), got {tuple(z.shape)}")
         w = dense(z, self.dense1, self.dense2)
-        x: Tensor = self.start
-        for layer, style in zip(self.layers, self._styles(w), strict=True):
-            x = layer(x, style)
-        return self.halvings.crop(self.output(x))
-
-    def _styles(self, w: Tensor) -> Sequence[Tensor]:
         maps = [cast(SeriesStyleLayer, layer).style for layer in self.layers]
-        return [linear(w, affine.weight, affine.bias) for affine in maps]
+        styles = [linear(w, affine.weight, affine.bias) for affine in maps]
+        x: Tensor = self.start
+        for layer, style in zip(self.layers, styles, strict=True):
+            x = layer(x, style)
+        return self.grid.crop(self.output(x))
 
 
 @NETWORKS.register("series", SeriesNetworksConfig)
@@ -170,11 +125,12 @@ class SeriesNetworks:
 
     @staticmethod
     def from_config(
-        config: Any, *, observations: Observations, latent: LatentSpace
+        config: Any, observations: Observations, latent: LatentSpace
     ) -> tuple[SeriesEncoder, SeriesDecoder]:
         """Build the encoder and the decoder for a latent space."""
         size = SIZES[require_known(config.size, SIZES, "size")]
         length, channels = observations.shape
-        encoder = SeriesEncoder(length, channels, latent.num_inputs, size=size)
-        decoder = SeriesDecoder(length, channels, latent.num_outputs, size=size)
-        return encoder, decoder
+        return (
+            SeriesEncoder(length, channels, latent.num_inputs, size=size),
+            SeriesDecoder(length, channels, latent.num_outputs, size=size),
+        )
