@@ -268,7 +268,7 @@ def test_model_says_what_it_wants(run, tiny_data):
     with pytest.raises(ValueError, match="must be \\(n, 4\\) and finite"):
         model.decode(np.full((1, 4), np.nan))
     if run.config.model == "qlae":
-        with pytest.raises(ValueError, match=r"codes of latent . range from 0 to 3, got 4 to 4"):
+        with pytest.raises(ValueError, match=r"codes of latent . range from 0 to 3, got 4"):
             model.decode(np.array([[0, 0, 0, 4]]))
     else:
         with pytest.raises(ValueError, match=r"continuous latents and no codes; use \.latents"):

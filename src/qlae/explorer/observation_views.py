@@ -220,4 +220,5 @@ def _listed(names: Sequence[str]) -> str:
 def _finite(numbers: NDArray[np.float64]) -> list[float]:
     """Return plain numbers; reconstructions may be infinite where a model has diverged."""
     most = float(np.finfo(np.float32).max)
-    return np.nan_to_num(numbers, posinf=most, neginf=-most).tolist()
+    finite: list[float] = np.nan_to_num(numbers, posinf=most, neginf=-most).tolist()
+    return finite

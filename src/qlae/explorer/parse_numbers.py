@@ -21,7 +21,7 @@ QUOTED = re.compile('"[^"]*"')
 FORMS = "a CSV, a JSON list or object, or numbers separated by commas or spaces"
 
 #: A row, rows, rows by name, or columns by name.
-JsonNumbers = dict[str, float | list[float]] | list[float | list[float] | dict[str, float]]
+JsonNumbers: Any = dict[str, float | list[float]] | list[float | list[float] | dict[str, float]]
 
 
 class NumericText(NamedTuple):
@@ -75,7 +75,7 @@ def _read_csv(text: str, known: Collection[str]) -> tuple[list[str] | None, list
 
 def _read_json(text: str) -> tuple[list[str] | None, list[list[Any]], int]:
     """Return the same for a JSON list or object."""
-    content = parse(decode_json(text), JsonNumbers, "the JSON")
+    content: Any = parse(decode_json(text), JsonNumbers, "the JSON")
     if isinstance(content, dict):
         columns = [entry if isinstance(entry, list) else [entry] for entry in content.values()]
         if len({len(column) for column in columns}) > 1:

@@ -46,7 +46,6 @@ class FiniteScalarLatent(DiscreteLatent):
 
     def __init__(self, num_latents: int, num_values: int | Sequence[int] = 10, *, low: float = -0.5, high: float = 0.5):
         super().__init__(values_per_latent(num_latents, num_values))
-        self.num_latents = self.num_inputs = self.num_outputs = num_latents
         if min(self.num_values) < 2:
             raise ValueError(f"a grid needs at least 2 values per dimension, got num_values={list(self.num_values)}")
         if not low < high:
@@ -85,7 +84,3 @@ class FiniteScalarLatent(DiscreteLatent):
     def _round(self, bounded: Tensor) -> Tensor:
         share = (bounded.detach() - self.low) / (self.high - self.low)
         return (share * (self.sizes - 1)).round().long()
-
-    def extra_repr(self) -> str:
-        sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)
-        return f"num_latents={self.num_latents}, num_values={sizes}"

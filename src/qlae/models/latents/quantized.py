@@ -82,7 +82,6 @@ class QuantizedLatent(DiscreteLatent):
         high: float = 0.5,
     ):
         super().__init__(values_per_latent(num_latents, num_values))
-        self.num_latents = self.num_inputs = self.num_outputs = num_latents
         if shared and len(set(self.num_values)) > 1:
             raise ValueError(f"a shared codebook has one size, got num_values={list(self.num_values)}")
         if not low < high:
@@ -150,7 +149,3 @@ class QuantizedLatent(DiscreteLatent):
         in_range = (values[order] >= values[codes].min()) & (values[order] <= values[codes].max())
         in_order: NDArray[np.int64] = order[in_range]
         return in_order
-
-    def extra_repr(self) -> str:
-        sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)
-        return f"num_latents={self.num_latents}, num_values={sizes}, shared={self.shared}"

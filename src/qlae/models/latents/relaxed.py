@@ -56,7 +56,6 @@ class RelaxedLatent(DiscreteLatent):
         self, num_latents: int, num_values: int = 64, *, learned: bool = True, temperature_decay: float = 2e-5
     ):
         super().__init__(values_in_common(num_latents, num_values))
-        self.num_latents = self.num_inputs = self.num_outputs = num_latents
         if not temperature_decay >= 0:
             raise ValueError(f"temperature_decay must not be negative, got {temperature_decay}")
         self.temperature_decay = temperature_decay
@@ -100,9 +99,6 @@ class RelaxedLatent(DiscreteLatent):
         values = self.values.detach().cpu().numpy()[present]
         in_order: NDArray[np.int64] = present[np.argsort(values, kind="stable")]
         return in_order
-
-    def extra_repr(self) -> str:
-        return f"num_latents={self.num_latents}, num_values={len(self.values)}"
 
 
 def gumbel_like(logits: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -148,6 +148,7 @@ class DiscreteLatent(LatentSpace, ABC):
     def __init__(self, num_values: tuple[int, ...]):
         super().__init__()
         self.num_values = num_values
+        self.num_latents = self.num_inputs = self.num_outputs = len(num_values)
         self.register_buffer("sizes", torch.tensor(num_values, dtype=torch.float32), persistent=False)
 
     def _apply(self, *arguments: Any, **options: Any) -> "DiscreteLatent":
@@ -202,6 +203,10 @@ class DiscreteLatent(LatentSpace, ABC):
             most: number of codes above which a latent space without an order keeps the most frequent ones.
         """
         return np.arange(codes.min(), codes.max() + 1)
+
+    def extra_repr(self) -> str:
+        sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)
+        return f"num_latents={self.num_latents}, num_values={sizes}"
 
     def usage(self, codes: Tensor) -> CodeUsage:
         """Return counts, used values and perplexity of every dimension over a sample of codes (n, num_latents)."""

@@ -54,7 +54,6 @@ class VectorQuantizedLatent(DiscreteLatent):
         learned: bool = True,
     ):
         super().__init__(values_in_common(num_latents, num_values))
-        self.num_latents = num_latents
         self.vector_size = whole_number("vector_size", vector_size)
         self.num_inputs = self.num_outputs = num_latents * vector_size
         self.reduction = require_known(reduction, REDUCTIONS, "reduction")
@@ -82,7 +81,3 @@ class VectorQuantizedLatent(DiscreteLatent):
         """Return the most frequent codes of a sample; vectors have no order."""
         unique_codes, counts = np.unique(codes, return_counts=True)
         return np.sort(unique_codes[np.argsort(-counts, kind="stable")[:most]])
-
-    def extra_repr(self) -> str:
-        sizes = f"num_values={self.num_values[0]}, vector_size={self.vector_size}"
-        return f"num_latents={self.num_latents}, {sizes}"

@@ -167,6 +167,14 @@ def dense(x: Tensor, *layers: nn.Linear) -> Tensor:
     return x
 
 
+def all_affine(layers: Sequence[nn.Linear], x: Tensor, *, positive: bool = False) -> Sequence[Tensor]:
+    """Return the outputs of several dense layers on the same input, by one matrix product; with a ReLU if positive."""
+    weights, biases = torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+    outputs = linear(x, weights, biases)
+    parts: Sequence[Tensor] = (F.relu(outputs) if positive else outputs).split([m.out_features for m in layers], dim=1)
+    return parts
+
+
 class ConvEncoder(nn.Module):
     """Images (b, c, h, w) in [0, 1] → (b, num_outputs).
 
@@ -307,12 +315,7 @@ class StyleDecoder(nn.Module):
     def styles(self, w: Tensor, layers: slice = slice(None)) -> Sequence[Tensor]:
         """Return the styles of a range of layers, (b, 2 · width) each, by one matrix product for all."""
         maps = [cast(StyleLayer, layer).style for layer in self.layers[layers]]
-        weights, biases = torch.cat([affine.weight for affine in maps]), torch.cat([affine.bias for affine in maps])
-        styles = linear(w, weights, biases)
-        if self.form.positive_style:
-            styles = F.relu(styles)
-        parts: Sequence[Tensor] = styles.split([affine.out_features for affine in maps], dim=1)
-        return parts
+        return all_affine(maps, w, positive=self.form.positive_style)
 
 
 def unfolded(patches: Tensor, side: int) -> Tensor:

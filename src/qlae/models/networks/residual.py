@@ -28,10 +28,10 @@ from torch import Tensor, nn
 from ..._checks import require_known
 from ...config import NetworksConfig
 from ...observations import COLOURS, Observations
-from ...ops.convolutions import conv_norm, linear
+from ...ops.convolutions import conv_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .paper import START_RESOLUTION, Affine, doubled, num_blocks, unfolded
+from .paper import START_RESOLUTION, Affine, all_affine, doubled, num_blocks, unfolded
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,6 @@ class ResidualDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         return self.finish(self.activations(z))
-
-
-def all_affine(maps: Sequence[nn.Linear], x: Tensor) -> Sequence[Tensor]:
-    """Return the outputs of several dense layers on the same input, by one matrix product."""
-    weights, biases = torch.cat([m.weight for m in maps]), torch.cat([m.bias for m in maps])
-    parts: Sequence[Tensor] = linear(x, weights, biases).split([m.out_features for m in maps], dim=1)
-    return parts
 
 
 def folded(images: Tensor, side: int) -> Tensor:
