@@ -162,7 +162,7 @@ def test_a_row_can_be_edited_and_encoded(vectors, serve, browser):
     page.fill("#numbers-text", "1, 2, 3")
     page.click("#numbers-form button[type=submit]")
     page.wait_for_selector("#numbers-error")
-    assert "this model takes 4 features" in page.inner_text("#numbers-error")
+    assert "this model takes 4 numbers" in page.inner_text("#numbers-error")
     row = flowers()[11]
     page.fill("#numbers-text", " ".join(map(str, row.tolist())))
     page.click("#numbers-form button[type=submit]")

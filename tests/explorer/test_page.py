@@ -7,7 +7,8 @@ import pytest
 from phone import PHONE, SLIDERS, scroll_on_a_phone
 from PIL import Image
 
-from qlae.explorer import Exploration, open_run, save_page
+from qlae._io import read_npz, write_npz
+from qlae.explorer import open_run, save_page
 from qlae.metrics import count_informative
 
 
@@ -365,15 +366,8 @@ def vector_run(tmp_path_factory, tiny_data):
     train("vq-vae", tiny_data, out=path, size="small", steps=2, batch_size=8, device="cpu", show=False)
     trained = open_run(path, show=False)
     codes = np.random.default_rng(0).integers(0, 5, trained.codes.shape)  # so short a training uses one vector only
-    sample = {"indices": trained.indices, "sources": trained.sources, "codes": codes}
-    return Exploration(
-        trained.run,
-        trained.model,
-        sample=sample,
-        results=trained.results,
-        names=trained.names.path,
-        images=trained.images,
-    )
+    write_npz(trained.run.sample_path, **read_npz(trained.run.sample_path) | {"codes": codes})
+    return open_run(path, show=False)
 
 
 def test_vectors_are_picked_from_a_list(vector_run, serve, open_page):

@@ -88,7 +88,7 @@ def _code_fields(latent: DiscreteLatent, column: NDArray[np.int64], j: int) -> d
         order = np.argsort(positions, kind="stable")
         steps = order[np.linspace(0, len(order) - 1, min(len(order), MAX_STEPS)).round().astype(int)]
     else:
-        positions = np.arange(len(counts))
+        positions = np.arange(len(counts), dtype=np.float64)
         order = np.argsort(-counts, kind="stable")[: len(shares)]
         steps = order[:MAX_STEPS]
     return {
