@@ -33,7 +33,7 @@ BODIES = {
 TYPES = ["application/json", "text/plain", "multipart/form-data; boundary=x", "text/json; charset=utf-16", "", "é"]
 ENCODINGS = ["gzip", "deflate", "identity", "x"]
 ODD_TEXTS = ["", "-1", "0", "39", "40", "1.5", "1e9", "9" * 30, "٣", "x", "%00", "..", "nan", "1,2", ",", "0x1", "+1"]
-PATHS = ["/", "/api/run", "/api/sample/{}", "/api/images?rows={}", "/style.css", "/api/{}", "/{}", "/api/images?{}"]
+PATHS = ["/", "/api/run", "/api/images?rows={}", "/style.css", "/api/{}", "/{}", "/api/images?{}"]
 PATHS += ["/api/original/{}", "/api/samples?rows={}", "/api/samples?{}", "/a/{}"]
 
 
