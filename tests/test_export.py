@@ -118,7 +118,7 @@ def test_networks_of_ones_own(tmp_path, tiny_data):
     model.save_pretrained(tmp_path / "model")
     again = qlae.load(tmp_path / "model", networks=networks)
     np.testing.assert_array_equal(again.encode(tiny_data.images), model.encode(tiny_data.images))
-    with pytest.raises(ValueError, match=r"pass them in Python: networks=\(encoder, decoder\)"):
+    with pytest.raises(ValueError, match=r"in Python: networks=\(encoder, decoder\)"):
         qlae.load(tmp_path / "model")
     assert "networks=(encoder, decoder)" in (tmp_path / "model" / "README.md").read_text()
 
