@@ -216,7 +216,7 @@ def test_onnx_gives_what_torch_gives(run, tmp_path, tiny_data):
     contents = [path.read_bytes() for path in files]
     for content in contents:  # nothing of this machine
         assert b"/qlae/" not in content
-        assert b".py" not in content
+        assert b'.py"' not in content  # as in traces; shorter, weights hold it by chance
 
     for parameter in model.decoder.parameters():
         parameter.mul_(0.5)
