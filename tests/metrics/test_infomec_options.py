@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qlae.metrics import infomec, nmi, score, score_file
-from qlae.metrics.intervals import half_sample_interval
+from qlae.metrics.scores import half_sample_interval
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.integers(0, [4, 6, 3, 5], size=(600, 4))

@@ -23,7 +23,7 @@ from .reconstruction import psnr, r2, r2_per_feature
 # isort: on
 from .dci import DCI
 from .heatmap import nmi_figure, plot_nmi
-from .infomec import InfoMEC, InformativeCount, count_informative
+from .infomec import InfoMEC, InformativeCount, active_latents, count_informative
 from .information import mutual_information, nmi
 from .metric import (
     METRICS,
@@ -41,7 +41,6 @@ from .metric import (
 )
 from .null_encoder import NullScores, null_scores, null_scores_of_file
 from .paired import beta_vae_score, factor_vae_score
-from .protocols import active_latents
 from .scores import Scores, print_scores, score, score_file, score_table
 
 __all__ = [
