@@ -39,7 +39,7 @@ from .metric import (
     unregister_metric,
     watched_scores,
 )
-from .null_encoder import NullScores, null_scores, null_scores_of_file
+from .null_encoder import NullScores, null_scores
 from .paired import beta_vae_score, factor_vae_score
 from .scores import Scores, print_scores, score, score_file, score_table
 
@@ -65,7 +65,6 @@ __all__ = [
     "nmi",
     "nmi_figure",
     "null_scores",
-    "null_scores_of_file",
     "plot_nmi",
     "print_scores",
     "psnr",

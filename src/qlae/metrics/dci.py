@@ -49,7 +49,7 @@ from .metric import UNIT, Score, register_metric
 DEPTHS = tuple(range(1, 17))
 PROTOCOLS = ("paper", "tripod", "disentanglement_lib")
 SPLITS = ("paper", "honest")
-_LABELS = {"sqrt": "√n_z", "log2": "log₂ n_z", "all": "all"}  # max_features → words for readers
+_LABELS = {"sqrt": "√n_z", "log2": "log₂ n_z"}  # max_features → text for readers
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +89,8 @@ class DCI:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, suitable for JSON."""
-        result: dict[str, Any] = {
-            "d": self.d,
-            "i": self.i,
-            "c": self.c,
-            "chance": self.mean_chance,
-            "split": self.split,
-            "protocol": self.protocol,
-            "num_samples": self.num_samples,
-            "seed": self.seed,
-        }
+        result: dict[str, Any] = {"d": self.d, "i": self.i, "c": self.c, "chance": self.mean_chance}
+        result |= {key: getattr(self, key) for key in ("split", "protocol", "num_samples", "seed")}
         if self.depth is not None:
             result |= {"depth": self.depth.tolist(), "max_features": self.max_features, "forest": self.forest}
         return result
@@ -106,24 +98,7 @@ class DCI:
     @property
     def mean_chance(self) -> float:
         """The I of guessing the most frequent class of each source."""
-        varying = np.isfinite(self.chance)
-        return float(self.chance[varying].mean())
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Caveats to print with the scores."""
-        notes = []
-        if self.max_features in ("sqrt", "log2"):
-            notes.append(
-                f"D and C of forests that consider {_LABELS[self.max_features]} latents per split stay below 1: D is "
-                "0.5 to 0.7 for an ideal representation (max_features='all' gives 1)."
-            )
-        if self.split == "paper" and len(self.depths) > 1:
-            notes.append(
-                f"I is the accuracy on the rows that chose the depths; chance is {self.mean_chance:.3f} "
-                "(split='honest' chooses them on other rows)."
-            )
-        return tuple(notes)
+        return float(self.chance[np.isfinite(self.chance)].mean())
 
     def __str__(self) -> str:
         depth = "" if self.depth is None else f"; depths {', '.join(map(str, self.depth))}"
