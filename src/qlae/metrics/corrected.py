@@ -125,13 +125,8 @@ def correct_explicitness(
 ) -> Floats:
     """Return the explicitness of each source (n_s,) beyond chance, in [0, 1].
 
-    Args:
-        sources, latents: the checked sample.
-        explicit: (n_s,) share of each source that the linear model of all latents explains.
-        information: of the same sample, which says which latents are informative.
-        solver: of the fit.
-        how: input of the linear model.
-        seed: of the shuffle.
+    `explicit` (n_s,) is the share of each source that the linear model of all latents explains, and `information` of
+    the same sample says which latents are informative.
     """
     chance = _closed_form(sources, latents, how)
     saturated = chance.first_order > _SATURATED

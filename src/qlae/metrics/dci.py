@@ -201,13 +201,7 @@ def dci(
 def _grow_forests(
     sources: Sources, latents: Latents, split: tuple[Ints, Ints, Ints], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Fit one forest per source, and return the fields of `DCI` at the depths with the best accuracy.
-
-    Args:
-        sources, latents: the checked sample.
-        split: rows that train, that choose the depth and that give I.
-        options: of `forest_by_depth`.
-    """
+    """Fit one forest per source, and return the fields of `DCI` at the depths with the best accuracy."""
     train, choose, test = split
     held_out = choose if choose is test else np.concatenate([choose, test])
     chosen_by, scored_by = slice(0, choose.size), slice(held_out.size - test.size, None)
@@ -217,7 +211,8 @@ def _grow_forests(
     accuracy, chance = np.zeros(num_sources), np.full(num_sources, np.nan)
     depth = np.zeros(num_sources, dtype=np.int64)
     for i in np.flatnonzero(sources.varying).tolist():
-        target, classify = _target(sources, i), sources.discrete[i]
+        classify = sources.discrete[i]
+        target = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
         fit = forest_by_depth(values[train], target[train], values[held_out], classify=classify, **options)
         curve[i] = fit.scores(target[held_out], chosen_by)
         best = int(np.argmax(curve[i]))
@@ -243,7 +238,8 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
     train_accuracy, accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
     chance = np.full(sources.num_sources, np.nan)
     for i in np.flatnonzero(sources.varying).tolist():
-        target, classify = _target(sources, i), sources.discrete[i]
+        classify = sources.discrete[i]
+        target = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
         if classify and np.unique(target[:cut]).size < 2:
             raise ValueError(
                 f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."
@@ -257,18 +253,12 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
     return {"importance": importance, "accuracy": accuracy, "chance": chance, "train_accuracy": train_accuracy}
 
 
-def _target(sources: Sources, i: int) -> Any:
-    """Return the target (n,) of the trees for a source: its labels, or its values."""
-    return sources.labels[:, i] if sources.discrete[i] else plain_columns(sources.values[:, i])
-
-
 def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...]:
     if depths is None:
         return DEPTHS if protocol == "paper" else (10,)
-    checked = tuple(whole_number("a depth", depth, 1) for depth in depths)
-    if not checked:
+    if not len(depths):
         raise ValueError("depths are empty; give at least one.")
-    return checked
+    return tuple(whole_number("a depth", depth, 1) for depth in depths)
 
 
 def _split(n: int, protocol: str, split: str, seed: int) -> tuple[Ints, Ints, Ints]:

@@ -136,10 +136,7 @@ class DenseFeatures:
 def fit_balanced(features: DenseFeatures | OneHotFeatures, labels: Ints, size: int) -> float:
     """Return the cross entropy, in nats and with equal weights of all samples, where the optimizer stops.
 
-    Args:
-        features: (n, D).
-        labels: (n,) 0 … size − 1, all of which occur.
-        size: number of classes.
+    All labels (n,) from 0 to size − 1 must occur.
     """
     from scipy.optimize import minimize
     from scipy.special import expit

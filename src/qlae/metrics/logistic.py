@@ -156,12 +156,8 @@ def full_solver(
 ) -> Callable[[float], Solve]:
     """Return a function of λ that builds a solver with the full Hessian, damped by λ diag(weight).
 
-    Args:
-        squares: (m, D, D) blocks of the Hessian for the pairs of all classes except the last, whose weights stay 0, in
-            the order of ``np.triu_indices``.
-        weight: (D,).
-        working: precision of the solution.
-        least: share of the largest curvature that is added to the diagonal.
+    `squares` (m, D, D) are the blocks of the Hessian for the pairs of all classes except the last, whose weights stay
+    0, in the order of ``np.triu_indices``. A share `least` of the largest curvature is added to the diagonal.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -245,13 +241,7 @@ def _discriminant_start(X: Floats, means: Floats, labels: Ints, size: int) -> Fl
 
 
 def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *, tolerance: float = 1e-6) -> Fit:
-    """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes.
-
-    Args:
-        codes: (n, n_z), 0 … code size − 1 in each column.
-        code_sizes: n_z sizes.
-        labels, size, tolerance: as for `fit_continuous`.
-    """
+    """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes (n, n_z)."""
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
         return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))

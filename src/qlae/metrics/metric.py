@@ -310,11 +310,8 @@ def with_options(metrics: Sequence[str], options: Mapping[str, Mapping[str, Any]
 def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: int = 0, **options: Any) -> Any:
     """Return the result of one metric, an object with ``to_dict``.
 
-    Args:
-        metric: an entry of the table.
-        sources, latents: the checked sample.
-        seed: of everything random, including the order of rows for a metric that holds some out.
-        options: ``n_jobs`` and the `INFOMEC_OPTIONS`, for the metrics that take them.
+    `seed` also decides the order of rows for a metric that holds some out. `options` are ``n_jobs`` and the
+    `INFOMEC_OPTIONS`, for the metrics that take them.
     """
     if metric.needs_discrete:
         require_discrete(sources, metric.name)

@@ -132,9 +132,8 @@ class Whole:
 def softmax_in_place(logits: Reals, labels: Ints) -> tuple[float, float, float]:
     """Turn logits (n, classes) into probabilities.
 
-    Returns:
-        The sum of the cross entropies of the labels (n,), by how much the smallest own logit exceeds all others, and
-        the size of the largest own logit.
+    Return the sum of the cross entropies of the labels (n,), by how much the smallest own logit exceeds all others, and
+    the size of the largest own logit.
     """
     rows = np.arange(labels.size)
     own = logits[rows, labels].copy()
@@ -167,15 +166,9 @@ def minimise(
     least_damping: float = 0.0,
     max_iterations: int = 100,
 ) -> Fit:
-    """Minimise the loss of a problem.
+    """Minimise the loss of a problem from weights (D, classes), with steps first computed in the working precision.
 
-    Args:
-        problem: the loss.
-        start: (D, classes) weights to start from.
-        working: precision in which steps are first computed.
-        tolerance: the fit ends when a step is expected to gain no more nats than this.
-        least_damping: below which λ does not fall.
-        max_iterations: after which the fit stops without convergence.
+    The fit ends when a step is expected to gain no more nats than the tolerance. λ does not fall below `least_damping`.
     """
     state = problem.evaluate(start)
     damping, patience = 1e-2, 0.1
@@ -229,8 +222,7 @@ def _conjugate_gradients(
 ) -> tuple[Floats, float, bool, int]:
     """Solve (H + λ R) V = −gradient inexactly.
 
-    Returns:
-        V (D, classes), the expected decrease of the loss, whether λ shortened the step, and the number of iterations.
+    Return V (D, classes), the expected decrease of the loss, whether λ shortened the step, and the iterations taken.
     """
     working = P.dtype.type
     ridge = (damping * design.weight)[:, None].astype(working)

@@ -223,14 +223,9 @@ def _require_modest(path: Path) -> None:
 
 
 def require_few_numbers(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Raise if scoring the arrays of a small archive would fill the memory.
+    """Raise an `OversizedError` if scoring the arrays of a small archive would fill the memory.
 
-    Args:
-        arrays: of the archive.
-        path: the archive.
-
-    Raises:
-        OversizedError: it holds more than 20,971,520 numbers, and more than one for each of its bytes.
+    It may hold 20,971,520 numbers, or one for each of its bytes if that is more.
     """
     numbers, size = sum(array.size for array in arrays.values()), path.stat().st_size
     if numbers > max(_MAX_NUMBERS, size):
