@@ -220,7 +220,9 @@ def infomec(
         further["infoe_scalar"] = float(explain("scalar")[varying].mean())
     if information is not None:
         further["infom_corrected"], further["infoc_corrected"] = information.ratios(varying, active)
-        beyond = correct_explicitness(s, z, explicit, information, solver=rules.solver, how=how, seed=seed)
+        beyond = explicit
+        if active.any():
+            beyond = correct_explicitness(s, z, explicit, information, solver=rules.solver, how=how, seed=seed)
         further["infoe_corrected"] = float(beyond[varying].mean())
         arrays |= {"nmi_corrected": information.shares, "informative": information.informative}
     for array in arrays.values():
