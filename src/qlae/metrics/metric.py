@@ -90,7 +90,7 @@ class Metric:
     Attributes:
         scores: the scores that it computes. A result may lack some of them, but not the first.
         compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
-        keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if it takes the protocol of InfoMEC.
+        keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if `takes_protocol`.
 
     The other attributes are the arguments of `register_metric`.
     """
@@ -102,6 +102,12 @@ class Metric:
     counts: tuple[Score, ...] = ()
     needs_discrete: bool = False
     holds_rows_out: bool = False
+    takes_protocol: bool = False
+
+    @property
+    def score_keys(self) -> tuple[str, ...]:
+        """The keys of `scores`, in their order."""
+        return tuple(score.key for score in self.scores)
 
     def is_in(self, scores: Mapping[str, Any]) -> bool:
         """Return whether scores by key, as ``results.json`` has them, include this metric."""
@@ -156,7 +162,8 @@ def register_metric(
         if takes_protocol:
             keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
         own = tuple(scores) or (Score(name, title or name),)
-        metric = Metric(name, own, function, frozenset(keywords), tuple(counts), needs_discrete, holds_rows_out)
+        rules = needs_discrete, holds_rows_out, takes_protocol
+        metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
         return function
@@ -327,12 +334,12 @@ def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: 
 def scores_in(metric: Metric, result: Any) -> dict[str, float]:
     """Return the scores of a metric, by key and in their order, out of its result."""
     numbers = result.to_dict()
-    return {score.key: numbers[score.key] for score in metric.scores if score.key in numbers}
+    return {key: numbers[key] for key in metric.score_keys if key in numbers}
 
 
 def _as_result(metric: Metric, result: Any, num_samples: int) -> Any:
     """Wrap plain numbers; raise if a function did not return the scores that it declares."""
-    keys = [score.key for score in metric.scores]
+    keys = metric.score_keys
     wrapped = hasattr(result, "to_dict")
     if not wrapped and not isinstance(result, Mapping) and len(keys) == 1:
         result = {keys[0]: result}
