@@ -202,7 +202,9 @@ def infomec(
     nats = estimate(s, z, k=rules.k, seed=seed)
     matrix = normalise(np.maximum(nats, 0.0), s, z, k=rules.k, continuous_nmi=rules.continuous_nmi)
     information = correct_information(nats, s, z, k=rules.k, seed=seed) if corrected else None
-    active = rules.active(z) if active is None else np.array(active, dtype=bool)
+    active = rules.active(z) if active is None else np.array(active)
+    if active.dtype != bool or active.shape != (z.num_latents,):
+        raise ValueError(f"active has type {active.dtype} and shape {active.shape}; give one boolean per latent.")
     _warn_about_latents(active, information, rules, z)
     counted = np.ones_like(varying) if rules.counts_constant_sources else varying
     kept = matrix[np.ix_(counted, active)]
