@@ -157,7 +157,7 @@ def test_corrected_scores_can_be_turned_off(
     sources, codes = load("noise_codes")
     whole = infomec(sources, codes)
     never = Mock(side_effect=AssertionError("computed although it is turned off"))
-    for name in ("information_by_chance", "correct_information", "correct_explicitness"):
+    for name in ("correct_information", "correct_explicitness"):
         monkeypatch.setattr(sys.modules["qlae.metrics.infomec"], name, never)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # also about noise, which only the corrected scores find

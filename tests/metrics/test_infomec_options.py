@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from qlae.metrics import infomec, nmi, score, score_file
-from qlae.metrics.intervals import half_sample_interval
+from qlae.metrics.scores import half_sample_interval
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.integers(0, [4, 6, 3, 5], size=(600, 4))
@@ -129,3 +129,14 @@ def test_half_samples_have_the_scores_of_the_whole(protocol: str) -> None:
     for key, interval in scores.intervals.items():
         by_hand = np.clip(half_sample_interval(scores[key], [half[key] for half in halves], 0.95), 0, 1)
         assert interval == pytest.approx(tuple(by_hand), abs=1e-12), key
+
+
+def test_the_latents_that_count_can_be_chosen() -> None:
+    mask = np.array([True, False, True, True])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        chosen = infomec(SOURCES, SCALED, active=mask)
+    assert chosen.active.tolist() == mask.tolist()
+    assert chosen.infoc == infomec(SOURCES, SCALED[:, mask], prune=False).infoc
+    with pytest.raises(ValueError, match="one boolean per latent"):
+        infomec(SOURCES, SCALED, active=[0, 2])

@@ -1,5 +1,6 @@
 """``qlae score``: score plain arrays."""
 
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +77,8 @@ class Score:
 
     def __call__(self) -> None:
         from .._progress import progress_bar
-        from ..metrics import metric_names, null_scores_of_file, plot_nmi, print_scores, score_file
+        from ..metrics import metric_names, null_scores, plot_nmi, print_scores, score
+        from ..metrics.sample_files import read_sample
 
         file, sources_path = self._sample()
         import_modules(self.imports)
@@ -84,28 +86,19 @@ class Score:
         picture = self._picture(names, file)
         if self.null_encoder < 0:
             raise ValueError(f"--null-encoder takes a number of draws, at least 0, got {self.null_encoder}")
-        options = {
-            "sources_path": sources_path,
-            "source_columns": self.source_columns,
-            "metrics": names,
-            "protocol": self.protocol,
-            "prune": self.prune,
-            "continuous_nmi": self.continuous_nmi,
-            "corrected": self.corrected,
-            "seed": self.seed,
-            "n_jobs": self.jobs,
-            "metric_options": dci_options(self.max_features, self.dci_split),
-            **self._overrides(),
-        }
+        sources, latents, options = read_sample(
+            file, self._options(names), sources_path=sources_path, source_columns=self.source_columns
+        )
         steps = iter(range(len(names) + self.bootstrap))
         with progress_bar("scoring", len(names) + self.bootstrap) as report:
-            scores = score_file(
-                file,
+            scores = score(
+                sources,
+                latents,
                 bootstrap=self.bootstrap,
                 progress=lambda part: report(next(steps), note=part),
                 **options,
             )
-        null = null_scores_of_file(file, num_draws=self.null_encoder, **options) if self.null_encoder else None
+        null = null_scores(sources, latents, num_draws=self.null_encoder, **options) if self.null_encoder else None
         if self.json:
             plain = scores.to_dict() | ({} if null is None else {"null_encoder": null.to_dict()})
             print(json.dumps(plain, indent=2))
@@ -142,17 +135,24 @@ class Score:
             raise ValueError(f"--plot takes a .png, .svg or .pdf in a folder that exists, got {picture}")
         return picture
 
-    def _overrides(self) -> dict[str, Any]:
-        """Return only the options that override what the arrays of the file say."""
-        options: dict[str, Any] = {} if self.latent_kind == "auto" else {"latent_kind": self.latent_kind}
-        if self.code_input != "auto":
-            options["code_input"] = self.code_input
-        if set(self.source_kinds) - {"auto"}:
-            options["source_kinds"] = self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds
-        return options
+    def _options(self, names: list[str]) -> dict[str, Any]:
+        """Return the options of `qlae.metrics.score`, without those that leave the choice to the file."""
+        options: dict[str, Any] = {
+            "metrics": names,
+            "protocol": self.protocol,
+            "prune": self.prune,
+            "continuous_nmi": self.continuous_nmi,
+            "corrected": self.corrected,
+            "seed": self.seed,
+            "n_jobs": self.jobs,
+            "source_kinds": self.source_kinds[0] if len(self.source_kinds) == 1 else self.source_kinds,
+            "metric_options": dci_options(self.max_features, self.dci_split),
+        }
+        chosen = {"latent_kind": self.latent_kind, "code_input": self.code_input}
+        return options | {name: word for name, word in chosen.items() if word != "auto"}
 
 
-def dci_options(max_features: str, split: str) -> dict[str, dict[str, Any]]:
+def dci_options(max_features: Any, split: str) -> dict[str, dict[str, Any]]:
     """Return the options of DCI from words of the command line; none if they are the defaults.
 
     >>> dci_options("0.5", "honest"), dci_options("4", "paper"), dci_options("sqrt", "paper")
@@ -160,17 +160,9 @@ def dci_options(max_features: str, split: str) -> dict[str, dict[str, Any]]:
     """
     options: dict[str, Any] = {}
     if max_features != "sqrt":
-        options["max_features"] = _number(max_features)
+        with contextlib.suppress(ValueError):
+            max_features = int(max_features) if max_features.isdecimal() else float(max_features)
+        options["max_features"] = max_features
     if split != "paper":
         options["split"] = split
     return {"dci": options} if options else {}
-
-
-def _number(text: str) -> str | int | float:
-    """Return a number if the text is one: a whole number of latents, or a share."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text

@@ -23,7 +23,7 @@ from .reconstruction import psnr, r2, r2_per_feature
 # isort: on
 from .dci import DCI
 from .heatmap import nmi_figure, plot_nmi
-from .infomec import InfoMEC, InformativeCount, count_informative
+from .infomec import InfoMEC, InformativeCount, active_latents, count_informative
 from .information import mutual_information, nmi
 from .metric import (
     METRICS,
@@ -39,9 +39,8 @@ from .metric import (
     unregister_metric,
     watched_scores,
 )
-from .null_encoder import NullScores, null_scores, null_scores_of_file
+from .null_encoder import NullScores, null_scores
 from .paired import beta_vae_score, factor_vae_score
-from .protocols import active_latents
 from .scores import Scores, print_scores, score, score_file, score_table
 
 __all__ = [
@@ -66,7 +65,6 @@ __all__ = [
     "nmi",
     "nmi_figure",
     "null_scores",
-    "null_scores_of_file",
     "plot_nmi",
     "print_scores",
     "psnr",

@@ -24,8 +24,10 @@ labels of 300 samples it puts the mean at 2.5 nats instead of 1.7, and the devia
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -73,42 +75,36 @@ def chi_square_evidence(value: Floats, mean: Floats, deviation: Floats) -> Float
 
 
 def information_by_chance(sources: Sources, latents: Latents, *, k: int, seed: int) -> Chance:
-    """Return the mean and deviation of `information.estimate` for each source and latent if rows are shuffled.
-
-    Args:
-        sources, latents: the checked sample.
-        k: number of neighbours in the KSG estimators.
-        seed: of the shuffles and of the jitter.
-    """
+    """Return the mean and deviation of `information.estimate` for each source and latent if rows are shuffled."""
     shape = sources.num_sources, latents.num_latents
-    mean, deviation = np.zeros(shape), np.zeros(shape)
+    chance = Chance(np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool))
     discrete = np.flatnonzero(np.array(sources.discrete) & sources.varying)
     continuous = np.flatnonzero(~np.array(sources.discrete) & sources.varying)
     moving = np.flatnonzero(latents.varying if latents.codes is None else np.array(latents.sizes) > 1)
-    from_counts = np.zeros(shape, dtype=bool)
     if not moving.size:
-        return Chance(mean, deviation, from_counts)
+        return chance
     random, jitter = np.random.default_rng(seed), np.random.RandomState(seed)
 
-    def enter(rows: Ints, moments: tuple[Floats, Floats]) -> None:
-        mean[np.ix_(rows, moving)], deviation[np.ix_(rows, moving)] = moments
+    def enter(rows: Ints, mean: Floats, deviation: Floats) -> None:
+        chance.mean[np.ix_(rows, moving)], chance.deviation[np.ix_(rows, moving)] = mean, deviation
 
+    labels = sources.labels[:, discrete]
     smooth_sources = rescale_and_jitter(sources.values[:, continuous], jitter) if continuous.size else None
     if latents.codes is not None:
         codes = latents.codes[:, moving]
         if discrete.size:
-            enter(discrete, _moments_of_codes(sources.labels[:, discrete], codes))
-            from_counts[discrete] = True
+            enter(discrete, *_moments_of_codes(labels, codes))
+            chance.from_counts[discrete] = True
         if smooth_sources is not None:
-            enter(continuous, _moments_of_labels(smooth_sources, codes, k, random))
-        return Chance(mean, deviation, from_counts)
+            enter(continuous, *_moments_of_labels(smooth_sources, codes, k, random))
+        return chance
     smooth = rescale_and_jitter(latents.values[:, moving], jitter)
     if discrete.size:
-        by_source = _moments_of_labels(smooth, sources.labels[:, discrete], k, random)
-        enter(discrete, (by_source[0][:, None], by_source[1][:, None]))
+        mean, deviation = _moments_of_labels(smooth, labels, k, random)
+        enter(discrete, mean[:, None], deviation[:, None])
     if smooth_sources is not None:
-        enter(continuous, _moments_of_pairs(smooth_sources, smooth, k, random))
-    return Chance(mean, deviation, from_counts)
+        enter(continuous, *_moments_of_pairs(smooth_sources, smooth, k, random))
+    return chance
 
 
 def _moments_of_codes(labels: Ints, codes: Ints) -> tuple[Floats, Floats]:
@@ -124,32 +120,39 @@ def _moments_of_labels(smooth: Floats, labels: Ints, k: int, random: np.random.G
 
     The continuous columns (n, m) are taken in turn.
     """
-    n = labels.shape[0]
     sizes = [int(column.max()) + 1 for column in labels.T]
-    part = min(n, max(_SAMPLES, _PER_LABEL * max(sizes)))
-    estimates = np.zeros((_SHUFFLES, len(sizes)))
-    for draw in range(_SHUFFLES):
-        rows, others = random.choice(n, part, replace=False), random.choice(n, part, replace=False)
+
+    def estimate(draw: int, rows: Ints, others: Ints) -> list[float]:
         ordered = Ordered(smooth[others, draw % smooth.shape[1]])
-        for i, size in enumerate(sizes):
-            estimates[draw, i] = ordered.with_labels(labels[rows, i], size, k)
-    return _scaled(estimates, part / n)
+        return [ordered.with_labels(labels[rows, i], size, k) for i, size in enumerate(sizes)]
+
+    return _moments(estimate, labels.shape[0], max(_SAMPLES, _PER_LABEL * max(sizes)), random)
 
 
 def _moments_of_pairs(x: Floats, y: Floats, k: int, random: np.random.Generator) -> tuple[Floats, Floats]:
     """Return mean and deviation of the estimates of pairs of continuous columns, (n, m) and (n, q), one shuffled."""
-    n = x.shape[0]
-    part = min(n, _SAMPLES)
-    estimates = np.zeros(_SHUFFLES)
-    for draw in range(_SHUFFLES):
-        rows, others = random.choice(n, part, replace=False), random.choice(n, part, replace=False)
-        estimates[draw] = continuous_pair(x[rows, draw % x.shape[1]], y[others, draw % y.shape[1]], k)
-    return _scaled(estimates, part / n)
+
+    def estimate(draw: int, rows: Ints, others: Ints) -> float:
+        return continuous_pair(x[rows, draw % x.shape[1]], y[others, draw % y.shape[1]], k)
+
+    return _moments(estimate, x.shape[0], _SAMPLES, random)
 
 
-def _scaled(estimates: Floats, share: float) -> tuple[Floats, Floats]:
-    """Return mean and deviation over shuffles (the first axis), for a sample of which the shuffles had a share."""
-    shrink = float(np.sqrt(share))
+def _moments(
+    estimate: Callable[[int, Ints, Ints], Any], n: int, num_rows: int, random: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return mean and deviation, for n samples, of an estimate from the rows of one variable and other rows of another.
+
+    Each shuffle draws `num_rows` of either, or all n if these are fewer.
+    """
+    part = min(n, num_rows)
+    estimates = np.array(
+        [
+            estimate(draw, random.choice(n, part, replace=False), random.choice(n, part, replace=False))
+            for draw in range(_SHUFFLES)
+        ]
+    )
+    shrink = float(np.sqrt(part / n))
     deviation = _CAUTION * shrink * estimates.std(axis=0, ddof=1)
     return np.asarray(shrink * estimates.mean(axis=0)), np.asarray(deviation)
 

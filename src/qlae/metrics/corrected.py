@@ -33,11 +33,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .chance import Chance, chi_square_evidence
-from .infoe import Input, explicitness_per_source
+from .chance import chi_square_evidence, information_by_chance
+from .infoe import Input, Solver, explicitness_per_source
 from .information import entropy, r_squared, weighted_concentration
 from .inputs import Bools, Floats, Latents, Sources
-from .protocols import Protocol
 
 _ERROR = 1e-4  # probability that any of many independent pairs looks informative
 _NOISE = 3.0  # evidence up to which an entry counts as 0
@@ -97,14 +96,9 @@ class CorrectedInformation:
         )
 
 
-def correct_information(nats: Floats, sources: Sources, chance: Chance) -> CorrectedInformation:
-    """Correct estimates for chance.
-
-    Args:
-        nats: (n_s, n_z) estimates, not clipped at 0.
-        sources: the checked sources.
-        chance: of the same estimates.
-    """
+def correct_information(nats: Floats, sources: Sources, latents: Latents, *, k: int, seed: int) -> CorrectedInformation:
+    """Correct estimates (n_s, n_z), not clipped at 0, for chance; the other arguments are those of the estimate."""
+    chance = information_by_chance(sources, latents, k=k, seed=seed)
     evidence = chance.evidence(nats)
     kept = np.maximum(0.0, 1.0 - (_NOISE / np.maximum(evidence, _NOISE)) ** 2)
     beyond = np.maximum(nats - chance.mean, 0.0)
@@ -125,27 +119,22 @@ def correct_explicitness(
     explicit: Floats,
     information: CorrectedInformation,
     *,
-    protocol: Protocol,
+    solver: Solver,
     how: Input,
     seed: int,
 ) -> Floats:
     """Return the explicitness of each source (n_s,) beyond chance, in [0, 1].
 
-    Args:
-        sources, latents: the checked sample.
-        explicit: (n_s,) share of each source that the linear model of all latents explains.
-        information: of the same sample, which says which latents are informative.
-        protocol: of the fit.
-        how: input of the linear model.
-        seed: of the shuffle.
+    `explicit` (n_s,) is the share of each source that the linear model of all latents explains, and `information` of
+    the same sample says which latents are informative.
     """
     chance = _closed_form(sources, latents, how)
     saturated = chance.first_order > _SATURATED
-    if protocol.solver != "converged":
-        chance = _with_shuffled_fit(chance, sources, latents, protocol, how, seed)
+    if solver != "converged":
+        chance = _with_shuffled_fit(chance, sources, latents, solver, how, seed)
     result = np.where(saturated, 0.0, chance.beyond(explicit, sources.num_sources))
     for i in np.flatnonzero(saturated & sources.varying).tolist():
-        result[i] = _of_best_latents(sources.columns([i]), latents, information.of_source(i), protocol, how)
+        result[i] = _of_best_latents(sources.columns([i]), latents, information.of_source(i), solver, how)
     return result
 
 
@@ -186,7 +175,7 @@ def _closed_form(sources: Sources, latents: Latents, how: Input) -> _Explicitnes
 
 
 def _with_shuffled_fit(
-    closed: _ExplicitnessByChance, sources: Sources, latents: Latents, protocol: Protocol, how: Input, seed: int
+    closed: _ExplicitnessByChance, sources: Sources, latents: Latents, solver: Solver, how: Input, seed: int
 ) -> _ExplicitnessByChance:
     """Return the same with the mean of sources whose classes differ in size from a fit to shuffled latents."""
     unbalanced = [discrete and _imbalance(sources, i) > _BALANCED for i, discrete in enumerate(sources.discrete)]
@@ -198,7 +187,7 @@ def _with_shuffled_fit(
     mean = closed.mean.copy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mean[index] = explicitness_per_source(sources.columns(index), latents.rows(order), protocol, how)
+        mean[index] = explicitness_per_source(sources.columns(index), latents.rows(order), solver, how)
     return _ExplicitnessByChance(mean, closed.first_order, closed.shape)
 
 
@@ -209,7 +198,7 @@ def _imbalance(sources: Sources, i: int) -> float:
 
 
 def _of_best_latents(
-    source: Sources, latents: Latents, information: CorrectedInformation, protocol: Protocol, how: Input
+    source: Sources, latents: Latents, information: CorrectedInformation, solver: Solver, how: Input
 ) -> float:
     """Return the share of one source that the most informative latents explain beyond chance.
 
@@ -228,7 +217,7 @@ def _of_best_latents(
     if not num_kept:
         return alone
     kept = latents.columns(best[:num_kept])
-    explicit = explicitness_per_source(source, kept, protocol, how)
+    explicit = explicitness_per_source(source, kept, solver, how)
     beyond = _closed_form(source, kept, how).beyond(explicit, information.num_tests)
     return max(alone, float(weights.max() * beyond[0]))
 

@@ -49,7 +49,7 @@ from .metric import UNIT, Score, register_metric
 DEPTHS = tuple(range(1, 17))
 PROTOCOLS = ("paper", "tripod", "disentanglement_lib")
 SPLITS = ("paper", "honest")
-_LABELS = {"sqrt": "√n_z", "log2": "log₂ n_z", "all": "all"}  # max_features → words for readers
+_LABELS = {"sqrt": "√n_z", "log2": "log₂ n_z"}  # max_features → text for readers
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +89,8 @@ class DCI:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, suitable for JSON."""
-        result: dict[str, Any] = {
-            "d": self.d,
-            "i": self.i,
-            "c": self.c,
-            "chance": self.mean_chance,
-            "split": self.split,
-            "protocol": self.protocol,
-            "num_samples": self.num_samples,
-            "seed": self.seed,
-        }
+        result: dict[str, Any] = {"d": self.d, "i": self.i, "c": self.c, "chance": self.mean_chance}
+        result |= {key: getattr(self, key) for key in ("split", "protocol", "num_samples", "seed")}
         if self.depth is not None:
             result |= {"depth": self.depth.tolist(), "max_features": self.max_features, "forest": self.forest}
         return result
@@ -106,24 +98,7 @@ class DCI:
     @property
     def mean_chance(self) -> float:
         """The I of guessing the most frequent class of each source."""
-        varying = np.isfinite(self.chance)
-        return float(self.chance[varying].mean())
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Caveats to print with the scores."""
-        notes = []
-        if self.max_features in ("sqrt", "log2"):
-            notes.append(
-                f"D and C of forests that consider {_LABELS[self.max_features]} latents per split stay below 1: D is "
-                "0.5 to 0.7 for an ideal representation (max_features='all' gives 1)."
-            )
-        if self.split == "paper" and len(self.depths) > 1:
-            notes.append(
-                f"I is the accuracy on the rows that chose the depths; chance is {self.mean_chance:.3f} "
-                "(split='honest' chooses them on other rows)."
-            )
-        return tuple(notes)
+        return float(self.chance[np.isfinite(self.chance)].mean())
 
     def __str__(self) -> str:
         depth = "" if self.depth is None else f"; depths {', '.join(map(str, self.depth))}"
@@ -226,13 +201,7 @@ def dci(
 def _grow_forests(
     sources: Sources, latents: Latents, split: tuple[Ints, Ints, Ints], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Fit one forest per source, and return the fields of `DCI` at the depths with the best accuracy.
-
-    Args:
-        sources, latents: the checked sample.
-        split: rows that train, that choose the depth and that give I.
-        options: of `forest_by_depth`.
-    """
+    """Fit one forest per source, and return the fields of `DCI` at the depths with the best accuracy."""
     train, choose, test = split
     held_out = choose if choose is test else np.concatenate([choose, test])
     chosen_by, scored_by = slice(0, choose.size), slice(held_out.size - test.size, None)
@@ -242,7 +211,8 @@ def _grow_forests(
     accuracy, chance = np.zeros(num_sources), np.full(num_sources, np.nan)
     depth = np.zeros(num_sources, dtype=np.int64)
     for i in np.flatnonzero(sources.varying).tolist():
-        target, classify = _target(sources, i), sources.discrete[i]
+        classify = sources.discrete[i]
+        target = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
         fit = forest_by_depth(values[train], target[train], values[held_out], classify=classify, **options)
         curve[i] = fit.scores(target[held_out], chosen_by)
         best = int(np.argmax(curve[i]))
@@ -268,7 +238,8 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
     train_accuracy, accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
     chance = np.full(sources.num_sources, np.nan)
     for i in np.flatnonzero(sources.varying).tolist():
-        target, classify = _target(sources, i), sources.discrete[i]
+        classify = sources.discrete[i]
+        target = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
         if classify and np.unique(target[:cut]).size < 2:
             raise ValueError(
                 f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."
@@ -282,18 +253,12 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
     return {"importance": importance, "accuracy": accuracy, "chance": chance, "train_accuracy": train_accuracy}
 
 
-def _target(sources: Sources, i: int) -> Any:
-    """Return the target (n,) of the trees for a source: its labels, or its values."""
-    return sources.labels[:, i] if sources.discrete[i] else plain_columns(sources.values[:, i])
-
-
 def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...]:
     if depths is None:
         return DEPTHS if protocol == "paper" else (10,)
-    checked = tuple(whole_number("a depth", depth, 1) for depth in depths)
-    if not checked:
+    if not len(depths):
         raise ValueError("depths are empty; give at least one.")
-    return checked
+    return tuple(whole_number("a depth", depth, 1) for depth in depths)
 
 
 def _split(n: int, protocol: str, split: str, seed: int) -> tuple[Ints, Ints, Ints]:

@@ -34,12 +34,7 @@ class ForestByDepth:
     classify: bool
 
     def scores(self, targets: NDArray[Any], rows: slice = slice(None)) -> Floats:
-        """Return the accuracy, or R² of a regression, on some of the test rows at each depth, (num_depths,).
-
-        Args:
-            targets: (num_test,) labels or values.
-            rows: which of the test rows count.
-        """
+        """Return the accuracy, or R², of targets (num_test,) on some of the test rows at each depth, (num_depths,)."""
         predicted, targets = self.predicted[:, rows], targets[rows]
         if self.classify:
             return np.asarray((predicted == targets).mean(axis=1))

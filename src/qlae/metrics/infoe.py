@@ -25,25 +25,25 @@ from .inputs import Floats, Ints, Latents, Sources, plain_columns
 from .logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
 from .newton import MANY, Fit, Reals
 from .parallel import available_threads, map_in_threads
-from .protocols import Protocol
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 _ITERATIONS = 100
 _GRADIENT = 1e-4
 _SAFE = 500.0  # exp of logits up to this size does not overflow
 Input = Literal["one-hot", "scalar"]
+Solver = Literal["converged", "lbfgs-balanced"]
 
 
-def explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
+def explicitness_per_source(sources: Sources, latents: Latents, solver: Solver, how: Input) -> Floats:
     """Return the share of each source (n_s,) that a linear model of the latents explains; 0 for constant sources."""
     import scipy.linalg  # noqa: F401  # its BLAS is limited only if it is loaded
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other
-        return _explicitness_per_source(sources, latents, protocol, how)
+        return _explicitness_per_source(sources, latents, solver, how)
 
 
-def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Protocol, how: Input) -> Floats:
+def _explicitness_per_source(sources: Sources, latents: Latents, solver: Solver, how: Input) -> Floats:
     result = np.zeros(sources.num_sources)
     varying = np.flatnonzero(sources.varying).tolist()
     classes = [i for i in varying if sources.discrete[i]]
@@ -51,7 +51,7 @@ def _explicitness_per_source(sources: Sources, latents: Latents, protocol: Proto
         design = _design(latents, how)
         for i in (i for i in varying if not sources.discrete[i]):
             result[i] = _r_squared(design, plain_columns(sources.values[:, i]))
-    if classes and protocol.solver == "converged":
+    if classes and solver == "converged":
         result[classes] = _converged(sources, latents, how, classes)
     elif classes:
         published = _published_features(latents, how)
@@ -136,10 +136,7 @@ class DenseFeatures:
 def fit_balanced(features: DenseFeatures | OneHotFeatures, labels: Ints, size: int) -> float:
     """Return the cross entropy, in nats and with equal weights of all samples, where the optimizer stops.
 
-    Args:
-        features: (n, D).
-        labels: (n,) 0 … size − 1, all of which occur.
-        size: number of classes.
+    All labels (n,) from 0 to size − 1 must occur.
     """
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -180,7 +177,7 @@ def fit_balanced(features: DenseFeatures | OneHotFeatures, labels: Ints, size: i
 
 
 def _softmax(logits: Reals, place: Ints) -> tuple[Reals, Reals]:
-    """Return the cross entropy of each sample (n,), and softmax − one-hot (n, classes), which takes over the memory."""
+    """Return the cross entropy of each sample (n,), and softmax − one-hot (n, classes), computed in place."""
     if max(float(logits.max()), -float(logits.min())) > _SAFE:
         logits -= logits.max(axis=1, keepdims=True)
     own = logits.reshape(-1)[place]

@@ -1,50 +1,126 @@
-"""InfoMEC: modularity, explicitness and compactness in terms of information (paper, section 4)."""
+"""InfoMEC: modularity, explicitness and compactness in terms of information (paper, section 4).
+
+The published variants are the protocols:
+
+| | paper | official-train | official-standalone | tripod |
+|---|---|---|---|---|
+| KSG neighbours | 3 | 3 | 10 | 10 |
+| active, continuous | range > max/20 | range > max/8 | range > max/20 | IQR > max IQR/10 |
+| active, codes | range > 0 | range > max/8 | range > 0 | IQR > 0.1 |
+| InfoE input for codes | one-hot; scalar as well | scalar | one-hot | one-hot |
+| logistic regression | converged, unweighted | L-BFGS ≤ 100 iterations, balanced | as before | as before |
+
+The authors' training script (`official-train`) takes the type of the latents: the values of a quantized model are
+floats and enter as numbers, the indices of a VQ-VAE are integers and enter one-hot. `code_input` says which.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .chance import information_by_chance
 from .corrected import CorrectedInformation, correct_explicitness, correct_information
-from .infoe import Input, explicitness_per_source
-from .information import concentration, estimate, normalise, top_two_gaps
-from .inputs import Bools, Floats, Latents, Sources, check_pair, leave_out_constant, require_choice
+from .infoe import Input, Solver, explicitness_per_source
+from .information import CONTINUOUS_NMI, concentration, estimate, normalise, top_two_gaps
+from .inputs import Bools, Floats, Latents, check_latents, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, Score, register_metric
-from .protocols import Protocol, choose_protocol
 
 
-class _Information(NamedTuple):
-    """The information of each pair of a source and a latent."""
+@dataclass(frozen=True)
+class Protocol:
+    """One way to compute InfoMEC.
 
-    nmi: Floats  # (n_s, n_z)
-    corrected: CorrectedInformation | None
+    A latent is active if its spread exceeds a share of the largest spread, or for codes without a share a fixed value.
+    Without pruning, every latent that varies is active.
+    """
+
+    name: str
+    k: int
+    spread: Literal["range", "iqr"]
+    continuous_share: float
+    code_share: float | None
+    code_floor: float  # used if there is no code_share
+    code_input: Input
+    solver: Solver
+    counts_constant_sources: bool = False  # in InfoM's number of sources
+    prune: bool = True
+    continuous_nmi: str = "denoised"
+
+    def _rule(self, latents: Latents) -> tuple[str, float | None, float]:
+        """Return the spread that counts, the share of the largest that it must exceed, or without one the value."""
+        if not self.prune:
+            return "range", None, 0.0
+        return self.spread, self.code_share if latents.discrete else self.continuous_share, self.code_floor
+
+    def active(self, latents: Latents) -> Bools:
+        """Return the mask (n_z,) of latents that vary enough to count."""
+        spread, share, floor = self._rule(latents)
+        if spread == "range" and share is None:  # a range above 0, for codes of any size
+            return np.asarray(latents.sizes) > 1 if latents.discrete else latents.varying
+        if spread == "range":
+            spreads = np.ptp(latents.values, axis=0)
+        else:
+            from scipy.stats import iqr  # which takes half a second to import
+
+            spreads = np.atleast_1d(iqr(latents.values, axis=0))
+        if share is None:
+            return np.asarray(spreads > floor)
+        largest = spreads.max()
+        return np.asarray(spreads / largest > share) if largest > 0 else np.zeros(spreads.size, dtype=bool)
+
+    def activity_rule(self, latents: Latents) -> str:
+        """Describe the condition under which `active` counts a latent."""
+        spread, share, floor = self._rule(latents)
+        name = "range" if spread == "range" else "interquartile range"
+        return f"{name} > {floor:g}" if share is None else f"{name} > 1/{1 / share:.0f} of the largest"
 
 
-class _Explicitness(NamedTuple):
-    """The share of each source (n_s,) that linear models explain."""
-
-    per_source: Floats
-    scalar: Floats | None  # with codes as numbers
-    corrected: Floats | None
-
-
-def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: int) -> dict[str, float]:
-    """Return the scores of a part of a sample, counting the latents that are active in the whole sample."""
-    if not sources.varying.any():
-        return {}
-    rules = choose_protocol(
-        whole.protocol,
-        prune=whole.prune,
-        code_input=whole.infoe_input if latents.discrete else "auto",
-        continuous_nmi=whole.continuous_nmi,
+PROTOCOLS = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol("paper", 3, "range", 1 / 20, None, 0.0, "one-hot", "converged"),
+        Protocol("official-train", 3, "range", 1 / 8, 1 / 8, 0.0, "scalar", "lbfgs-balanced", True),
+        Protocol("official-standalone", 10, "range", 1 / 20, None, 0.0, "one-hot", "lbfgs-balanced"),
+        Protocol("tripod", 10, "iqr", 1 / 10, None, 0.1, "one-hot", "lbfgs-balanced"),
     )
-    information = _measure(sources, latents, rules, seed, corrected=whole.informative is not None)
-    return _scores(sources, latents, rules, information, whole.active, seed)[0]
+}
+
+
+def find_protocol(name: str) -> Protocol:
+    """Return the protocol of that name, or raise a ``ValueError`` that lists them."""
+    require_choice("protocol", name, PROTOCOLS)
+    return PROTOCOLS[name]
+
+
+def choose_protocol(
+    name: str, *, prune: bool = True, code_input: str = "auto", continuous_nmi: str = "denoised"
+) -> Protocol:
+    """Return the protocol of that name with the given options; see `qlae.metrics.infomec`."""
+    protocol = find_protocol(name)
+    require_choice("prune", prune, (True, False))
+    require_choice("code_input", code_input, ("auto", "one-hot", "scalar"))
+    require_choice("continuous_nmi", continuous_nmi, CONTINUOUS_NMI)
+    how: Any = protocol.code_input if code_input == "auto" else code_input
+    return replace(protocol, prune=bool(prune), code_input=how, continuous_nmi=continuous_nmi)
+
+
+def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = "auto") -> Bools:
+    """Return which latents vary enough to count in InfoMEC.
+
+    Args:
+        latents, protocol, latent_kind: as for `infomec`.
+
+    Returns:
+        (n_z,) mask.
+
+    >>> active_latents([[0.0, 1.0], [0.01, 2.0], [0.02, 5.0]])
+    array([False,  True])
+    """
+    return find_protocol(protocol).active(check_latents(latents, kind=latent_kind))
 
 
 @register_metric(
@@ -63,7 +139,6 @@ def infomec_of_part(sources: Sources, latents: Latents, whole: InfoMEC, seed: in
         Score("informative", "informative", meaning="latents more informative than noise is", watched=True),
     ],
     takes_protocol=True,
-    compute_part=infomec_of_part,
 )
 def infomec(
     sources: Any,
@@ -74,6 +149,7 @@ def infomec(
     code_input: str = "auto",
     continuous_nmi: str = "denoised",
     corrected: bool = True,
+    active: Any = None,
     seed: int = 0,
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
@@ -105,6 +181,7 @@ def infomec(
         continuous_nmi: NMI of continuous sources: "denoised" or "r-squared"; see `qlae.metrics.nmi`.
         corrected: whether to compute the corrected scores, and with them which latents are informative. False saves
             their time; the result then has None in their place, and there are no warnings about noise.
+        active: (n_z,) mask of the latents that count, instead of those that the rule of the protocol leaves.
         seed: of the jitter that breaks ties among continuous latents, and of shuffles.
         source_kinds: "auto", "discrete" or "continuous", for all sources or one per source.
         latent_kind: "auto", "codes" or "continuous".
@@ -120,89 +197,51 @@ def infomec(
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     if code_input == "one-hot" and not z.discrete:
         raise ValueError("code_input is 'one-hot', and the latents are continuous: give codes, or leave it at 'auto'.")
-    leave_out_constant(s, but_for="InfoM" if rules.counts_constant_sources else "")
+    varying = leave_out_constant(s, but_for="InfoM" if rules.counts_constant_sources else "")
     _warn_about_ties(z)
-    information = _measure(s, z, rules, seed, corrected=corrected)
-    active, beyond = rules.active(z), information.corrected
-    _warn_about_latents(active, beyond, rules, z)
-    scores, explicit = _scores(s, z, rules, information, active, seed)
-    arrays: dict[str, Any] = {"nmi": information.nmi, "active": active, "infoe_per_source": explicit}
-    if beyond is not None:
-        arrays |= {"nmi_corrected": beyond.shares, "informative": beyond.informative}
+    nats = estimate(s, z, k=rules.k, seed=seed)
+    matrix = normalise(np.maximum(nats, 0.0), s, z, k=rules.k, continuous_nmi=rules.continuous_nmi)
+    information = correct_information(nats, s, z, k=rules.k, seed=seed) if corrected else None
+    active = rules.active(z) if active is None else np.array(active)
+    if active.dtype != bool or active.shape != (z.num_latents,):
+        raise ValueError(f"active has type {active.dtype} and shape {active.shape}; give one boolean per latent.")
+    _warn_about_latents(active, information, rules, z)
+    counted = np.ones_like(varying) if rules.counts_constant_sources else varying
+    kept = matrix[np.ix_(counted, active)]
+
+    def explain(how: Input) -> Floats:
+        return explicitness_per_source(s, z, rules.solver, how) if active.any() else np.zeros(s.num_sources)
+
+    how: Input = rules.code_input if z.discrete else "scalar"
+    explicit = explain(how)
+    arrays: dict[str, Any] = {"nmi": matrix, "active": active, "infoe_per_source": explicit}
+    further: dict[str, float] = {}
+    if z.discrete and how == "scalar":
+        further["infoe_scalar"] = float(explicit[varying].mean())
+    elif how == "one-hot" and rules.solver == "converged":
+        further["infoe_scalar"] = float(explain("scalar")[varying].mean())
+    if information is not None:
+        further["infom_corrected"], further["infoc_corrected"] = information.ratios(varying, active)
+        beyond = explicit
+        if active.any():
+            beyond = correct_explicitness(s, z, explicit, information, solver=rules.solver, how=how, seed=seed)
+        further["infoe_corrected"] = float(beyond[varying].mean())
+        arrays |= {"nmi_corrected": information.shares, "informative": information.informative}
     for array in arrays.values():
         array.flags.writeable = False
-    numbers: dict[str, Any] = {**scores}
     return InfoMEC(
-        **numbers,
+        infom=concentration(kept.T),
+        infoe=float(explicit[varying].mean()),
+        infoc=concentration(kept),
+        **further,
         **arrays,
-        infoe_input=rules.code_input if z.discrete else "scalar",
+        infoe_input=how,
         protocol=rules.name,
         prune=rules.prune,
         continuous_nmi=rules.continuous_nmi,
         num_samples=s.num_samples,
         seed=seed,
     )
-
-
-def _measure(sources: Sources, latents: Latents, rules: Protocol, seed: int, *, corrected: bool) -> _Information:
-    """Estimate the information of every pair, and correct it for chance if that is asked for."""
-    nats = estimate(sources, latents, k=rules.k, seed=seed)
-    nmi = normalise(np.maximum(nats, 0.0), sources, latents, k=rules.k, continuous_nmi=rules.continuous_nmi)
-    if not corrected:
-        return _Information(nmi, None)
-    chance = information_by_chance(sources, latents, k=rules.k, seed=seed)
-    return _Information(nmi, correct_information(nats, sources, chance))
-
-
-def _scores(
-    sources: Sources, latents: Latents, rules: Protocol, information: _Information, active: Bools, seed: int
-) -> tuple[dict[str, float], Floats]:
-    """Return the scores by key, and the explicitness of each source (n_s,).
-
-    This is used both for whole samples and for parts, whose active latents (n_z,) are those of the whole.
-    """
-    varying = sources.varying
-    counted = np.ones_like(varying) if rules.counts_constant_sources else varying
-    kept = information.nmi[np.ix_(counted, active)]
-    explicit = _explain(sources, latents, rules, information.corrected, seed, any_active=bool(active.any()))
-    scores = {
-        "infom": concentration(kept.T),
-        "infoe": float(explicit.per_source[varying].mean()),
-        "infoc": concentration(kept),
-    }
-    if information.corrected is not None and explicit.corrected is not None:
-        scores["infom_corrected"], scores["infoc_corrected"] = information.corrected.ratios(varying, active)
-        scores["infoe_corrected"] = float(explicit.corrected[varying].mean())
-    if explicit.scalar is not None:
-        scores["infoe_scalar"] = float(explicit.scalar[varying].mean())
-    return scores, explicit.per_source
-
-
-def _explain(
-    sources: Sources,
-    latents: Latents,
-    rules: Protocol,
-    information: CorrectedInformation | None,
-    seed: int,
-    *,
-    any_active: bool,
-) -> _Explicitness:
-    """Fit linear models: by the protocol's input, and with codes as numbers where the protocol reports both."""
-    how: Input = rules.code_input if latents.discrete else "scalar"
-    both = how == "one-hot" and rules.solver == "converged"
-    if not any_active:
-        nothing = np.zeros(sources.num_sources)
-        scalar_too = latents.discrete and (both or how == "scalar")
-        return _Explicitness(nothing, nothing if scalar_too else None, nothing if information is not None else None)
-    explicit = explicitness_per_source(sources, latents, rules, how)
-    if both:
-        scalar: Floats | None = explicitness_per_source(sources, latents, rules, "scalar")
-    else:
-        scalar = explicit if latents.discrete and how == "scalar" else None
-    corrected: Floats | None = None
-    if information is not None:
-        corrected = correct_explicitness(sources, latents, explicit, information, protocol=rules, how=how, seed=seed)
-    return _Explicitness(explicit, scalar, corrected)
 
 
 def _warn_about_latents(
@@ -303,6 +342,11 @@ class InfoMEC:
         """Mean over sources of the gap between the two most informative latents, active or not."""
         return float(top_two_gaps(self.nmi).mean())
 
+    @property
+    def activity(self) -> str:
+        """How many latents are active, for readers."""
+        return f"{self.num_active} of {self.active.size} latents active{'' if self.prune else ', not pruned'}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, suitable for JSON, without scores that were not computed."""
         scores = ("infom", "infoe", "infoc", "infom_corrected", "infoe_corrected", "infoc_corrected")
@@ -315,7 +359,6 @@ class InfoMEC:
 
     def __str__(self) -> str:
         scalar = "" if self.infoe_scalar is None else f", scalar {self.infoe_scalar:.3f}"
-        latents = f"{self.num_active} of {self.active.size} latents active{'' if self.prune else ', not pruned'}"
         informative = corrected = ""
         if self.informative is not None:
             informative = f" ({self.num_informative} of {self.num_active} active latents informative)"
@@ -325,7 +368,7 @@ class InfoMEC:
             )
         return (
             f"InfoM {self.infom:.3f}{informative}  InfoE {self.infoe:.3f} ({self.infoe_input}{scalar})  "
-            f"InfoC {self.infoc:.3f}  [{self.protocol}; {latents}; n = {self.num_samples:,}]{corrected}"
+            f"InfoC {self.infoc:.3f}  [{self.protocol}; {self.activity}; n = {self.num_samples:,}]{corrected}"
         )
 
     def __repr__(self) -> str:

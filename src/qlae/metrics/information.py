@@ -102,33 +102,33 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
     whole_number("k", k, 1)
     whole_number("seed", seed, 0)
     result = np.zeros((sources.num_sources, latents.num_latents))
-    varying = sources.varying
-    discrete = np.array(sources.discrete) & varying
-    continuous = ~np.array(sources.discrete) & varying
+    is_discrete = np.array(sources.discrete)
+    discrete, continuous = (np.flatnonzero(kind & sources.varying).tolist() for kind in (is_discrete, ~is_discrete))
     random = np.random.RandomState(seed)  # scikit-learn's generator, for equal draws
-    if latents.codes is not None:
-        index = np.flatnonzero(discrete)
-        if index.size:
-            result[index] = discrete_mutual_information(
-                sources.labels[:, index], [sources.sizes[i] for i in index], latents.codes, latents.sizes
-            )
-        noise = random.get_state(legacy=True)
-        for i in np.flatnonzero(continuous).tolist():
-            random.set_state(noise)
-            ordered = Ordered(_prepared(sources.values[:, i], random, jitter))
-            for j, size in enumerate(latents.sizes):
-                if size > 1:
-                    result[i, j] = ordered.with_labels(latents.codes[:, j], size, k)
-        return result
-    values = rescale_and_jitter(latents.values, random) if jitter else latents.values
+
+    def prepare(values: Floats) -> Floats:
+        return rescale_and_jitter(values, random) if jitter else values
+
+    values = prepare(latents.values) if latents.codes is None else latents.values
     noise = random.get_state(legacy=True)
     columns = {}
-    for i in np.flatnonzero(continuous).tolist():
+    for i in continuous:
         random.set_state(noise)
-        columns[i] = _prepared(sources.values[:, i], random, jitter)
+        columns[i] = prepare(sources.values[:, [i]])[:, 0]
+    if latents.codes is not None:
+        if discrete:
+            sizes = [sources.sizes[i] for i in discrete]
+            result[discrete] = discrete_mutual_information(
+                sources.labels[:, discrete], sizes, latents.codes, latents.sizes
+            )
+        for i, column in columns.items():
+            ordered = Ordered(column)
+            for j in (j for j, size in enumerate(latents.sizes) if size > 1):
+                result[i, j] = ordered.with_labels(latents.codes[:, j], latents.sizes[j], k)
+        return result
     for j in np.flatnonzero(latents.varying).tolist():
         ordered = Ordered(values[:, j])
-        for i in np.flatnonzero(discrete).tolist():
+        for i in discrete:
             result[i, j] = ordered.with_labels(sources.labels[:, i], sources.sizes[i], k)
         for i, column in columns.items():
             result[i, j] = continuous_pair(values[:, j], column, k)
@@ -160,10 +160,6 @@ def _denoised(nats: Floats, num_samples: int, k: int) -> Floats:
     noise = _NOISE / np.sqrt(k * num_samples)
     shrunk = nats - np.divide(noise**2, nats, out=np.full_like(nats, np.inf), where=nats > 0)
     return np.asarray(np.maximum(shrunk, 0.0))
-
-
-def _prepared(column: Floats, random: np.random.RandomState, jitter: bool) -> Floats:
-    return rescale_and_jitter(column[:, None], random)[:, 0] if jitter else column
 
 
 def sum_count_log_count(counts: Ints) -> float:

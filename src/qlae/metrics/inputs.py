@@ -171,7 +171,7 @@ class Latents:
         """Return the latents of some rows; codes are numbered anew, without those that no longer occur."""
         if self.codes is None:
             return Latents(self.values[index], None, ())
-        codes, sizes = _factorise_columns(self.codes[index])
+        codes, sizes = _factorise_columns(self.codes[index].T)
         return Latents(self.values[index], codes, sizes)
 
     def columns(self, index: Sequence[int]) -> Latents:
@@ -217,9 +217,8 @@ def check_sources(sources: Any, *, kinds: str | Sequence[str] = "auto") -> Sourc
         if word == "continuous" and column.dtype.kind == "U":
             raise ValueError(f"sources[:, {i}] holds strings and cannot be continuous: leave its kind at 'auto'.")
         discrete.append(_is_discrete(column) if word == "auto" else word == "discrete")
-    values = np.empty((columns[0].shape[0], len(columns)))
-    for i, column in enumerate(columns):
-        values[:, i] = _numbers(column) if discrete[i] else column
+    numbers = [_numbers(column) if d else column for column, d in zip(columns, discrete, strict=True)]
+    values = np.ascontiguousarray(np.column_stack(numbers), dtype=np.float64)
     return _sources_from_columns(columns, values, tuple(discrete))
 
 
@@ -370,15 +369,9 @@ def _factorise(column: NDArray[Any]) -> tuple[Ints, int]:
     return labels.reshape(-1).astype(np.int64), int(levels.size)
 
 
-def _factorise_columns(columns: Any) -> tuple[Ints, tuple[int, ...]]:
-    if isinstance(columns, np.ndarray):
-        columns = list(columns.T)
-    codes = np.empty((columns[0].shape[0], len(columns)), dtype=np.int64, order="F")
-    sizes = []
-    for i, column in enumerate(columns):
-        codes[:, i], size = _factorise(column)
-        sizes.append(size)
-    return codes, tuple(sizes)
+def _factorise_columns(columns: Iterable[NDArray[Any]]) -> tuple[Ints, tuple[int, ...]]:
+    codes, sizes = zip(*map(_factorise, columns), strict=True)
+    return np.asfortranarray(np.column_stack(codes)), sizes
 
 
 def _sources_from_columns(columns: Sequence[NDArray[Any]], values: Floats, discrete: tuple[bool, ...]) -> Sources:

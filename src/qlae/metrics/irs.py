@@ -51,12 +51,11 @@ def irs(
     s, z = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     varying = leave_out_constant(s)
     num_bins, quantile = _PROTOCOLS[protocol]
-    values = z.values
     moving = z.varying
     matrix = np.zeros((s.num_sources, z.num_latents))
     if not moving.any():
         return MetricResult("irs", 0.0, matrix, protocol, s.num_samples, {"unclipped": 0.0, "num_nonconstant": 0})
-    kept = values[:, moving]
+    kept = z.values[:, moving]
     weights = np.abs(kept - kept.mean(axis=0)).max(axis=0)
     for i in np.flatnonzero(varying).tolist():
         if protocol == "ubisoft" and s.discrete[i]:
@@ -66,19 +65,9 @@ def irs(
         matrix[i, moving] = 1.0 - _mean_deviation(kept, groups, quantile) / weights
     best = matrix[varying][:, moving].max(axis=0)
     average = float(np.average(best, weights=weights))
-    return MetricResult(
-        "irs",
-        min(1.0, max(0.0, average)),
-        matrix,
-        protocol,
-        s.num_samples,
-        {
-            "unclipped": average,
-            "num_nonconstant": int(moving.sum()),
-            "score_per_latent": best,
-            "max_deviation": weights,
-        },
-    )
+    details = {"unclipped": average, "num_nonconstant": int(moving.sum())}
+    details |= {"score_per_latent": best, "max_deviation": weights}
+    return MetricResult("irs", min(1.0, max(0.0, average)), matrix, protocol, s.num_samples, details)
 
 
 def _mean_deviation(values: Floats, groups: Ints, quantile: float) -> Floats:

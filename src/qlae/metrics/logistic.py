@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,34 +57,20 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     """
     X, means = _within(features, labels, size)
 
-    def blocks() -> list[_DenseBlock]:
+    def blocks() -> list[_Dense]:
         single = X.astype(np.float32)
-        return [_DenseBlock(single[i : i + BLOCK]) for i in range(0, labels.size, BLOCK)]
+        return [_Dense(single[i : i + BLOCK], size) for i in range(0, labels.size, BLOCK)]
 
     start = _discriminant_start(X, means, labels, size)
     return fit(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
 
 
-class _DenseBlock:
-    """Some rows of whitened features, in single precision."""
-
-    def __init__(self, X: Reals) -> None:
-        self.X = X
-
-    def forward(self, weights: Reals) -> Reals:
-        return (weights.T @ self.X.T).T  # transposed for the same reason as in `_Dense`
-
-    def backward(self, residuals: Reals) -> Reals:
-        return self.X.T @ residuals
-
-
 class _Dense:
     """The `Design` of whitened features and a column of ones."""
 
-    def __init__(self, X: Floats, size: int) -> None:
+    def __init__(self, X: Reals, size: int) -> None:
         self.X, self.size = X, size
         self.working = working_type(X.shape[0], size)
-        self.narrow = X.astype(self.working, copy=False)
         self.weight = np.ones(X.shape[1])
         self.upper = np.triu_indices(X.shape[1])
         # A few samples suffice for most Hessians; if the first is too poor, use as many as the work allows.
@@ -93,6 +80,10 @@ class _Dense:
         self.strides = (max(1, X.shape[0] // few), max(1, X.shape[0] // many))
         self._products: dict[int, Reals] = {}
 
+    @cached_property
+    def narrow(self) -> Reals:
+        return self.X.astype(self.working, copy=False)
+
     def products(self, stride: int) -> Reals:
         """Return (d (d + 1) / 2, m) products of two features, for every `stride`-th sample; computed once."""
         if stride not in self._products:
@@ -101,13 +92,15 @@ class _Dense:
             self._products[stride] *= part[self.upper[1]]
         return self._products[stride]
 
+    def _in(self, precision: Any) -> Reals:
+        return self.X if precision == self.X.dtype or precision != self.working else self.narrow
+
     def forward(self, weights: Reals) -> Reals:
         # Transposed, (classes, n), so that reductions over classes run along contiguous samples.
-        X = self.narrow if weights.dtype == self.working else self.X
-        return (weights.T @ X.T).T
+        return (weights.T @ self._in(weights.dtype).T).T
 
     def backward(self, residuals: Reals) -> Reals:
-        return (self.narrow if residuals.dtype == self.working else self.X).T @ residuals
+        return self._in(residuals.dtype).T @ residuals
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         stride = self.strides[effort > EASY]
@@ -163,12 +156,8 @@ def full_solver(
 ) -> Callable[[float], Solve]:
     """Return a function of λ that builds a solver with the full Hessian, damped by λ diag(weight).
 
-    Args:
-        squares: (m, D, D) blocks of the Hessian for the pairs of all classes except the last, whose weights stay 0, in
-            the order of ``np.triu_indices``.
-        weight: (D,).
-        working: precision of the solution.
-        least: share of the largest curvature that is added to the diagonal.
+    `squares` (m, D, D) are the blocks of the Hessian for the pairs of all classes except the last, whose weights stay
+    0, in the order of ``np.triu_indices``. A share `least` of the largest curvature is added to the diagonal.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -252,13 +241,7 @@ def _discriminant_start(X: Floats, means: Floats, labels: Ints, size: int) -> Fl
 
 
 def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *, tolerance: float = 1e-6) -> Fit:
-    """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes.
-
-    Args:
-        codes: (n, n_z), 0 … code size − 1 in each column.
-        code_sizes: n_z sizes.
-        labels, size, tolerance: as for `fit_continuous`.
-    """
+    """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes (n, n_z)."""
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
         return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
@@ -299,6 +282,7 @@ class _OneHot:
     def __init__(self, codes: Ints, code_sizes: Sequence[int]) -> None:
         self.codes, self.sizes = codes, list(code_sizes)
         n = codes.shape[0]
+        self.stride = -(-n // _BLOCK_SAMPLES)
         features = OneHotFeatures(codes, code_sizes, double=n <= _BLOCK_SAMPLES)
         self.forward, self.backward, self.offsets = features.forward, features.backward, features.offsets
         weight = [np.bincount(codes[:, j], minlength=s) for j, s in enumerate(code_sizes)]
@@ -308,19 +292,19 @@ class _OneHot:
         size, D = probabilities.shape[1], int(self.offsets[-1])
         if size * D**3 > _BLOCK_WORK:
             return self._diagonal(probabilities, total)
-        stride = -(-self.codes.shape[0] // _BLOCK_SAMPLES)
-        codes, P = self.codes[::stride], probabilities[::stride]
+        stride = self.stride
+        P = probabilities[::stride]
         if effort > _HARD and D * (size - 1) <= _FULL_HESSIAN_OF_CODES:
             first, second = np.triu_indices(size - 1)  # the last class is the reference
             both = -P[:, first] * P[:, second]
             both[:, first == second] += P[:, :-1]
-            squares = self._squares(codes, both) * (stride / total)
+            squares = self._squares(both) * (stride / total)
             return full_solver(squares, self.weight, P.dtype.type, least=_LEAST)
-        return block_solver(self._squares(codes, P * (1 - P)) * (stride / total), self.weight, P.dtype.type)
+        return block_solver(self._squares(P * (1 - P)) * (stride / total), self.weight, P.dtype.type)
 
-    def _squares(self, codes: Ints, weights: Reals) -> Floats:
+    def _squares(self, weights: Reals) -> Floats:
         """Return sums over samples of the products of two features, (m, D, D), with weights (n, m)."""
-        sums = self._pairs(codes).T @ weights
+        sums = self._pairs.T @ weights
         squares = np.zeros((weights.shape[1], int(self.offsets[-1]), int(self.offsets[-1])))
         place = 0
         for a in range(len(self.sizes)):
@@ -343,16 +327,16 @@ class _OneHot:
 
         return build
 
-    def _pairs(self, codes: Ints) -> sparse.csr_matrix:
-        """Return the indicator (n, all pairs of codes) of the codes of two latents in each sample; computed once."""
-        if not hasattr(self, "_pair_matrix"):
-            columns, place = [], 0
-            for a in range(len(self.sizes)):
-                for b in range(a + 1):
-                    columns.append(place + codes[:, a] * self.sizes[b] + codes[:, b])
-                    place += self.sizes[a] * self.sizes[b]
-            self._pair_matrix = indicator(np.column_stack(columns).astype(np.int32), place)
-        return self._pair_matrix
+    @cached_property
+    def _pairs(self) -> sparse.csr_matrix:
+        """The indicator (n, all pairs of codes) of the codes of two latents in each sample that builds the Hessian."""
+        codes = self.codes[:: self.stride]
+        columns, place = [], 0
+        for a in range(len(self.sizes)):
+            for b in range(a + 1):
+                columns.append(place + codes[:, a] * self.sizes[b] + codes[:, b])
+                place += self.sizes[a] * self.sizes[b]
+        return indicator(np.column_stack(columns).astype(np.int32), place)
 
 
 def _naive_bayes(codes: Ints, offsets: Ints, labels: Ints, size: int, allowed: Bools) -> Floats:
@@ -414,14 +398,14 @@ class OneHotFeatures:
             cells = np.indices([sizes[j] for j in group]).reshape(len(group), -1)  # codes of each joint code
             members.append(indicator((cells + self.offsets[group][:, None]).T.astype(np.int32), self.num_features))
             start += cells.shape[1]
-        self._joint = _Both(indicator(np.column_stack(columns), start), double)
-        self._members = _Both(sparse.vstack(members, format="csr"), True)  # joint codes × codes
+        self._joint = _precisions(indicator(np.column_stack(columns), start), double)
+        self._members = _precisions(sparse.vstack(members, format="csr"), True)  # joint codes × codes
 
     def blocks(self, size: int) -> list[OneHotFeatures]:
         """Return the features of `size` samples at a time, which share the memory of these."""
         from scipy import sparse
 
-        joint = self._joint.single
+        joint = self._joint[np.dtype(np.float32)]
         each = joint.indptr[1]  # entries per sample
         result = []
         for start in range(0, joint.shape[0], size):
@@ -429,26 +413,20 @@ class OneHotFeatures:
             parts = (part[start * each : end * each] for part in (joint.data, joint.indices))
             block = copy(self)
             rows = sparse.csr_matrix((*parts, joint.indptr[: end - start + 1]), shape=(end - start, joint.shape[1]))
-            block._joint = _Both(rows, False)
+            block._joint = _precisions(rows, False)
             result.append(block)
         return result
 
     def forward(self, weights: Reals) -> Reals:
-        return np.asarray(self._joint.of(weights) @ (self._members.of(weights) @ weights))
+        return np.asarray(self._joint[weights.dtype] @ (self._members[weights.dtype] @ weights))
 
     def backward(self, residuals: Reals) -> Reals:
-        return np.asarray(self._members.of(residuals).T @ (self._joint.of(residuals).T @ residuals))
+        return np.asarray(self._members[residuals.dtype].T @ (self._joint[residuals.dtype].T @ residuals))
 
 
-class _Both:
-    """A sparse matrix in single and, if worth the memory, in double precision."""
-
-    def __init__(self, matrix: sparse.csr_matrix, double: bool) -> None:
-        self.single, self.double = matrix, matrix.astype(np.float64) if double else None
-
-    def of(self, array: Reals) -> sparse.csr_matrix:
-        """Return the matrix in the precision of an array, if there is one."""
-        return self.double if array.dtype == np.float64 and self.double is not None else self.single
+def _precisions(matrix: sparse.csr_matrix, double: bool) -> dict[Any, sparse.csr_matrix]:
+    """Return a matrix by precision: single, and if worth the memory, double."""
+    return {np.dtype(np.float32): matrix, np.dtype(np.float64): matrix.astype(np.float64) if double else matrix}
 
 
 def indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:

@@ -50,14 +50,9 @@ def mcc(
     matrix = np.clip(np.abs(_unit(x).T @ _unit(y)), 0.0, 1.0)
     rows, columns = linear_sum_assignment(matrix[varying], maximize=True)
     matched = matrix[varying][rows, columns]
-    return MetricResult(
-        "mcc",
-        float(matched.sum() / varying.sum()),
-        matrix,
-        correlation,
-        s.num_samples,
-        {"latent_of_source": dict(zip(np.flatnonzero(varying)[rows].tolist(), columns.tolist(), strict=True))},
-    )
+    pairs = dict(zip(np.flatnonzero(varying)[rows].tolist(), columns.tolist(), strict=True))
+    value = float(matched.sum() / varying.sum())
+    return MetricResult("mcc", value, matrix, correlation, s.num_samples, {"latent_of_source": pairs})
 
 
 def _unit(values: Floats) -> Floats:

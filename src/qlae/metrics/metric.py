@@ -16,12 +16,11 @@ Code that prints scores asks `find_score` for titles and formats, so a registere
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -34,7 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 UNIT = (0.0, 1.0)  # bounds of most scores
 OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metric's function if it takes them
 #: Passed to a function that takes the InfoMEC protocol.
-INFOMEC_OPTIONS = ("protocol", "prune", "code_input", "continuous_nmi", "corrected")
+INFOMEC_OPTIONS = frozenset(("protocol", "prune", "code_input", "continuous_nmi", "corrected", "active"))
 #: "all" stands for all metrics; results.json has other content under the other names.
 RESERVED = frozenset(("all", "active_latents", "informative_latents", "infoe_input", "nmi", "bootstrap", "intervals"))
 RESERVED |= {"by_sample_size", "prune", "r2_features", "code_input", "continuous_nmi", "null_encoder"}
@@ -92,8 +91,6 @@ class Metric:
         scores: the scores that it computes. A result may lack some of them, but not the first.
         compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
         keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if `takes_protocol`.
-        compute_part: computes the scores of a part of the sample from checked sources and latents, the result of the
-            whole sample and a seed; None if `compute` does that.
 
     The other attributes are the arguments of `register_metric`.
     """
@@ -106,7 +103,6 @@ class Metric:
     needs_discrete: bool = False
     holds_rows_out: bool = False
     takes_protocol: bool = False
-    compute_part: Callable[..., Mapping[str, float]] | None = None
 
     @property
     def score_keys(self) -> tuple[str, ...]:
@@ -134,7 +130,6 @@ def register_metric(
     needs_discrete: bool = False,
     holds_rows_out: bool = False,
     takes_protocol: bool = False,
-    compute_part: Callable[..., Mapping[str, float]] | None = None,
 ) -> Callable[[Function], Function]:
     """Return a decorator that enters a function into the table of metrics and leaves it unchanged.
 
@@ -153,25 +148,22 @@ def register_metric(
         holds_rows_out: whether the function trains on the first rows and tests on the last, which must be alike; it
             then receives the rows in random order.
         takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol, and possibly other
-            options of InfoMEC (``prune``, ``code_input``, ``continuous_nmi``, ``corrected``).
-        compute_part: for half-samples, if something must stay as in the whole sample; see `Metric`.
+            options of InfoMEC: ``prune``, ``code_input``, ``continuous_nmi``, ``corrected``, and for a half-sample
+            ``active``, the latents that count in the whole sample.
 
     Raises:
         ValueError: if the name or a key of a score is taken.
     """
 
     def register(function: Function) -> Function:
-        metric = Metric(
-            name=name,
-            scores=tuple(scores) or (Score(name, title or name),),
-            compute=function,
-            keywords=_keywords(function, takes_protocol),
-            counts=tuple(counts),
-            needs_discrete=needs_discrete,
-            holds_rows_out=holds_rows_out,
-            takes_protocol=takes_protocol,
-            compute_part=compute_part,
-        )
+        parameters = inspect.signature(function).parameters
+        open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+        keywords = {option for option in OPTIONS if open_ended or option in parameters}
+        if takes_protocol:
+            keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
+        own = tuple(scores) or (Score(name, title or name),)
+        rules = needs_discrete, holds_rows_out, takes_protocol
+        metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
         return function
@@ -237,19 +229,9 @@ def watched_scores() -> tuple[str, ...]:
     return tuple(key for key, score in known_scores().items() if score.watched)
 
 
-def _keywords(function: Callable[..., Any], takes_protocol: bool) -> frozenset[str]:
-    """Return which keyword arguments to call a function with."""
-    parameters = inspect.signature(function).parameters
-    open_ended = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-    taken = {option for option in OPTIONS if open_ended or option in parameters}
-    if takes_protocol:
-        taken |= {"protocol"} | {option for option in INFOMEC_OPTIONS if option in parameters}
-    return frozenset(taken)
-
-
 def _require_free(metric: Metric) -> None:
     """Raise if the name or the keys of a metric are taken, unless by the same function, loaded again."""
-    if not isinstance(metric.name, str) or metric.name.split() != [metric.name]:
+    if str(metric.name).split() != [metric.name]:
         raise ValueError(f"the name of a metric is {metric.name!r}; give a string without spaces.")
     present = _METRICS.get(metric.name)
     if present is not None and _identity(present.compute) != _identity(metric.compute):
@@ -278,7 +260,7 @@ def _identity(function: Callable[..., Any]) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class MetricResult:
-    """One score in [0, 1], the matrix it was computed from and the protocol.
+    """A score, the matrix it was computed from and the protocol.
 
     >>> print(MetricResult("mig", 0.25, None, "disentanglement_lib", 100))
     MIG 0.250  [disentanglement_lib; n = 100]
@@ -292,7 +274,7 @@ class MetricResult:
     """The published implementation whose definition and defaults were used."""
     num_samples: int
     details: Mapping[str, Any] = field(default_factory=dict)
-    """Further numbers, by name."""
+    """Further scores and other numbers, by name."""
 
     def __float__(self) -> float:
         return self.score
@@ -303,65 +285,40 @@ class MetricResult:
         return {self.name: self.score, "protocol": self.protocol, "num_samples": self.num_samples, **plain}
 
     def __str__(self) -> str:
-        described = find_score(self.name)
-        return f"{described.title} {described.format(self.score)}  [{self.protocol}; n = {self.num_samples:,}]"
+        numbers = {self.name: self.score} | {key: self.details[key] for key in known_scores() if key in self.details}
+        text = "  ".join(f"{find_score(key).title} {find_score(key).format(value)}" for key, value in numbers.items())
+        return f"{text}  [{self.protocol}; n = {self.num_samples:,}]"
 
     def __repr__(self) -> str:
         return f"MetricResult({self})"
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreValues:
-    """The scores of a metric whose function returns plain numbers, by key."""
-
-    values: Mapping[str, float]
-    num_samples: int
-    protocol: str = "custom"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and strings, suitable for JSON."""
-        return {**self.values, "protocol": self.protocol, "num_samples": self.num_samples}
-
-    def __str__(self) -> str:
-        numbers = "  ".join(
-            f"{find_score(key).title} {find_score(key).format(value)}" for key, value in self.values.items()
-        )
-        return f"{numbers}  [{self.protocol}; n = {self.num_samples:,}]"
-
-
-Options = Mapping[str, Mapping[str, Any]]  # name of a metric → keyword arguments of its function
-
-
-def with_options(metrics: Sequence[Metric], options: Options | None) -> list[Metric]:
-    """Return the metrics, with keyword arguments bound to the functions of those that `options` name.
+def with_options(metrics: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None) -> list[Metric]:
+    """Return the metrics of these names, with the keyword arguments that `options` has for some of them.
 
     Raises:
         ValueError: if a metric does not exist or its function does not take an argument.
     """
+    chosen = {name: find_metric(name) for name in metrics}
     for name, arguments in (options or {}).items():
-        allowed = set(inspect.signature(find_metric(name).compute).parameters) - {"sources", "latents"}
-        allowed -= find_metric(name).keywords  # which `score` passes itself
+        metric = find_metric(name)
+        # Without the arguments that `score` passes itself:
+        allowed = inspect.signature(metric.compute).parameters.keys() - {"sources", "latents"} - metric.keywords
         for argument in arguments:
             if argument not in allowed:
                 raise ValueError(
                     f"metric_options has {argument!r} for {name!r}; allowed are {', '.join(sorted(allowed)) or 'none'}."
                 )
-    return [
-        dataclasses.replace(metric, compute=functools.partial(metric.compute, **options[metric.name]))
-        if options and options.get(metric.name)
-        else metric
-        for metric in metrics
-    ]
+        if name in chosen:
+            chosen[name] = replace(metric, compute=functools.partial(metric.compute, **arguments))
+    return list(chosen.values())
 
 
 def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: int = 0, **options: Any) -> Any:
     """Return the result of one metric, an object with ``to_dict``.
 
-    Args:
-        metric: an entry of the table.
-        sources, latents: the checked sample.
-        seed: of everything random, including the order of rows for a metric that holds some out.
-        options: ``n_jobs`` and the `INFOMEC_OPTIONS`, for the metrics that take them.
+    `seed` also decides the order of rows for a metric that holds some out. `options` are ``n_jobs`` and the
+    `INFOMEC_OPTIONS`, for the metrics that take them.
     """
     if metric.needs_discrete:
         require_discrete(sources, metric.name)
@@ -374,29 +331,29 @@ def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: 
     return _as_result(metric, result, sources.num_samples)
 
 
-def scores_in(metric: Metric, numbers: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scores of a metric, by key and in their order, out of the numbers of a result."""
+def scores_in(metric: Metric, result: Any) -> dict[str, float]:
+    """Return the scores of a metric, by key and in their order, out of its result."""
+    numbers = result.to_dict()
     return {key: numbers[key] for key in metric.score_keys if key in numbers}
 
 
 def _as_result(metric: Metric, result: Any, num_samples: int) -> Any:
     """Wrap plain numbers; raise if a function did not return the scores that it declares."""
+    keys = metric.score_keys
     wrapped = hasattr(result, "to_dict")
-    if not wrapped and not isinstance(result, Mapping) and len(metric.scores) == 1:
-        result = {metric.scores[0].key: result}
+    if not wrapped and not isinstance(result, Mapping) and len(keys) == 1:
+        result = {keys[0]: result}
     numbers = result.to_dict() if wrapped else result
     if not isinstance(numbers, Mapping) or not metric.is_in(numbers):
-        raise TypeError(
-            f"metric {metric.name!r} returned {result!r} without its score ({', '.join(metric.score_keys)})."
-        )
+        raise TypeError(f"metric {metric.name!r} returned {result!r} without its score ({', '.join(keys)}).")
     if wrapped:
         return result
-    if not numbers.keys() <= set(metric.score_keys):
+    if not numbers.keys() <= set(keys):
         raise TypeError(
             f"metric {metric.name!r} returned {', '.join(numbers)}; declare them by register_metric(scores=…)."
         )
-    values = {key: float(value) for key, value in numbers.items()}
+    values = {key: float(numbers[key]) for key in keys if key in numbers}
     for key, value in values.items():
         if not np.isfinite(value):
             raise ValueError(f"metric {metric.name!r} returned {value} for {key}; raise a ValueError that says why.")
-    return ScoreValues(values, num_samples)
+    return MetricResult(keys[0], values.pop(keys[0]), None, "custom", num_samples, values)

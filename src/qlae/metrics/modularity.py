@@ -133,14 +133,8 @@ def explicitness(
             model = LogisticRegression().fit(X[fit_rows], y[fit_rows])
         train[i] = _mean_roc_area(y[fit_rows], model.predict_proba(X[fit_rows]), model.classes_)
         test[i] = _mean_roc_area(y[test_rows], model.predict_proba(X[test_rows]), model.classes_)
-    return MetricResult(
-        "explicitness",
-        float(test[varying].mean()),
-        None,
-        "disentanglement_lib",
-        n,
-        {"train": train, "test": test, "explicitness_train": float(train[varying].mean())},
-    )
+    details = {"train": train, "test": test, "explicitness_train": float(train[varying].mean())}
+    return MetricResult("explicitness", float(test[varying].mean()), None, "disentanglement_lib", n, details)
 
 
 def _mean_roc_area(labels: Any, probabilities: Floats, classes: Any) -> float:

@@ -65,21 +65,17 @@ class Fit:
     weights: Floats  # (D, classes); if the loss is 0, of a finite scale at which it is not yet
 
 
-class Features(Protocol):
-    """n samples of D features, with one weight per feature and class."""
+class Design(Protocol):
+    """n samples of D features, with one weight per feature and class, and a preconditioner for Newton steps."""
+
+    weight: Floats
+    """(D,) mean square of each feature: R in the text above."""
 
     def forward(self, weights: Reals) -> Reals:
         """Return X W, (n, classes), in the precision of W (D, classes)."""
 
     def backward(self, residuals: Reals) -> Reals:
         """Return Xᵀ R, (D, classes), in the precision of R (n, classes)."""
-
-
-class Design(Features, Protocol):
-    """Features with a preconditioner for Newton steps."""
-
-    weight: Floats
-    """(D,) mean square of each feature: R in the text above."""
 
     def preconditioner(self, probabilities: Reals, total: int, effort: int) -> Callable[[float], Solve]:
         """Return a function of λ that builds an approximate solver of (H + λ R) V = G, for G (D, classes).
@@ -100,22 +96,6 @@ class State:
     separated: bool
     probabilities: Reals | None = None  # (n, classes), if the problem keeps them
     gradient: Floats | None = None  # (D, classes), if the problem computes it with the loss
-
-
-class Problem(Protocol):
-    """A loss to minimise."""
-
-    def evaluate(self, weights: Floats) -> State:
-        """Return the loss at weights (D, classes)."""
-
-    def gradient(self, state: State) -> Floats:
-        """Return the gradient (D, classes)."""
-
-    def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
-        """Return samples that represent the Hessian, their probabilities in the working precision, and their number.
-
-        The number is that of samples in the mean.
-        """
 
 
 class Whole:
@@ -144,6 +124,7 @@ class Whole:
         return np.asarray(self.design.backward(residuals).astype(np.float64) / self.total)
 
     def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
+        """Return samples that represent the Hessian, their probabilities, and the number of samples in the mean."""
         assert state.probabilities is not None
         return self.design, state.probabilities.astype(working, copy=False), self.total
 
@@ -151,9 +132,8 @@ class Whole:
 def softmax_in_place(logits: Reals, labels: Ints) -> tuple[float, float, float]:
     """Turn logits (n, classes) into probabilities.
 
-    Returns:
-        The sum of the cross entropies of the labels (n,), by how much the smallest own logit exceeds all others, and
-        the size of the largest own logit.
+    Return the sum of the cross entropies of the labels (n,), by how much the smallest own logit exceeds all others, and
+    the size of the largest own logit.
     """
     rows = np.arange(labels.size)
     own = logits[rows, labels].copy()
@@ -178,7 +158,7 @@ def _sum_over_classes(array: Reals) -> Reals:
 
 
 def minimise(
-    problem: Problem,
+    problem: Whole | _Many,
     start: Floats,
     *,
     working: type[np.floating],
@@ -186,15 +166,9 @@ def minimise(
     least_damping: float = 0.0,
     max_iterations: int = 100,
 ) -> Fit:
-    """Minimise the loss of a problem.
+    """Minimise the loss of a problem from weights (D, classes), with steps first computed in the working precision.
 
-    Args:
-        problem: the loss.
-        start: (D, classes) weights to start from.
-        working: precision in which steps are first computed.
-        tolerance: the fit ends when a step is expected to gain no more nats than this.
-        least_damping: below which λ does not fall.
-        max_iterations: after which the fit stops without convergence.
+    The fit ends when a step is expected to gain no more nats than the tolerance. λ does not fall below `least_damping`.
     """
     state = problem.evaluate(start)
     damping, patience = 1e-2, 0.1
@@ -248,8 +222,7 @@ def _conjugate_gradients(
 ) -> tuple[Floats, float, bool, int]:
     """Solve (H + λ R) V = −gradient inexactly.
 
-    Returns:
-        V (D, classes), the expected decrease of the loss, whether λ shortened the step, and the number of iterations.
+    Return V (D, classes), the expected decrease of the loss, whether λ shortened the step, and the iterations taken.
     """
     working = P.dtype.type
     ridge = (damping * design.weight)[:, None].astype(working)
@@ -282,7 +255,7 @@ def _conjugate_gradients(
 
 
 def fit(
-    blocks: Callable[[], Sequence[Features]],
+    blocks: Callable[[], Sequence[Any]],
     design_of: Callable[[Any], Design],
     labels: Ints,
     start: Floats,
@@ -335,12 +308,12 @@ def fit(
 
 
 class _Many:
-    """The `Problem` of all samples, with the Hessian of a few."""
+    """The loss of all samples as in `Whole`, computed in blocks, with the Hessian of a few."""
 
-    def __init__(self, blocks: Sequence[Features], few: Whole, labels: Ints, allowed: Bools | None, total: int) -> None:
+    def __init__(self, blocks: Sequence[Any], few: Whole, labels: Ints, allowed: Bools | None, total: int) -> None:
         self.blocks, self.few, self.labels, self.allowed, self.total = blocks, few, labels, allowed, total
 
-    def _logits(self, weights: Floats) -> Iterator[tuple[Features, slice, Reals]]:
+    def _logits(self, weights: Floats) -> Iterator[tuple[Any, slice, Reals]]:
         single = weights.astype(np.float32)
         for number, block in enumerate(self.blocks):
             rows = slice(number * BLOCK, (number + 1) * BLOCK)

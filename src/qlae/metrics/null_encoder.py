@@ -7,16 +7,14 @@ is meaningful if it exceeds that of a null encoder of the same size.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from .inputs import MAX_DRAWS, check_latents, require_choice, whole_number
 from .metric import find_score
-from .sample_files import read_sample
 from .scores import score
 
 
@@ -24,24 +22,19 @@ from .scores import score
 class NullScores:
     """Scores of null encoders: the mean and the standard deviation over several draws, by key."""
 
+    latents: str
+    """A description of the latents."""
+    num_draws: int
     values: Mapping[str, float]
     deviations: Mapping[str, float]
     """0 for a single draw."""
-    num_draws: int
-    latents: str
-    """A description of the latents."""
 
     def __getitem__(self, key: str) -> float:
         return self.values[key]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and strings, suitable for JSON."""
-        return {
-            "latents": self.latents,
-            "num_draws": self.num_draws,
-            "values": dict(self.values),
-            "deviations": dict(self.deviations),
-        }
+        return asdict(self)
 
     def __str__(self) -> str:
         lines = [f"null encoder: {self.latents}, {self.num_draws} draws"]
@@ -84,59 +77,29 @@ def null_scores(
     if (latents is None) == (num_latents is None):
         raise ValueError("give either latents, whose rows are shuffled, or num_latents to draw, not both or neither.")
     whole_number("num_draws", num_draws, 1, MAX_DRAWS)
+    require_choice("kind", kind, ("continuous", "codes"))
+    whole_number("num_values", num_values, 2)
     random = np.random.default_rng(seed)
-    num_samples = np.shape(sources)[0]
     if latents is not None:
         checked = check_latents(latents, kind=options.get("latent_kind", "auto"))
         options["latent_kind"] = "codes" if checked.discrete else "continuous"
-        description = f"{checked.num_latents} latents with their rows shuffled"
-
-        def draw() -> Any:
-            return checked.values[random.permutation(len(checked.values))]
-
+        description, shape = f"{checked.num_latents} latents with their rows shuffled", checked.values.shape
     else:
-        description, draw = _independent(num_samples, num_latents, kind, num_values, random)
+        shape = np.shape(sources)[0], whole_number("num_latents", num_latents, 1)
+        drawn_from = "normal latents" if kind == "continuous" else f"codes with {num_values} values"
+        description = f"{shape[1]} independent {drawn_from}"
+
+    def draw() -> Any:
+        if latents is not None:
+            return checked.values[random.permutation(shape[0])]
+        return random.normal(size=shape) if kind == "continuous" else random.integers(0, num_values, size=shape)
+
     drawn: dict[str, list[float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the latents are uninformative is the point
         for number in range(num_draws):
             for key, value in score(sources, draw(), seed=seed + number, **options).values.items():
                 drawn.setdefault(key, []).append(value)
-    return NullScores(
-        {key: float(np.mean(values)) for key, values in drawn.items()},
-        {key: float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for key, values in drawn.items()},
-        num_draws,
-        description,
-    )
-
-
-def null_scores_of_file(
-    path: str | Path,
-    *,
-    num_draws: int = 5,
-    sources_path: str | Path | None = None,
-    source_columns: Sequence[str] = (),
-    **options: Any,
-) -> NullScores:
-    """Score the latents of a file with their rows shuffled.
-
-    Args:
-        path, sources_path, source_columns: files as for `score_file`.
-        num_draws: number of shuffles.
-        options: as for `score`.
-    """
-    sources, latents, options = read_sample(path, options, sources_path=sources_path, source_columns=source_columns)
-    return null_scores(sources, latents, num_draws=num_draws, **options)
-
-
-def _independent(
-    num_samples: int, num_latents: int | None, kind: str, num_values: int, random: np.random.Generator
-) -> tuple[str, Callable[[], Any]]:
-    """Return a description of independent latents, and a function that draws them."""
-    require_choice("kind", kind, ("continuous", "codes"))
-    shape = num_samples, whole_number("num_latents", num_latents, 1)
-    if kind == "continuous":
-        return f"{shape[1]} independent normal latents", lambda: random.normal(size=shape)
-    whole_number("num_values", num_values, 2)
-    description = f"{shape[1]} independent codes with {num_values} values"
-    return description, lambda: random.integers(0, num_values, size=shape)
+    means = {key: float(np.mean(values)) for key, values in drawn.items()}
+    deviations = {key: float(np.std(values, ddof=1)) if len(values) > 1 else 0.0 for key, values in drawn.items()}
+    return NullScores(description, num_draws, means, deviations)

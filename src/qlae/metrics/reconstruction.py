@@ -40,7 +40,10 @@ def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
         raise ValueError(f"images have shape {first.shape}, reconstructions {second.shape}: give equal shapes.")
     errors = np.empty(len(first))
     for start in range(0, len(first), CHUNK):
-        a, b = _unit(first[start : start + CHUNK]), _unit(second[start : start + CHUNK])
+        a, b = (
+            values[start : start + CHUNK].astype(np.float64) / (255.0 if values.dtype == np.uint8 else 1.0)
+            for values in (first, second)
+        )
         errors[start : start + CHUNK] = np.mean((a - b).reshape(len(a), -1) ** 2, axis=1)
     return psnr_of_errors(errors)
 
@@ -62,13 +65,6 @@ def _intensities(array: Any, name: str) -> Any:
     if not (low >= -1e-6 and high <= 1 + 1e-6):  # also catches NaN
         raise ValueError(f"{name} ranges from {low} to {high}; floats must lie in [0, 1] (divide by 255, or clip).")
     return values
-
-
-def _unit(values: Any) -> Floats:
-    scaled: Floats = values.astype(np.float64)
-    if values.dtype == np.uint8:
-        scaled /= 255.0
-    return scaled
 
 
 SCORE = register_score(Score("r2", "R²", digits=3, meaning="fidelity of reconstructions", watched=True))
@@ -113,7 +109,6 @@ def _values(array: Any, name: str) -> Floats:
     values = np.asarray(unwrap_tensor(array, name))
     if values.ndim < 2 or values.size == 0 or values.dtype.kind not in "fiub":
         raise ValueError(f"{name} is {values.dtype} of shape {values.shape}; give numbers (n, …, num_features).")
-    values = values.astype(np.float64)
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has values that are not finite; remove or fill them.")
-    return values
+    return values.astype(np.float64)

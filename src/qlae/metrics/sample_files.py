@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,22 +79,15 @@ def which_is_sources(files: Sequence[Path]) -> int:
     return int(votes[1] > votes[0])
 
 
-class _Table(NamedTuple):
-    names: list[str]
-    columns: list[NDArray[Any]]
+Table = dict[str, NDArray[Any]]  # the columns of a CSV file by name
 
-    def select(self, names: Sequence[str]) -> _Table:
-        """Return some of the columns."""
-        return _Table(list(names), [self.columns[self.names.index(name)] for name in names])
 
-    def array(self) -> NDArray[Any]:
-        """Return the columns as one array; of objects, if some are text and others are not."""
-        if len({column.dtype.kind == "U" for column in self.columns}) == 1:
-            return np.column_stack(self.columns)
-        table = np.empty((len(self.columns[0]), len(self.columns)), dtype=object)
-        for j, column in enumerate(self.columns):
-            table[:, j] = column.tolist()
-        return table
+def _array(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """Return columns as one array; of objects, if some are text and others are not."""
+    columns = list(columns)
+    if len({column.dtype.kind == "U" for column in columns}) == 1:
+        return np.column_stack(columns)
+    return np.column_stack([np.array(column.tolist(), dtype=object) for column in columns])
 
 
 def _read_single(path: Path, what: str) -> NDArray[Any]:
@@ -102,10 +95,8 @@ def _read_single(path: Path, what: str) -> NDArray[Any]:
     if path.suffix not in _SINGLE or not path.is_file():
         raise ValueError(f"the {what} file {path} is not an .npy or .csv file; write one with np.save(path, {what}).")
     if path.suffix == ".csv":
-        table = _without_row_names(_read_table(path))
-        if what == "latents":
-            _require_numbers(table, path)
-        return table.array()
+        columns = _without_row_names(_read_table(path))
+        return _latents(columns, path) if what == "latents" else _array(columns.values())
     try:
         return np.asarray(np.load(path, allow_pickle=False))
     except Exception as error:  # damaged files raise nearly anything
@@ -113,43 +104,43 @@ def _read_single(path: Path, what: str) -> NDArray[Any]:
         raise ValueError(f"{path} cannot be read ({reason}); write it with np.save(path, {what}).") from error
 
 
-def _divide(table: _Table, path: Path, source_columns: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _divide(table: Table, path: Path, source_columns: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the sources and the latents of a table."""
-    missing = [name for name in source_columns if name not in table.names]
-    if missing:
-        raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(table.names)}.")
-    chosen = set(source_columns) or {name for name in table.names if name.lower().startswith("source")}
+    present = ", ".join(table)
+    for name in source_columns:
+        if name not in table:
+            raise ValueError(f"{path} has no column {name!r}; its columns are {present}.")
+    chosen = set(source_columns) or {name for name in table if name.lower().startswith("source")}
     if not chosen:
         raise ValueError(
-            f"no column of {path} has a name that starts with 'source' (its columns are {', '.join(table.names)}): "
-            f"say which columns are sources ({_SOURCE_COLUMNS}), or give sources in a file of their own."
+            f"no column of {path} has a name that starts with 'source' (its columns are {present}): "
+            f"say which columns are sources ({_SOURCE_COLUMNS}), or give sources in a separate file."
         )
-    sources = table.select([name for name in table.names if name in chosen])
-    latents = table.select([name for name in table.names if name not in chosen])
-    latents = _without_row_names(latents)
-    if not latents.columns:
+    latents = _without_row_names({name: column for name, column in table.items() if name not in chosen})
+    if not latents:
         raise ValueError(f"every column of {path} is a source; latents are needed, too.")
-    _require_numbers(latents, path)
-    return sources.array(), latents.array()
+    return _array(column for name, column in table.items() if name in chosen), _latents(latents, path)
 
 
-def _without_row_names(table: _Table) -> _Table:
+def _without_row_names(table: Table) -> Table:
     """Leave out a first column that numbers or names the rows."""
-    start = int(len(table.names) > 1 and table.names[0].lower() in _ROW_NAMES)
-    return _Table(table.names[start:], table.columns[start:])
+    names = list(table)
+    return {name: table[name] for name in (names[1:] if len(names) > 1 and names[0].lower() in _ROW_NAMES else names)}
 
 
-def _require_numbers(table: _Table, path: Path) -> None:
-    for name, column in zip(table.names, table.columns, strict=True):
+def _latents(table: Table, path: Path) -> NDArray[Any]:
+    """Return columns of numbers as one array."""
+    for name, column in table.items():
         if column.dtype.kind == "U":
             text = next(cell for cell in column.tolist() if not is_number(cell))
             raise ValueError(
                 f"column {name!r} of {path} holds text ({text!r}), and latents are numbers: if it is a source, name it "
                 f"({_SOURCE_COLUMNS})."
             )
+    return np.column_stack(list(table.values()))
 
 
-def _read_table(path: Path) -> _Table:
+def _read_table(path: Path) -> Table:
     """Return the columns of a CSV file with a header: integers, floats or text."""
     if not path.is_file():
         raise ValueError(f"{path} is not a file.")
@@ -173,7 +164,7 @@ def _read_table(path: Path) -> _Table:
         for name, cell in zip(names, row, strict=True):
             if not cell.strip():
                 raise ValueError(f"line {number} of {path} has no value for {name!r}; fill it, or leave the line out.")
-    return _Table(names, [_column(list(cells)) for cells in zip(*rows[1:], strict=True)])
+    return {name: _column(list(cells)) for name, cells in zip(names, zip(*rows[1:], strict=True), strict=True)}
 
 
 def _column(cells: list[str]) -> NDArray[Any]:
@@ -232,14 +223,9 @@ def _require_modest(path: Path) -> None:
 
 
 def require_few_numbers(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
-    """Raise if scoring the arrays of a small archive would fill the memory.
+    """Raise an `OversizedError` if scoring the arrays of a small archive would fill the memory.
 
-    Args:
-        arrays: of the archive.
-        path: the archive.
-
-    Raises:
-        OversizedError: it holds more than 20,971,520 numbers, and more than one for each of its bytes.
+    It may hold 20,971,520 numbers, or one for each of its bytes if that is more.
     """
     numbers, size = sum(array.size for array in arrays.values()), path.stat().st_size
     if numbers > max(_MAX_NUMBERS, size):

@@ -64,8 +64,7 @@ def sap(
     matrix = np.zeros((s.num_sources, z.num_latents))
     for i in np.flatnonzero(varying).tolist():
         as_numbers = not s.discrete[i] if continuous is None else continuous
-        for j in range(z.num_latents):
-            latent = z.values[:, j]
+        for j, latent in enumerate(z.values.T):
             if as_numbers:
                 matrix[i, j] = _squared_correlation(latent[:cut], s.values[:cut, i])
             else:

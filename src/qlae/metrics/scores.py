@@ -1,26 +1,33 @@
-"""Score a representation by several metrics: `score` takes arrays, `score_file` files, `print_scores` prints them."""
+"""Score a representation by several metrics: `score` takes arrays, `score_file` files, `print_scores` prints them.
+
+**Intervals** come from repeated half-samples. Every score is computed again on many half-samples, n/2 rows drawn
+without replacement. They spread around their mean as whole samples spread around theirs, so the quantiles of their
+deviations give the interval. The usual bootstrap would draw rows twice, which KSG estimates and in-sample regression
+take for information.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .infomec import InfoMEC
-from .inputs import MAX_DRAWS, MAX_JOBS, Sources, check_pair, require_discrete, whole_number
-from .intervals import half_sample_intervals
-from .metric import METRICS, compute_metric, find_metric, find_score, metric_names, scores_in, with_options
-from .protocols import choose_protocol, find_protocol
+from .infomec import InfoMEC, choose_protocol, find_protocol
+from .inputs import MAX_DRAWS, MAX_JOBS, Ints, Latents, Sources, check_pair, require_discrete, whole_number
+from .metric import METRICS, Metric, compute_metric, find_score, metric_names, scores_in, with_options
+from .parallel import run_jobs
 from .sample_files import read_sample
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from .null_encoder import NullScores
+
+Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +38,7 @@ class Scores:
     """Name of a metric → its result object."""
     values: Mapping[str, float]
     """All scores by key: infom, infoe, infoe_scalar, infoc, d, c, i, mig, …"""
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     """Key of a score → the interval in which it varies from sample to sample, with `confidence`; without bias."""
     confidence: float = 0.95
     num_bootstrap: int = 0
@@ -93,9 +100,9 @@ def score(
             tenth of the rows, receive them in random order.
         prune, code_input, continuous_nmi, corrected: of InfoMEC; see `infomec`.
         seed: of everything random.
-        bootstrap: number of half-samples, from which each score gets an interval (see intervals.py). Latents count as
-            active if they are active in the whole sample. The intervals do not include bias, by which a sample of this
-            size makes a score too high or too low on average.
+        bootstrap: number of half-samples, from which each score gets an interval (see the top of the module). Latents
+            count as active if they are active in the whole sample. The intervals do not include bias, by which a sample
+            of this size makes a score too high or too low on average.
         confidence: of the intervals.
         n_jobs: processes for the half-samples and threads for DCI's forests, as in joblib.
         metric_options: further keyword arguments of single metrics, such as ``{"dci": {"max_features": "all"}}``.
@@ -108,41 +115,36 @@ def score(
     (True, True)
     """
     names = check_options(metrics, protocol, bootstrap, n_jobs)
-    choose_protocol(protocol, prune=prune, code_input=code_input, continuous_nmi=continuous_nmi)
+    options = {"prune": prune, "code_input": code_input, "continuous_nmi": continuous_nmi}
+    choose_protocol(protocol, **options)
+    options |= {"protocol": protocol, "corrected": corrected}
     whole_number("seed", seed, 0)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give 0 < confidence < 1.")
+    report = progress or (lambda _: None)
     sample = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    chosen = with_options([find_metric(name) for name in allowed_names(names, sample[0])], metric_options)
-    options: dict[str, Any] = {
-        "protocol": protocol,
-        "prune": prune,
-        "code_input": code_input,
-        "continuous_nmi": continuous_nmi,
-        "corrected": corrected,
-    }
-    results = {}
+    results, chosen = {}, with_options(allowed_names(names, sample[0]), metric_options)
     for metric in chosen:
-        if progress is not None:
-            progress(metric.name)
+        report(metric.name)
         results[metric.name] = compute_metric(metric, *sample, seed=seed, n_jobs=n_jobs, **options)
     values: dict[str, float] = {}
     for name, metric in METRICS.items():
-        values |= scores_in(metric, results[name].to_dict()) if name in results else {}
+        values |= scores_in(metric, results[name]) if name in results else {}
     if not bootstrap:
         return Scores(results, values)
-    intervals = half_sample_intervals(
-        *sample,
-        chosen,
-        results,
-        values,
-        infomec_options=options,
-        seed=seed,
-        num_halves=bootstrap,
-        confidence=confidence,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+    if "infomec" in results:
+        options["active"] = results["infomec"].active
+    halves = score_parts(*sample, chosen, _draw_halves(sample[0].num_samples, seed, bootstrap), options, n_jobs)
+    drawn: dict[str, list[float]] = {key: [] for key in values}
+    for count, numbers in enumerate(halves, start=1):
+        report(f"half-sample {count} of {bootstrap}")
+        for key in drawn.keys() & numbers.keys():
+            drawn[key].append(numbers[key])
+    intervals = {
+        key: half_sample_interval(value, drawn[key], confidence, find_score(key).bounds)
+        for key, value in values.items()
+        if len(drawn[key]) > 1
+    }
     return Scores(results, values, intervals, confidence, bootstrap)
 
 
@@ -166,14 +168,63 @@ def allowed_names(names: list[str], sources: Sources) -> list[str]:
     If all metrics are asked for, those that need discrete sources are left out with a warning; otherwise they raise a
     ``ValueError``.
     """
-    if all(sources.discrete):
-        return names
-    refused = [name for name in names if METRICS[name].needs_discrete]
+    refused = [] if all(sources.discrete) else [name for name in names if METRICS[name].needs_discrete]
     for name in refused:
         if len(names) < len(METRICS):
             require_discrete(sources, name)
         warnings.warn(f"{name} is left out: it needs discrete sources, and some are continuous", stacklevel=3)
     return [name for name in names if name not in refused]
+
+
+def score_parts(
+    sources: Sources,
+    latents: Latents,
+    metrics: Sequence[Metric],
+    parts: Iterable[tuple[Ints, int]],
+    options: Mapping[str, Any],
+    n_jobs: int | None,
+) -> Iterator[dict[str, float]]:
+    """Yield the scores of parts of a sample by key, without those that cannot be computed on a part.
+
+    Args:
+        sources, latents: the checked sample.
+        metrics: the metrics to compute.
+        parts: the rows of each part, and its seed.
+        options: of InfoMEC, as for `compute_metric`.
+        n_jobs: number of processes, as in joblib.
+    """
+    calls = ((sources.rows(rows), latents.rows(rows), seed, options) for rows, seed in parts)
+    return run_jobs(_score_part, metrics, calls, n_jobs)
+
+
+def _score_part(
+    metrics: Sequence[Metric], sources: Sources, latents: Latents, seed: int, options: Mapping[str, Any]
+) -> dict[str, float]:
+    values: dict[str, float] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for metric in metrics:
+            try:
+                values |= scores_in(metric, compute_metric(metric, sources, latents, seed=seed, **options))
+            except ValueError:  # a rare value of the whole may be missing in a part
+                continue
+    return values
+
+
+def _draw_halves(num_samples: int, seed: int, num_halves: int) -> Iterator[tuple[Ints, int]]:
+    """Yield the rows of half-samples, each with its seed."""
+    for own_seed in range(seed + 1, seed + 1 + num_halves):
+        order = np.random.default_rng(own_seed).permutation(num_samples)
+        yield np.sort(order[: max(2, num_samples // 2)]), own_seed
+
+
+def half_sample_interval(
+    value: float, drawn: Sequence[float], confidence: float, bounds: Interval | None = None
+) -> Interval:
+    """Return the interval of a value: the value plus the quantiles of how half-samples deviate from their mean."""
+    ends = value + (np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2]) - np.mean(drawn))
+    low, high = ends if bounds is None else np.clip(ends, *bounds)
+    return float(low), float(high)
 
 
 def score_file(
@@ -219,14 +270,20 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
         table.add_column("null encoder", justify="right")
     table.add_column("protocol")
     table.add_column("meaning")
-    for name, value in scores.values.items():
-        described = find_score(name)
+    results = {key: result for result in scores.results.values() for key in result.to_dict()}
+    for key, value in scores.values.items():
+        described, result = find_score(key), results[key]
+        protocol, meaning = result.protocol, described.meaning
+        if isinstance(result, InfoMEC) and key in ("infoe", "infoe_corrected"):
+            protocol = f"{protocol}, {result.infoe_input}"
+        if isinstance(result, InfoMEC) and key == "infom" and result.informative is not None:
+            meaning = f"{meaning} ({result.num_informative} of {result.num_active} active latents informative)"
         row = [described.title, described.format(value)]
         if scores.intervals:
-            row.append(" – ".join(map(described.format, scores.intervals.get(name, ()))))
+            row.append(" – ".join(map(described.format, scores.intervals.get(key, ()))))
         if null is not None:
-            row.append(described.format(null[name]) if name in null.values else "")
-        table.add_row(*row, _protocol_of(scores, name), _meaning_of(scores, name))
+            row.append(described.format(null[key]) if key in null.values else "")
+        table.add_row(*row, protocol, meaning)
     return table
 
 
@@ -246,34 +303,13 @@ def print_scores(
     console = console or Console()
     console.print(score_table(scores, title=title, null=null))
     result = scores.results.get("infomec")
-    if isinstance(result, InfoMEC):
-        unpruned = "" if result.prune else ", not pruned"
-        informative = "" if result.informative is None else f", {result.num_informative} of them informative"
+    if not isinstance(result, InfoMEC):
+        return
+    informative = "" if result.informative is None else f", {result.num_informative} of them informative"
+    console.print(f"{result.activity}{informative}, n = {result.num_samples:,}.")
+    if result.informative is not None and (noise := np.flatnonzero(result.active & ~result.informative)).size:
+        names = ", ".join(f"z{j}" for j in noise)
         console.print(
-            f"{result.num_active} of {result.active.size} latents active{unpruned}{informative}, "
-            f"n = {result.num_samples:,}."
+            f"{names} {'is' if noise.size == 1 else 'are'} no more informative about any source than noise; "
+            "InfoM and InfoC count them nevertheless, the corrected scores as 0."
         )
-        if result.informative is not None and (noise := np.flatnonzero(result.active & ~result.informative)).size:
-            names = ", ".join(f"z{j}" for j in noise)
-            console.print(
-                f"{names} {'is' if noise.size == 1 else 'are'} no more informative about any source than noise; "
-                "InfoM and InfoC count them nevertheless, the corrected scores as 0."
-            )
-
-
-def _meaning_of(scores: Scores, key: str) -> str:
-    """Return the meaning of a score; with InfoM, how many of the latents that it counts are informative."""
-    meaning = find_score(key).meaning
-    result = scores.results.get("infomec")
-    if key == "infom" and isinstance(result, InfoMEC) and result.informative is not None:
-        return f"{meaning} ({result.num_informative} of {result.num_active} active latents informative)"
-    return meaning
-
-
-def _protocol_of(scores: Scores, key: str) -> str:
-    for result in scores.results.values():
-        if key in result.to_dict():
-            if key in ("infoe", "infoe_corrected") and isinstance(result, InfoMEC):
-                return f"{result.protocol}, {result.infoe_input}"
-            return str(result.protocol)
-    return ""

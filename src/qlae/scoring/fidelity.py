@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..metrics.intervals import half_sample_interval
 from ..metrics.reconstruction import psnr_of_errors, r2_of_errors
+from ..metrics.scores import half_sample_interval
 
 CONFIDENCE = 0.95  # of intervals
 

@@ -6,7 +6,6 @@ image, or the errors and variances that give the R² of vectors and series (``fi
 the raw weights begin with ``raw_``.
 """
 
-import contextlib
 import os
 import platform
 import warnings
@@ -22,11 +21,10 @@ from .._process import usual_errors
 from .._progress import progress_bar
 from .._version import __version__
 from ..data import SourceDataset
-from ..metrics import METRICS, Metric, find_metric, known_scores, metric_names, nmi, score
-from ..metrics.inputs import Latents, Sources, check_pair, check_sources, leave_out_constant, scored_form
-from ..metrics.metric import compute_metric, scores_in, with_options
-from ..metrics.parallel import run_jobs
-from ..metrics.scores import allowed_names, check_options
+from ..metrics import METRICS, known_scores, metric_names, nmi, score
+from ..metrics.inputs import check_pair, check_sources, leave_out_constant, scored_form
+from ..metrics.metric import with_options
+from ..metrics.scores import allowed_names, check_options, score_parts
 from ..runs.directory import Run
 from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS
@@ -304,8 +302,8 @@ def by_sample_size(
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
     sample = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     options = {"protocol": protocol, "prune": prune, "code_input": code_input}
-    calls = ((*sample, size, seed, options) for size, seed in draws)
-    parts = run_jobs(_score_part, with_options([find_metric(name) for name in metrics], metric_options), calls, n_jobs)
+    rows = ((np.sort(np.random.default_rng([size, seed]).permutation(count)[:size]), seed) for size, seed in draws)
+    parts = score_parts(*sample, with_options(metrics, metric_options), rows, options, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
         for key in whole:
             if key in values:
@@ -313,21 +311,6 @@ def by_sample_size(
         if progress is not None:
             progress(number)
     return {"sizes": [*sizes, count], "scores": {key: [*curves[key], [value]] for key, value in whole.items()}}
-
-
-def _score_part(
-    metrics: Sequence[Metric], sources: Sources, latents: Latents, size: int, seed: int, options: dict[str, Any]
-) -> dict[str, float]:
-    rows = np.sort(np.random.default_rng([size, seed]).permutation(sources.num_samples)[:size])
-    sources, latents = sources.rows(rows), latents.rows(rows)
-    values: dict[str, float] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a source may be constant in a small part
-        for metric in metrics:
-            with contextlib.suppress(ValueError):  # or all of them, and there is nothing to score
-                result = compute_metric(metric, sources, latents, seed=seed, **options)
-                values |= scores_in(metric, result.to_dict())
-    return values
 
 
 def _warn_about_sample(sources: NDArray[Any], arrays: Arrays, names: list[str]) -> None:

@@ -40,9 +40,9 @@ from scipy.stats import rankdata
 
 from .._progress import progress_bar
 from ..metrics.chance import shuffled_moments
+from ..metrics.infomec import find_protocol
 from ..metrics.information import discrete_mutual_information, entropy
 from ..metrics.inputs import Bools, Floats, Ints, check_latents
-from ..metrics.protocols import find_protocol
 
 NUM_BINS = 20  # of a continuous latent
 MIN_ENTROPY = 0.05  # nats: about one image in a hundred has another code

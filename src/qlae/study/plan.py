@@ -18,7 +18,7 @@ from .._io import read_regular
 from .._parsing import decode_json, decode_toml, parse
 from ..data import DataSpec, data_spec
 from ..metrics import METRICS
-from ..metrics.protocols import PROTOCOLS
+from ..metrics.infomec import PROTOCOLS
 from ..options import TrainingOptions, option_names
 from ..presets import MODELS
 from ..registry import OBJECTIVES

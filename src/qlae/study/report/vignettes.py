@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ...metrics import find_score
 from ...metrics.dci import specificity
 from ...metrics.forest import features_per_split, forest_by_depth
+from ...metrics.infomec import find_protocol
 from ...metrics.information import concentration, equal_width_columns, nmi
 from ...metrics.inputs import check_latents, check_sources, random_split
-from ...metrics.protocols import find_protocol
 from ...presets import MODELS
 from ...registry import LATENTS
 from .summary import Group, Summary
