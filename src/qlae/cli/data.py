@@ -201,11 +201,8 @@ class Clear:
 
     def __call__(self) -> None:
         from ..data import cache
-        from ..data.image_files import forget_checks
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
-        if self.name == "all":
-            num_bytes += forget_checks()
         print(f"{format_size(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
 
 
