@@ -9,8 +9,10 @@ from tyro.conf import Positional, arg, subcommand
 from .arguments import DataOptions, Flag, Name, OptionalPath, load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..data import SourceDataset
-    from ..data.inspection import Column, Inspection
+    from ..data.inspection import Column
 
 MAX_LINES = 60  # of the table of columns
 
@@ -171,17 +173,17 @@ class Inspect:
         from ..data.inspection import inspect_data
 
         spec = self.images.describe(self.data)
-        require_new_file(self.out or Path(f"{spec.name}.png"), ".png")
+        out = self.out or Path(f"{spec.name}.png")
+        require_new_file(out, ".png")
         with growing_bar("reading") as report:
             inspection = inspect_data(spec, progress=report)
         data = inspection.data
         if data is not None:
-            out = self.out or Path(f"{spec.name}.png")
             print(data)
         if inspection.columns:
-            print_columns(inspection)
+            print_columns(inspection.columns)
         if data is not None:
-            picture = "Contact sheet" if not inspection.columns else "Picture"
+            picture = "Picture" if inspection.columns else "Contact sheet"
             print(f"{picture} written to {data.observations.traits.load_sheet()(data, out)}")
         if inspection.refusal is not None:
             print(f"These data cannot be trained on yet: {inspection.refusal}")
@@ -232,13 +234,12 @@ def _list_sources(data: "SourceDataset") -> str:
     )
 
 
-def print_columns(inspection: "Inspection") -> None:
-    """Print a table with one line per column, and below it what is worth a look."""
+def print_columns(columns: "Sequence[Column]") -> None:
+    """Print a table with one line per column, and below it the constant features."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    columns = inspection.columns
     table = Table()
     table.add_column("column", overflow="fold")
     table.add_column("role", no_wrap=True)
@@ -265,15 +266,11 @@ def print_columns(inspection: "Inspection") -> None:
 
 
 def _remark(column: "Column") -> str:
-    if column.num_texts:
-        few = ", ".join(repr(text if len(text) <= 20 else f"{text[:19]}…") for text in column.texts)
-        rows = "row" if column.num_texts == 1 else "rows"
-        return f"text in {column.num_texts:,} {rows}: {few}" + (
-            ", …" if column.num_distinct > len(column.texts) else ""
-        )
-    if column.is_constant:
-        return "constant"
-    return ""
+    if not column.num_texts:
+        return "constant" if column.is_constant else ""
+    few = ", ".join(repr(text if len(text) <= 20 else f"{text[:19]}…") for text in column.texts)
+    more = ", …" if column.num_distinct > len(column.texts) else ""
+    return f"text in {column.num_texts:,} row{'s' * (column.num_texts > 1)}: {few}{more}"
 
 
 def format_size(num_bytes: int) -> str:
@@ -287,6 +284,4 @@ def require_new_file(path: Path, suffix: str) -> None:
 
     if path.suffix != suffix:
         raise ValueError(f"--out must end in {suffix}, got {path}")
-    if path.exists():
-        raise ValueError(f"{path} exists already; choose another --out or remove it")
     require_new(path)

@@ -124,14 +124,8 @@ class ArrayFile(NoisyData):
         path = Path(self.path)
         array, kind = as_array(read_raw(path), layout=self.layout, name=self.path)
         columns = read_sources(path, self.source_file, len(array))
-        data = SourceDataset(
-            array,
-            level_table(columns, len(array)),
-            name=self.name,
-            origin="real",
-            source_names=list(columns),
-            observations=observe(array, kind, _texts(path, "feature_names"), name=self.path),
-        )
+        observations = observe(array, kind, _texts(path, "feature_names"), name=self.path)
+        data = SourceDataset.from_columns(array, columns, observations, name=self.name)
         data.checksum = data.compute_checksum()
         return data
 

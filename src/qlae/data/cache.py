@@ -35,6 +35,7 @@ from .._io import (
     write_json,
     write_whole,
 )
+from .._parsing import decode_json, parse
 from .dataset import ORIGINS, Progress, SourceDataset
 from .pictures import GREY, PictureSize, picture_size
 from .sources import SOURCES, level_table, named_columns
@@ -217,8 +218,8 @@ def _read_entry(path: Path) -> SourceDataset:
 
 def _read_file_names(path: Path, num_images: int) -> tuple[str, ...]:
     """Return the names of the image files, which are relative and stay below their folder."""
-    names = json.loads(read_regular(path))
-    if not isinstance(names, list) or not all(isinstance(name, str) and is_below(name) for name in names):
+    names = parse(decode_json(read_regular(path)), list[str], path.name)
+    if not all(map(is_below, names)):
         raise ValueError(f"{path.name} must list relative paths of files")
     if len(names) != num_images:
         raise ValueError(f"it names {len(names):,} files, expected {num_images:,}")

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from ..observations import IMAGES, KINDS, MAX_CHANNELS, MAX_MAGNITUDE, SERIES, VECTORS, Kind, Observations
-from .sources import default_source_names, grid_levels
+from .sources import default_source_names, grid_levels, level_table
 
 if TYPE_CHECKING:
     from .spec import DataSpec
@@ -150,6 +150,14 @@ class SourceDataset:
         self.left_out: dict[str, str] = {}
         self.checksum: str | None = None
         self._sources = sources
+
+    @classmethod
+    def from_columns(
+        cls, rows: NDArray[Any], columns: Mapping[str, Sequence[Any]], observations: Observations, *, name: str
+    ) -> SourceDataset:
+        """Return real data with the values of each source by name, whose values become levels."""
+        levels = level_table(columns, len(rows))
+        return cls(rows, levels, name=name, origin="real", source_names=list(columns), observations=observations)
 
     @property
     def resolution(self) -> int:

@@ -20,7 +20,6 @@ from ..observations import VECTORS, Observations
 from .array_files import ArrayFile, read_raw
 from .dataset import Progress, SourceDataset, as_array
 from .pictures import to_colours
-from .sources import level_table
 from .spec import DataSpec
 from .tables import TableFile, numbers_in, read_frame
 
@@ -164,14 +163,8 @@ def _with_gaps(
 ) -> SourceDataset:
     """Return a data set whose missing values are NaN, to be looked at and not to be trained on."""
     array[~np.isfinite(array)] = np.nan
-    return SourceDataset(
-        array,
-        level_table(sources, len(array)),
-        name=name,
-        origin="real",
-        source_names=list(sources),
-        observations=Observations(kind, array.shape[1:], "float64", tuple(feature_names)),
-    )
+    observations = Observations(kind, array.shape[1:], "float64", tuple(feature_names))
+    return SourceDataset.from_columns(array, sources, observations, name=name)
 
 
 def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Path:

@@ -233,14 +233,15 @@ def _numbered_pngs(name: str, path: Path, labels_name: str) -> ImageSet:
     folder = labels_at[0].removesuffix(labels_name)
     pattern = re.compile(re.escape(folder) + r"images/(\d{1,9})\.png")
     numbered = {n: int(match[1]) for n in names if (match := pattern.fullmatch(n))}
-    labels = _read_labels(files.read_one(labels_at[0]), f"{labels_at[0]} in {path}")
+    labels = load_npy(io.BytesIO(files.read_one(labels_at[0])), f"{labels_at[0]} in {path}", remedy=COPY_AGAIN)
+    values = [np.linspace(0, 1, size) for size in SOURCES[name].values()]
+    levels = _labels_to_levels(name, labels, values)
     if sorted(numbered.values()) != list(range(len(labels))):
         raise ValueError(
             f"{path} has {len(numbered):,} pictures {folder}images/000000.png and on, but {len(labels):,} labels: "
             f"some are missing or duplicated; unpack or download it again"
         )
-    values = [np.linspace(0, 1, size) for size in SOURCES[name].values()]
-    levels = _labels_to_levels(name, labels, values)[list(numbered.values())]
+    levels = levels[list(numbered.values())]
 
     def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
         for file, image in zip(numbered, decode_files(files, list(numbered), size), strict=True):
@@ -275,15 +276,6 @@ def _image_stream(path: Path, key: str) -> ArrayStream:
     return stream
 
 
-def _read_labels(content: bytes, name: str) -> NDArray[Any]:
-    labels = load_npy(io.BytesIO(content), name, remedy=COPY_AGAIN)
-    if labels.ndim != 2 or labels.dtype.kind not in "iuf" or len(labels) == 0:
-        raise ValueError(
-            f"{name} must hold numbers of shape (n, number of sources), got {labels.dtype} of shape {labels.shape}"
-        )
-    return labels
-
-
 def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]]) -> NDArray[np.int64]:
     """Convert labels (n, n_s) to levels: the index of each among the known values of its source.
 
@@ -291,8 +283,8 @@ def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]
     that match neither the known values nor the levels are numbered in the order of the values that occur.
     """
     names = list(SOURCES[name])
-    if labels.ndim != 2 or labels.shape[1] != len(names) or len(labels) == 0:
-        raise ValueError(f"labels of {name} must have shape (n, {len(names)}), got {labels.shape}")
+    if labels.ndim != 2 or labels.shape[1] != len(names) or len(labels) == 0 or labels.dtype.kind not in "iuf":
+        raise ValueError(f"labels of {name} must be numbers (n, {len(names)}), got {labels.dtype} {labels.shape}")
     levels = np.empty(labels.shape, np.int64)
     for column, (source, source_values) in enumerate(zip(names, values, strict=True)):
         numbers = labels[:, column].astype(np.float64)

@@ -26,7 +26,6 @@ from ..observations import VECTORS, Observations
 from ..registry import DATA
 from .cache import name_of_files
 from .dataset import Progress, SourceDataset, first_few, observe
-from .sources import level_table
 from .spec import DataSpec
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -78,14 +77,8 @@ class TableFile(DataSpec):
         if frame.empty:
             raise ValueError(f"{self.path} has no line below its first one, which names the columns")
         table = split_frame(frame, self.path, self.source_columns, self.drop_columns)
-        data = SourceDataset(
-            table.features,
-            level_table(table.sources, len(table.features)),
-            name=self.name,
-            origin="real",
-            source_names=list(table.sources),
-            observations=observe(table.features, VECTORS, table.feature_names, name=self.path),
-        )
+        observations = observe(table.features, VECTORS, table.feature_names, name=self.path)
+        data = SourceDataset.from_columns(table.features, table.sources, observations, name=self.name)
         data.checksum = data.compute_checksum()
         return data
 
@@ -151,7 +144,10 @@ def split_frame(frame: pd.DataFrame, what: str, source_columns: Sequence[str], d
 def numbers_in(column: pd.Series[Any]) -> NDArray[np.float64]:
     """Return the numbers of a column as floats (n,), NaN where a cell is missing or is anything else."""
     if column.dtype.kind == "O":
-        column = pd.to_numeric(column.astype(object), errors="coerce")
+        try:
+            column = pd.to_numeric(column.astype(object), errors="coerce")
+        except OverflowError:
+            raise ValueError(f"{column.name!r} has numbers that are too large; use another unit") from None
     if column.dtype.kind not in "fiub":  # dates
         return np.full(len(column), np.nan)
     return column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -97,9 +97,9 @@ class Scene(ABC):
             (g, channels + number of layers, pixels) float32 on the device: the channels of the base, then the layers.
         """
 
-    @abstractmethod
     def colour(self, source: str, levels: Tensor) -> Tensor:
         """Return the colours (k, channels) of a layer's source at levels (k,), in double precision on the host."""
+        raise NotImplementedError
 
     def exposures(self, levels: Tensor) -> Tensor:
         """Return the factors (k,) by which the exposure source scales all light at levels (k,)."""
