@@ -23,6 +23,7 @@ class List:
 
     def __call__(self) -> None:
         from rich.console import Console
+        from rich.filesize import decimal
         from rich.table import Table
 
         from ..data import cache, load_data
@@ -45,7 +46,7 @@ class List:
         print(f"Cached in {cache.cache_folder()}: {'nothing' if not entries else ''}".rstrip())
         for entry in entries:
             state = "" if entry.is_complete else ", incomplete"
-            print(f"  {entry.key}: {format_size(entry.num_bytes)}{state}")
+            print(f"  {entry.key}: {decimal(entry.num_bytes)}{state}")
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,6 @@ class Prepare:
     source_file: OptionalPath = None
 
     def __call__(self) -> None:
-        from ..data.sources import BUNDLED_SETS, GENERATED_SETS
-
-        if self.data in (*GENERATED_SETS, *BUNDLED_SETS):
-            raise ValueError(f"{self.data} is a data set of qlae, which needs no files: choose another name")
         options = DataOptions(
             resolution=self.resolution, grey=self.grey, data_path=self.path, source_file=self.source_file
         )
@@ -153,8 +150,8 @@ class Inspect:
     """Describe a data set and write a picture of it.
 
     Images become a contact sheet: random images, and one row per source that sweeps its values. Vectors and series are
-    described feature by feature (range, missing values, text) and drawn as histograms or overlaid curves; files that
-    cannot be trained on as they are, too. For example:
+    described feature by feature (range, missing values, text) and drawn as histograms or overlaid curves, also if the
+    file needs work before a model can be trained on it. For example:
       qlae data inspect isaac3d                        # writes isaac3d.png to the current folder
       qlae data inspect holiday/ --out contacts.png
       qlae data inspect sensors.csv --source-columns site
@@ -202,10 +199,12 @@ class Clear:
     name: Positional[Name]
 
     def __call__(self) -> None:
+        from rich.filesize import decimal
+
         from ..data import cache
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
-        print(f"{format_size(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
+        print(f"{decimal(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
 
 
 @dataclass(frozen=True)
@@ -271,11 +270,6 @@ def _remark(column: "Column") -> str:
     few = ", ".join(repr(text if len(text) <= 20 else f"{text[:19]}…") for text in column.texts)
     more = ", …" if column.num_distinct > len(column.texts) else ""
     return f"text in {column.num_texts:,} row{'s' * (column.num_texts > 1)}: {few}{more}"
-
-
-def format_size(num_bytes: int) -> str:
-    """Return a number of bytes in MB or GB."""
-    return f"{num_bytes / 1e9:.2f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.2f} MB"
 
 
 def require_new_file(path: Path, suffix: str) -> None:

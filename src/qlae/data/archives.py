@@ -42,7 +42,7 @@ class Files(ABC):
         return next(content for _, content in self.read([name]))
 
     def stamps(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return what tells that the files have changed, without reading them: that of the archive they are in."""
+        """Return sizes and times that change when the files do: of the archive, if they are in one."""
         return [_stamp(self.path)]
 
 

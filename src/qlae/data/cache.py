@@ -103,7 +103,7 @@ def clear(name: str | None = None) -> int:
     """
     num_bytes = 0
     for entry in entries():
-        if name in (None, entry.key) or entry in entries(name):
+        if name is None or name in (entry.key, entry.name) or safe_name(name) == entry.name:
             with _lock_entry(entry.key, f"writing {entry.key}", wait=False):
                 num_bytes += entry.num_bytes
                 shutil.rmtree(entry.path)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -81,7 +82,7 @@ class ImageFiles(ResizedImages):
         return ImageSet(
             name=self.name,
             num_images=len(images),
-            read=_reader(files, images, others),
+            read=partial(_read_all, files, images, others),
             fingerprint={"path": str(path.resolve()), "sha256": hashlib.sha256(listing.encode()).hexdigest()},
             source_names=list(columns),
             sources=level_table(columns, len(images)),
@@ -120,21 +121,17 @@ def printable(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
 
 
-def _reader(
-    files: Files, names: list[str], others: list[str]
-) -> Callable[[PictureSize, dict[int, str]], Iterator[NDArray[np.uint8]]]:
-    """Return a function that reads all images that can be decoded; see `ImageSet.read`."""
-
-    def read(size: PictureSize, left_out: dict[int, str]) -> Iterator[NDArray[np.uint8]]:
-        if others:
-            warnings.warn(f"{files.path}: {_describe_others(others)}; the others are used", stacklevel=2)
-        for row, image in enumerate(decode_files(files, names, size)):
-            if isinstance(image, ValueError):
-                left_out[row] = str(image)
-            else:
-                yield image[None]
-
-    return read
+def _read_all(
+    files: Files, names: list[str], others: list[str], size: PictureSize, left_out: dict[int, str]
+) -> Iterator[NDArray[np.uint8]]:
+    """Yield all images that can be decoded; see `ImageSet.read`."""
+    if others:
+        warnings.warn(f"{files.path}: {_describe_others(others)}; the others are used", stacklevel=2)
+    for row, image in enumerate(decode_files(files, names, size)):
+        if isinstance(image, ValueError):
+            left_out[row] = str(image)
+        else:
+            yield image[None]
 
 
 def _describe_others(names: list[str]) -> str:

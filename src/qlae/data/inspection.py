@@ -161,7 +161,7 @@ def _with_gaps(
     sources: Mapping[str, Sequence[Any]],
     name: str,
 ) -> SourceDataset:
-    """Return a data set whose missing values are NaN, to be looked at and not to be trained on."""
+    """Return a data set whose missing values are NaN, to look at and not to train on."""
     array[~np.isfinite(array)] = np.nan
     observations = Observations(kind, array.shape[1:], "float64", tuple(feature_names))
     return SourceDataset.from_columns(array, sources, observations, name=name)

@@ -2,7 +2,7 @@
 
 ====================  ==================================================================================================
 ``shapes3d``          ``3dshapes.h5``: ``images`` uint8 (n, 64, 64, 3), ``labels`` float (n, 6)
-``mpi3d``             an ``.npz`` with ``images``; the number of images tells which of the sets it is
+``mpi3d``             an ``.npz`` with ``images``; which of the sets it is follows from the number of images
 ``dsprites``          the published ``.npz``: ``imgs`` (n, 64, 64) of 0 and 1, ``latents_classes`` (n, 6)
 ``falcor3d``          ``Falcor3D_down128``: ``train-rec.labels`` (a NumPy file), ``images/000000.png`` …
 ``isaac3d``           ``Isaac3D_down128``: ``labels.npy``, ``images/000000.png`` …

@@ -186,8 +186,6 @@ def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> So
         ValueError: the images are not `RenderedImages`.
     """
     images = data.images
-    if data.origin == "generated":
-        raise ValueError(f"{data.name} is generated whenever it is loaded, so there is nothing to cache on disk")
     if not isinstance(images, RenderedImages):
         raise ValueError(f"only rendered images without noise can be cached on disk, got {type(images).__name__}")
     facts = _cached_facts(data)
