@@ -128,14 +128,6 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     return size
 
 
-def square_resolution(name: str, resolution: Any) -> int:
-    """Return the pixels per side of square images; raise an error for another shape."""
-    size = wanted_size(resolution)
-    if not size.is_standard:
-        raise ValueError(f"{name} has square images: give resolution as one number; other shapes are for image files")
-    return size.height
-
-
 def decode(content: bytes, size: int | PictureSize) -> NDArray[np.uint8]:
     """Decode an image file.
 

@@ -122,7 +122,12 @@ class RenderedImages(LazyImages):
         return f"RenderedImages({self.name}, shape={self.shape}, uint8)"
 
     def compute(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        return self._render(rows).cpu().numpy()
+        if self.points is None:
+            places = grid_levels([len(values) for values in self.grid], rows)
+            levels = np.stack([values[places[:, i]] for i, values in enumerate(self.grid)], axis=1)
+        else:
+            levels = self.points[rows]
+        return self.scene.render(levels).cpu().numpy()
 
     def fill(self, out: NDArray[np.uint8], *, progress: Progress | None = None) -> None:
         if self.points is None:
@@ -169,12 +174,6 @@ class RenderedImages(LazyImages):
             if self._scene is None:
                 self._scene = make_scene(self.name, self.shape[1], self.device)
             return self._scene
-
-    def _render(self, rows: NDArray[np.int64]) -> Tensor:
-        if self.points is not None:
-            return self.scene.render(self.points[rows])
-        places = grid_levels([len(values) for values in self.grid], rows)
-        return self.scene.render(np.stack([values[places[:, i]] for i, values in enumerate(self.grid)], axis=1))
 
 
 def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> SourceDataset:
