@@ -14,7 +14,7 @@ import os
 import tarfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -145,6 +145,7 @@ def _decompress(raw: IO[bytes]) -> Any:
     """Return the content of an open file as a stream, decompressed if its first bytes say that it is compressed."""
     magic = raw.read(6)
     raw.seek(0)
+    openers: dict[bytes, Callable[[IO[bytes]], Any]]
     openers = {b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file), b"BZh": bz2.BZ2File, b"\xfd7zXZ": lzma.LZMAFile}
     return next((opener(raw) for start, opener in openers.items() if magic.startswith(start)), raw)
 

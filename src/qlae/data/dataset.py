@@ -203,8 +203,9 @@ class SourceDataset:
         """Return the same data with all images in one NumPy array, rendering those that are rendered on demand."""
         if isinstance(self.images, np.ndarray):
             return self
-        is_lazy = isinstance(self.images, LazyImages)
-        return self.with_images(self.images.compute_all(progress=progress) if is_lazy else np.asarray(self.images))
+        if isinstance(self.images, LazyImages):
+            return self.with_images(self.images.compute_all(progress=progress))
+        return self.with_images(np.asarray(self.images))
 
     def with_images(self, images: ImageArray, details: Mapping[str, Any] | None = None) -> SourceDataset:
         """Return a data set with the same sources and other images, adding `details` to its description."""

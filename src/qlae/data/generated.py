@@ -294,10 +294,13 @@ class GeneratedData(SampledData):
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
         generated = GENERATED[self.name]
-        varying, smooth, facts = self.varying, [], {}
+        varying = self.varying
+        smooth: list[str] = []
+        facts: dict[str, Any] = {}
         if self.num_images or self.continuous or self.correlated or set(generated.continuous) & {*varying}:
-            options = {"categories": generated.categories, "smooth": generated.continuous}
-            drawn, smooth, facts = self.draw(generated.num_rows, **options)
+            drawn, smooth, facts = self.draw(
+                generated.num_rows, categories=generated.categories, smooth=generated.continuous
+            )
         else:
             drawn = grid_levels(list(varying.values())).astype(np.float64)
         levels = dict(zip(varying, drawn.T, strict=True))

@@ -114,7 +114,7 @@ def describe_column(name: str, role: str, values: Any) -> Column:
     distinct = texts.unique().tolist()
     low, mean, high, deviation = np.nan, np.nan, np.nan, np.nan
     if len(numbers):
-        low, mean, high, deviation = (float(f(numbers)) for f in (np.min, np.mean, np.max, np.std))
+        low, mean, high, deviation = (numbers.min(), numbers.mean(), numbers.max(), numbers.std())
     return Column(
         name,
         role,
@@ -122,10 +122,10 @@ def describe_column(name: str, role: str, values: Any) -> Column:
         num_texts=len(texts),
         texts=tuple(distinct[:MAX_TEXTS]),
         num_distinct=len(np.unique(numbers)) + len(distinct),
-        low=low,
-        mean=mean,
-        high=high,
-        deviation=deviation,
+        low=float(low),
+        mean=float(mean),
+        high=float(high),
+        deviation=float(deviation),
     )
 
 

@@ -49,11 +49,12 @@ class SceneData(SampledData, SquareImages):
         return SOURCES[self.name]
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        levels, facts = None, {}
+        levels: NDArray[Any] | None = None
+        facts: dict[str, Any] = {}
         if self.num_images or self.continuous or self.correlated:
             categories, circular = CATEGORIES.get(self.name, ()), CIRCULAR.get(self.name, ())
-            levels, smooth, facts = self.draw(SAMPLE_SIZE, categories=categories, circular=circular)
-            levels = levels if smooth else levels.astype(np.int64)
+            drawn, smooth, facts = self.draw(SAMPLE_SIZE, categories=categories, circular=circular)
+            levels = drawn if smooth else drawn.astype(np.int64)
         data = SourceDataset(
             RenderedImages(self.name, (self.side, self.side, self.num_channels), **self._rows(levels)),
             levels,
@@ -94,7 +95,7 @@ class RenderedImages(LazyImages):
     def __init__(
         self,
         name: str,
-        shape: tuple[int, int, int],
+        shape: tuple[int, ...],
         *,
         grid: Sequence[Sequence[int]] = (),
         points: NDArray[Any] | None = None,

@@ -91,7 +91,7 @@ def grid_levels(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> 
     [[0, 0], [0, 1], [0, 2], [1, 0]]
     """
     rows = np.arange(math.prod(sizes)) if rows is None else rows
-    return np.stack(np.unravel_index(rows, tuple(sizes)), axis=1)
+    return np.stack(np.unravel_index(rows, tuple(sizes)), axis=1).astype(np.int64, copy=False)
 
 
 def split_sources(
@@ -163,6 +163,7 @@ def level_table(columns: Mapping[str, Sequence[Any]], num_rows: int) -> NDArray[
 
 def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
+    numbers: NDArray[Any]
     if all(isinstance(v, int) or (isinstance(v, str) and WHOLE_NUMBER.fullmatch(v)) for v in values):
         whole = [int(value) for value in values]  # which floats may be unable to tell apart
         fits = all(-(2**63) <= number < 2**63 for number in whole)

@@ -150,7 +150,8 @@ def numbers_in(column: pd.Series[Any]) -> NDArray[np.float64]:
             raise ValueError(f"{column.name!r} has numbers that are too large; use another unit") from None
     if column.dtype.kind not in "fiub":  # dates
         return np.full(len(column), np.nan)
-    return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers: NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers
 
 
 def _describe_text(texts: Mapping[str, pd.Series[Any]], unit: str) -> str:
