@@ -185,4 +185,4 @@ def test_bzip2_in_a_zip(tmp_path):
     content[content.index(b"BZh") + 4] ^= 255
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"images.zip cannot be read \(it is damaged: Invalid data stream\); download"):
-        data_spec(path).image_set()
+        data_spec(path).load()
