@@ -287,13 +287,13 @@ def _write_entry(folder: Path, description: Mapping[str, Any], fill: Callable[[N
     images.flush()
     del images
     os.truncate(path, content.facts["num_images"] * math.prod(shape[1:]))
-    if content.sources is not None:
-        write_whole(folder / "sources.npy", lambda file: np.save(file, content.sources, allow_pickle=False))
+    if (sources := content.sources) is not None:
+        write_whole(folder / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
     if content.file_names is not None:
         write_json(folder / "files.json", list(content.file_names))
     if content.left_out:
         write_json(folder / "left_out.json", dict(content.left_out))
-    has_sources = content.sources is not None
+    has_sources = sources is not None
     info = {"format": FORMAT, "data": content.facts, "has_sources": has_sources, "sha256": checksum(path)}
     write_json(folder / "info.json", info)
 
