@@ -90,7 +90,7 @@ def test_render_is_kept_listed_found_and_cleared(cache, tmp_path, capsys):
     assert f"Cached in {cache}" in listed
     assert "shapes3d-rendered-8-" in listed
     assert run("data", "clear", "shapes3d") == 0
-    assert "MB freed" in capsys.readouterr().out
+    assert "freed" in capsys.readouterr().out
     assert run("data", "clear", "shapes3d") == 0
     assert "nothing of shapes3d was cached" in capsys.readouterr().out
 
@@ -180,7 +180,7 @@ def test_inspect_overwrites_nothing(tmp_path, capsys, monkeypatch, options):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shapes3d.png").write_bytes(b"mine")
     line = bad(capsys, "data", "inspect", "shapes3d", "--resolution", "8", "--sources", "shape", *options)
-    assert "shapes3d.png exists already; choose another --out or remove it" in line
+    assert "shapes3d.png exists already" in line
     assert (tmp_path / "shapes3d.png").read_bytes() == b"mine"
 
 

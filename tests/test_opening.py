@@ -10,7 +10,7 @@ import pytest
 import qlae
 from qlae._io import create_new, locked_directory, open_own, open_regular, read_json, read_npy, read_npz, read_regular
 from qlae.data import cache, data_spec, load_data
-from qlae.data.image_files import SourceTable
+from qlae.data.image_files import read_source_table
 from qlae.data.published import read_files
 from qlae.runs.checkpoint import load
 from qlae.runs.directory import Run
@@ -128,7 +128,7 @@ def test_an_unfinished_cache_entry_follows_no_link(tmp_path, monkeypatch):
     partial.parent.mkdir()
     partial.symlink_to(outside)
     with pytest.raises(ValueError, match="is a symbolic link, which would lead outside the cache"):
-        cache.build(facts, lambda *_: None, made_with={})
+        cache.build(facts, lambda images: cache.Content(facts))
     assert (outside / "images.u8").read_bytes() == b"precious"
 
 
@@ -138,7 +138,7 @@ def test_a_pipe_called_like_a_plan_or_a_table_does_not_block(tmp_path):
     with pytest.raises(ValueError, match="is not a file"):
         read_plan(tmp_path / "plan.toml")
     with pytest.raises(ValueError, match="is not a file"):
-        SourceTable(tmp_path / "sources.csv", ["a.png"])
+        read_source_table(tmp_path / "sources.csv", ["a.png"])
 
 
 def test_a_pipe_called_like_a_model_card_does_not_block(tmp_path, tiny_data):

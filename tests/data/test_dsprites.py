@@ -144,7 +144,7 @@ def test_the_data_set_has_the_published_grid_and_one_channel():
     }
     assert data.sources[1 + 32 * (2 + 32 * 3)].tolist() == [0, 0, 3, 2, 1]  # y changes fastest
     assert np.array_equal(
-        np.asarray(data.images[[5, 70_000]]), data.images.scene.render_levels(data.sources[[5, 70_000]])
+        np.asarray(data.images[[5, 70_000]]), data.images.scene.render(data.sources[[5, 70_000]]).numpy()
     )
 
 

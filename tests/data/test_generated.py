@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import qlae
 from qlae.data import data_config, data_names, load_data, load_from_config, register_dataset
-from qlae.data.generated_sets import GENERATED, LEAK, MIXTURES, NUM_STEPS, PENDULUM, SENSORS, STEP, mixing_matrices
+from qlae.data.generated import GENERATED, LEAK, MIXTURES, NUM_STEPS, PENDULUM, SENSORS, STEP, mixing_matrices
 from qlae.data.sources import GENERATED_SETS
 
 #: The first entries of each set. The values are rounded, so they are the same on every machine.

@@ -269,16 +269,16 @@ def test_a_csv_of_sources(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("file,a\none.png,1\n", "has no line for 1 of 2 images, the first of them two.png"),
-        ("file\none.png\ntwo.png\n", "must begin with a line of distinct names"),
-        ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "must begin with a line of distinct names"),
-        ("file,a\none.png,1,2\ntwo.png,1\n", "line 2 of .* has 3 columns, its first line has 2"),
+        ("file,a\none.png,1\n", "has no line for 1 of 2 images, such as two.png"),
+        ("file\none.png\ntwo.png\n", "must begin with a line of names"),
+        ("file,a,a\none.png,1,2\ntwo.png,1,2\n", "2 columns named 'a'"),
+        ("file,a\none.png,1,2\ntwo.png,1\n", "cannot be read as a CSV .* longer than the first"),
         ("file,a\none.png,nan\ntwo.png,1\n", "source 'a' has values that are not finite numbers"),
-        ("", "is empty, or its first line is: it needs a line of column names"),
-        ("\nfile,a\none.png,1\ntwo.png,2\n", "or its first line is: it needs a line of column names"),
-        ("one.png,1\ntwo.png,2\n", "begins with an image; its first line must name the columns"),
-        ("file,a,b\none.png,1,2\n\ntwo.png,,3\n", "line 4 of .* has no 'a': fill it in"),
-        ("file,a\none.png,1\ntwo.png,2\n./one.png,3\n", "two lines for one.png, 2 and 4: remove one of them"),
+        ("", "is empty .*: it needs a line of column names"),
+        ("\nfile,a\none.png,1\ntwo.png,2\n", "is empty .*: it needs a line of column names"),
+        ("one.png,1\ntwo.png,2\n", "must begin with a line of names"),
+        ("file,a,b\none.png,1,2\n\ntwo.png,,3\n", "has no 'a' for two.png: fill it in"),
+        ("file,a\none.png,1\ntwo.png,2\n./one.png,3\n", "two lines for one.png: remove one of them"),
         ('file,a\none.png,"1\ntwo.png,3\n', "cannot be read as a CSV"),
     ],
 )
@@ -360,13 +360,11 @@ def test_wrong_arrays(tmp_path):
         load_data(str(tmp_path / "nothing"))
 
 
-def test_both_passes_over_a_folder_are_reported(folder):
+def test_the_pass_over_a_folder_is_reported(folder):
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        load_data(str(folder), resolution=16, progress=lambda done, total: seen.append((done, total)))
-        again = len(seen)
-        load_data(str(folder), resolution=16, progress=lambda done, total: seen.append((done, total)))
-    looked_at, kept = seen[0], seen[1]
-    assert looked_at[0] == looked_at[1] > kept[0] == kept[1]
-    assert seen[again:] == [looked_at]
+        for _ in range(2):
+            load_data(str(folder), resolution=16, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (10, 10)
+    assert len(seen) <= 10

@@ -16,7 +16,7 @@ from qlae._io import read_npz
 from qlae.data import data_spec, pictures
 from qlae.data.archives import open_files
 from qlae.data.array_files import ArrayStream
-from qlae.data.pictures import decode, map_in_threads, resize, resize_all, shrink, webp_size
+from qlae.data.pictures import decode, map_in_threads, resize, shrink, webp_size
 from qlae.data.published import read_files
 
 h5py = pytest.importorskip("h5py")
@@ -62,15 +62,6 @@ def test_sixteen_bits_are_scaled_in_strips(monkeypatch):
     direct = decode(content.getvalue(), 16).astype(int)
     monkeypatch.setattr(pictures, "LARGE_PIXELS", 1000)
     assert np.abs(decode(content.getvalue(), 16).astype(int) - direct).max() <= 2
-
-
-def test_batches_have_one_size_whatever_the_chunks(rng):
-    images = rng.integers(0, 256, (23, 6, 6, 3)).astype(np.uint8)
-    for sizes in ([23], [1] * 23, [10, 13], [4, 4, 15]):
-        chunks = np.split(images, np.cumsum(sizes)[:-1])
-        batches = list(resize_all(chunks, 6, 5))
-        assert [len(batch) for batch in batches] == [5, 5, 5, 5, 3]
-        np.testing.assert_array_equal(np.concatenate(batches), images)
 
 
 def test_few_heavy_items_wait_at_a_time(monkeypatch):

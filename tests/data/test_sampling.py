@@ -43,7 +43,7 @@ def test_a_random_sample_of_the_grid_has_integer_levels():
 def test_sources_have_the_given_correlation_and_stay_uniform(wanted):
     names = list(SOURCES["shapes3d"])
     levels = draw_levels(
-        "shapes3d", names, 40_000, continuous=True, correlated={("scale", "orientation"): wanted}, seed=1
+        SOURCES["shapes3d"], 40_000, smooth=names, correlated={("scale", "orientation"): wanted}, seed=1
     )
     correlation = np.corrcoef(levels.T)
     expected = np.eye(6)
@@ -75,7 +75,9 @@ def test_correlated_grid_levels():
 def test_sources_with_few_levels_have_the_given_correlation(pair, wanted, continuous):
     if continuous and abs(wanted) > 0.8:
         continuous = False
-    levels = draw_levels("mpi3d", list(pair), 100_000, continuous=continuous, correlated={pair: wanted}, seed=1)
+    sizes = {name: SOURCES["mpi3d"][name] for name in pair}
+    smooth = [name for name in pair if continuous and name != "shape"]
+    levels = draw_levels(sizes, 100_000, smooth=smooth, correlated={pair: wanted}, seed=1)
     assert np.corrcoef(levels.T)[0, 1] == pytest.approx(wanted, abs=0.01)
 
 

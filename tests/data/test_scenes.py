@@ -9,7 +9,6 @@ from scene_checks import num_distinct, random_levels, step_changes
 
 from qlae.data.rendered import RENDERER_VERSION
 from qlae.data.scenes import make_scene
-from qlae.data.scenes.scene import RAYS_AT_ONCE
 from qlae.data.sources import CATEGORIES
 
 KNOWN = Path(__file__).parent / "known_images.npz"
@@ -125,22 +124,6 @@ def test_a_grid_has_the_bytes_of_single_images(scene, num_workers):
     assert np.array_equal(images, scene.render(levels).numpy())
 
 
-def test_a_grid_resumes_at_a_job(scene, monkeypatch):
-    monkeypatch.setitem(RAYS_AT_ONCE, "cpu", 4 * 4 * 16**2)  # four geometries per job
-    scene = make_scene(scene.name, 16)
-    sizes = zip(scene.source_names, scene.source_sizes, strict=True)
-    grid = [range(2) if name in scene.geometry[-4:] else [size - 1] for name, size in sizes]
-    grid[scene.source_names.index(scene.geometry[-1])] = range(3)
-    whole = scene.render_grid(grid)
-    half, jobs = np.zeros_like(whole), []
-    scene.render_grid(grid, out=half, first_job=2, job_done=lambda done, total: jobs.append((done, total)))
-    assert jobs[0][0] == 3
-    assert jobs[-1][0] == jobs[-1][1] == len(jobs) + 2
-    same = (half == whole).all(axis=(1, 2, 3))
-    assert 0 < same.sum() < len(whole)
-    assert not half[~same].any()
-
-
 @pytest.mark.parametrize("resolution", [8, 15, 32, 50])
 def test_any_resolution(scene, resolution):
     levels = random_levels(scene, 4, seed=6)
@@ -170,31 +153,6 @@ def test_levels_between_grid_levels_lie_between_their_pictures(scene):
         assert (b != c).any(), source
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda x: x[0], "takes numbers of shape"),
-        (lambda x: x[:, :-1], "takes numbers of shape"),
-        (lambda x: x > 0, "got bool"),
-        (lambda x: -1 - x, "must be .* from 0 to"),
-        (lambda x: x + 1000, "must be .* from 0 to .*, got 10"),
-        (lambda x: x * np.nan, "got nan"),
-        (lambda x: x + 0.5, "must be an integer from 0 to|must be a level from 0 to"),
-    ],
-)
-def test_wrong_levels(scene, change, message):
-    levels = np.array([[size - 1 for size in scene.source_sizes]] * 2)
-    with pytest.raises(ValueError, match=message):
-        scene.render(change(levels))
-
-
-def test_wrong_out(scene):
-    grid = [[0] for _ in scene.source_sizes]
-    for out in (np.zeros((2, *scene.image_shape), np.uint8), np.zeros((1, *scene.image_shape))):
-        with pytest.raises(ValueError, match=rf"out must be uint8 of shape \(1, 64, 64, {scene.channels}\), got"):
-            scene.render_grid(grid, out=out)
-
-
 def test_pixels_change_only_with_the_version_of_the_renderer(scene):
     """A change of pixels needs a new version, which invalidates cached images, and new known images."""
     with np.load(KNOWN, allow_pickle=False) as file:
@@ -213,7 +171,7 @@ def test_no_images_at_all(scene):
 def test_all_images_are_distinct(name):
     # At 64×64 where that fits into memory, else at 32×32, where it is harder.
     scene = make_scene(name, 64 if name == "shapes3d" else 32)
-    images = scene.render_all()
+    images = scene.render_grid([range(size) for size in scene.source_sizes])
     # The first and the last orientation of dSprites are the same angle.
     assert num_distinct(images) == len(images) * (39 / 40 if name == "dsprites" else 1)
 

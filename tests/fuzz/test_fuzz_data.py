@@ -12,14 +12,14 @@ from mutations import damage_bytes
 from PIL import Image
 
 from qlae.data import cache, data_spec
-from qlae.data.image_files import SourceTable
-from qlae.data.pictures import decode
+from qlae.data.image_files import read_source_table
+from qlae.data.pictures import PictureSize, decode
 from qlae.data.published import _partial_download, _version_path, read_files
 
 
 def consume(images):
     """Read all images of a set."""
-    return list(images.batches(8, 0))
+    return list(images.read(PictureSize(8, 8), {}))
 
 
 def picture(form="PNG", size=(8, 8)) -> bytes:
@@ -124,7 +124,7 @@ def test_numbered_images(tmp_path, name, labels_name):
 def test_csv(tmp_path):
     path = tmp_path / "sources.csv"
     path.write_bytes(b"file,shape,size\na.png,1,2.5\nb/c.png,cube,3\n")
-    fuzz_bytes(path, lambda: SourceTable(path, ["a.png", "b/c.png"]).rows_for(["a.png", "b/c.png"]))
+    fuzz_bytes(path, lambda: read_source_table(path, ["a.png", "b/c.png"]))
 
 
 def test_csv_of_images(tmp_path):
@@ -163,36 +163,10 @@ def test_json_of_a_cache_entry(entry, name):
 @pytest.mark.parametrize("name", ["sources.npy", "images.u8"])
 def test_arrays_of_a_cache_entry(entry, name):
     def read():
-        data = cache.open_entry(entry, verify=True)
+        data = cache.open_entry(entry)
         np.asarray(data.images), np.asarray(data.sources)
 
     fuzz_bytes(entry / name, read)
-
-
-def test_progress_of_a_build(tmp_path, monkeypatch):
-    """A build resumes, or starts over; in each case the images are those of the data."""
-    monkeypatch.setenv("QLAE_CACHE", str(tmp_path))
-    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3}
-    facts |= {"source_names": [], "source_sizes": []}
-    partial = tmp_path / (cache.entry_key(facts) + cache.PARTIAL)
-    images = np.arange(36, dtype=np.uint8).reshape(3, 2, 2, 3)
-    identity = json.dumps([cache.FORMAT, facts, {}], sort_keys=True)
-
-    def fill(target, first_job, job_done):
-        assert 0 <= first_job <= 3
-        for job in range(first_job, 3):
-            target[job] = images[job]
-            job_done(job + 1, 3)
-
-    def read():
-        (partial / "images.u8").write_bytes(images.tobytes())
-        built = cache.build(facts, fill, made_with={})
-        assert np.array_equal(built.images, images)
-        cache.clear()
-        partial.mkdir()
-
-    partial.mkdir()
-    fuzz_json(partial / "progress.json", cache._progress(identity, 2), read)
 
 
 def test_version_of_a_download(tmp_path):

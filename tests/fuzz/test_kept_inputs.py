@@ -2,7 +2,6 @@
 
 import io
 import json
-import warnings
 import zipfile
 
 import numpy as np
@@ -11,7 +10,7 @@ from PIL import Image
 
 import qlae
 from qlae._io import read_npz, write_npz
-from qlae.data import cache, data_spec
+from qlae.data import data_spec
 from qlae.explorer.exploration import read_sample
 from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.runs import checkpoint
@@ -186,25 +185,4 @@ def test_bzip2_in_a_zip(tmp_path):
     content[content.index(b"BZh") + 4] ^= 255
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"images.zip cannot be read \(it is damaged: Invalid data stream\); download"):
-        data_spec(path).image_set()
-
-
-@pytest.mark.parametrize("jobs_done", [-1, 3, 10**30, True, None, 1.0])
-def test_progress_of_a_build(tmp_path, monkeypatch, jobs_done):
-    """A count that was changed is not believed, so that no image stays black."""
-    monkeypatch.setenv("QLAE_CACHE", str(tmp_path))
-    facts = {"name": "x", "origin": "rendered", "resolution": 2, "num_images": 3}
-    facts |= {"source_names": [], "source_sizes": []}
-    partial = tmp_path / (cache.entry_key(facts) + cache.PARTIAL)
-    partial.mkdir()
-    (partial / "images.u8").write_bytes(bytes(36))
-    progress = cache._progress(json.dumps([cache.FORMAT, facts, {}], sort_keys=True), 1)
-    (partial / "progress.json").write_text(json.dumps(progress | {"jobs_done": jobs_done}))
-
-    def fill(images, first_job, job_done):
-        assert first_job == 0
-        images[:] = 7
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert (np.asarray(cache.build(facts, fill, made_with={}).images) == 7).all()
+        data_spec(path).load()

@@ -9,8 +9,10 @@ from tyro.conf import Positional, arg, subcommand
 from .arguments import DataOptions, Flag, Name, OptionalPath, load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..data import SourceDataset
-    from ..data.inspection import Column, Inspection
+    from ..data.inspection import Column
 
 MAX_LINES = 60  # of the table of columns
 
@@ -21,6 +23,7 @@ class List:
 
     def __call__(self) -> None:
         from rich.console import Console
+        from rich.filesize import decimal
         from rich.table import Table
 
         from ..data import cache, load_data
@@ -43,7 +46,7 @@ class List:
         print(f"Cached in {cache.cache_folder()}: {'nothing' if not entries else ''}".rstrip())
         for entry in entries:
             state = "" if entry.is_complete else ", incomplete"
-            print(f"  {entry.key}: {format_size(entry.num_bytes)}{state}")
+            print(f"  {entry.key}: {decimal(entry.num_bytes)}{state}")
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,6 @@ class Prepare:
     source_file: OptionalPath = None
 
     def __call__(self) -> None:
-        from ..data.sources import BUNDLED_SETS, GENERATED_SETS
-
-        if self.data in (*GENERATED_SETS, *BUNDLED_SETS):
-            raise ValueError(f"{self.data} is a data set of qlae, which needs no files: choose another name")
         options = DataOptions(
             resolution=self.resolution, grey=self.grey, data_path=self.path, source_file=self.source_file
         )
@@ -151,8 +150,8 @@ class Inspect:
     """Describe a data set and write a picture of it.
 
     Images become a contact sheet: random images, and one row per source that sweeps its values. Vectors and series are
-    described feature by feature (range, missing values, text) and drawn as histograms or overlaid curves; files that
-    cannot be trained on as they are, too. For example:
+    described feature by feature (range, missing values, text) and drawn as histograms or overlaid curves, also if the
+    file needs work before a model can be trained on it. For example:
       qlae data inspect isaac3d                        # writes isaac3d.png to the current folder
       qlae data inspect holiday/ --out contacts.png
       qlae data inspect sensors.csv --source-columns site
@@ -171,17 +170,17 @@ class Inspect:
         from ..data.inspection import inspect_data
 
         spec = self.images.describe(self.data)
-        require_new_file(self.out or Path(f"{spec.name}.png"), ".png")
+        out = self.out or Path(f"{spec.name}.png")
+        require_new_file(out, ".png")
         with growing_bar("reading") as report:
             inspection = inspect_data(spec, progress=report)
         data = inspection.data
         if data is not None:
-            out = self.out or Path(f"{spec.name}.png")
             print(data)
         if inspection.columns:
-            print_columns(inspection)
+            print_columns(inspection.columns)
         if data is not None:
-            picture = "Contact sheet" if not inspection.columns else "Picture"
+            picture = "Picture" if inspection.columns else "Contact sheet"
             print(f"{picture} written to {data.observations.traits.load_sheet()(data, out)}")
         if inspection.refusal is not None:
             print(f"These data cannot be trained on yet: {inspection.refusal}")
@@ -200,13 +199,12 @@ class Clear:
     name: Positional[Name]
 
     def __call__(self) -> None:
+        from rich.filesize import decimal
+
         from ..data import cache
-        from ..data.image_files import forget_checks
 
         num_bytes = cache.clear(None if self.name == "all" else self.name)
-        if self.name == "all":
-            num_bytes += forget_checks()
-        print(f"{format_size(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
+        print(f"{decimal(num_bytes)} freed" if num_bytes else f"nothing of {self.name} was cached")
 
 
 @dataclass(frozen=True)
@@ -235,13 +233,12 @@ def _list_sources(data: "SourceDataset") -> str:
     )
 
 
-def print_columns(inspection: "Inspection") -> None:
-    """Print a table with one line per column, and below it what is worth a look."""
+def print_columns(columns: "Sequence[Column]") -> None:
+    """Print a table with one line per column, and below it the constant features."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    columns = inspection.columns
     table = Table()
     table.add_column("column", overflow="fold")
     table.add_column("role", no_wrap=True)
@@ -268,20 +265,11 @@ def print_columns(inspection: "Inspection") -> None:
 
 
 def _remark(column: "Column") -> str:
-    if column.num_texts:
-        few = ", ".join(repr(text if len(text) <= 20 else f"{text[:19]}…") for text in column.texts)
-        rows = "row" if column.num_texts == 1 else "rows"
-        return f"text in {column.num_texts:,} {rows}: {few}" + (
-            ", …" if column.num_distinct > len(column.texts) else ""
-        )
-    if column.is_constant:
-        return "constant"
-    return ""
-
-
-def format_size(num_bytes: int) -> str:
-    """Return a number of bytes in MB or GB."""
-    return f"{num_bytes / 1e9:.2f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:.2f} MB"
+    if not column.num_texts:
+        return "constant" if column.is_constant else ""
+    few = ", ".join(repr(text if len(text) <= 20 else f"{text[:19]}…") for text in column.texts)
+    more = ", …" if column.num_distinct > len(column.texts) else ""
+    return f"text in {column.num_texts:,} row{'s' * (column.num_texts > 1)}: {few}{more}"
 
 
 def require_new_file(path: Path, suffix: str) -> None:
@@ -290,6 +278,4 @@ def require_new_file(path: Path, suffix: str) -> None:
 
     if path.suffix != suffix:
         raise ValueError(f"--out must end in {suffix}, got {path}")
-    if path.exists():
-        raise ValueError(f"{path} exists already; choose another --out or remove it")
     require_new(path)

@@ -14,36 +14,13 @@ import os
 import tarfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
-from .array_files import COPY_AGAIN
+from .array_files import COPY_AGAIN, open_zip
 from .pictures import MAX_FILE_BYTES
-
-
-class Stamp(NamedTuple):
-    """What tells that a file has changed, without reading it. The system sets ``changed_ns``; programs cannot."""
-
-    num_bytes: int
-    modified_ns: int
-    changed_ns: int
-    number: int
-
-    @property
-    def newest(self) -> int:
-        """The time of the last change in nanoseconds."""
-        return max(self.modified_ns, self.changed_ns)
-
-
-def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; None if it cannot be found."""
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return Stamp(state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino)
 
 
 class Files(ABC):
@@ -64,9 +41,9 @@ class Files(ABC):
         """Return the content of one file."""
         return next(content for _, content in self.read([name]))
 
-    def stamps(self, names: Sequence[str]) -> dict[str, Stamp | None]:
-        """Return the stamp of each file; that of the archive, if they are in one."""
-        return dict.fromkeys(names, stamp_of(self.path))
+    def stamps(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return sizes and times that change when the files do: of the archive, if they are in one."""
+        return [_stamp(self.path)]
 
 
 class FolderFiles(Files):
@@ -86,15 +63,22 @@ class FolderFiles(Files):
 
     def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
         for name in names:
-            path = self.path / name
             content = b""
             # A link to nowhere, a pipe or a file without permission reads as empty.
-            with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+            with contextlib.suppress(OSError, ValueError), open_regular(self.path / name) as file:
                 content = file.read(MAX_FILE_BYTES + 1)
             yield name, content
 
-    def stamps(self, names: Sequence[str]) -> dict[str, Stamp | None]:
-        return {name: stamp_of(self.path / name) for name in names}
+    def stamps(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        return [_stamp(self.path / name) for name in names]
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        state = path.stat()
+    except OSError:  # a link to nowhere
+        return ()
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _is_run(folder: Path, files: list[str]) -> bool:
@@ -111,11 +95,11 @@ class ZipFiles(Files):
     """The members of a zip."""
 
     def names(self) -> list[str]:
-        with open_regular(self.path) as file, explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
+        with open_zip(self.path) as archive:
             return sorted(info.filename for info in archive.infolist() if not info.is_dir())
 
     def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
-        with open_regular(self.path) as file, explain_damage(self.path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
+        with open_zip(self.path) as archive:
             for name in names:
                 with archive.open(name) as member:
                     yield name, member.read(MAX_FILE_BYTES + 1)
@@ -140,9 +124,7 @@ class TarFiles(Files):
             for member in archive:
                 if not missing:
                     return
-                if member.name in missing and member.isfile():
-                    file = archive.extractfile(member)
-                    assert file is not None
+                if member.name in missing and (file := archive.extractfile(member)) is not None:
                     missing.discard(member.name)
                     yield member.name, file.read(MAX_FILE_BYTES + 1)
         if missing:
@@ -151,10 +133,7 @@ class TarFiles(Files):
 
 @contextlib.contextmanager
 def _open_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
-    """Open a tar and the stream that it is read from.
-
-    `tarfile` could decompress by itself, but would not compare checksums.
-    """
+    """Open a tar and the stream that it is read from; `tarfile` would decompress it without comparing checksums."""
     try:
         with open_regular(path) as raw, _decompress(raw) as file, tarfile.open(fileobj=file, mode="r|") as archive:
             yield archive, file
@@ -166,13 +145,9 @@ def _decompress(raw: IO[bytes]) -> Any:
     """Return the content of an open file as a stream, decompressed if its first bytes say that it is compressed."""
     magic = raw.read(6)
     raw.seek(0)
-    if magic.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=raw)
-    if magic.startswith(b"BZh"):
-        return bz2.BZ2File(raw)
-    if magic.startswith(b"\xfd7zXZ"):
-        return lzma.LZMAFile(raw)
-    return contextlib.nullcontext(raw)
+    openers: dict[bytes, Callable[[IO[bytes]], Any]]
+    openers = {b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file), b"BZh": bz2.BZ2File, b"\xfd7zXZ": lzma.LZMAFile}
+    return next((opener(raw) for start, opener in openers.items() if magic.startswith(start)), raw)
 
 
 def open_files(path: Path) -> Files:
@@ -187,13 +162,7 @@ def open_files(path: Path) -> Files:
     with explain_damage(path, COPY_AGAIN):
         if zipfile.is_zipfile(path):
             return ZipFiles(path)
-        if _is_tar(path):
+    with contextlib.suppress(OSError, *DAMAGE):
+        if tarfile.is_tarfile(path):
             return TarFiles(path)
     raise ValueError(f"{path} is neither a folder nor a zip or tar archive")
-
-
-def _is_tar(path: Path) -> bool:
-    try:
-        return tarfile.is_tarfile(path)
-    except (OSError, *DAMAGE):
-        return False

@@ -27,9 +27,9 @@ from .._checks import require_known
 from .._io import explain_damage, open_regular
 from ..observations import COLOURS, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Observations
 from ..registry import DATA
-from .cache import BATCH, ImageSet, file_fingerprint, name_of_files
+from .cache import ImageSet, file_fingerprint, name_of_files
 from .dataset import ORIGINS, Progress, SourceDataset, as_array, kind_of_array, observe
-from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, require_image_shape, resize_all, wanted_size
+from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, require_image_shape, resize, wanted_size
 from .sources import level_table, named_columns, source_rows
 from .spec import NoisyData
 
@@ -97,47 +97,35 @@ class ArrayFile(NoisyData):
         return Observations(kind.name, shape, "uint8" if kind.has_bytes and stream.dtype == np.uint8 else "float64")
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        if not Path(self.path).exists():
-            raise ValueError(f"{self.path} does not exist: give the path of an .npy or .npz")
         stream = open_observations(Path(self.path))
         size = self._new_size(stream)
         if size is None:
             return self._read_as_it_is()
-        data = self.image_set().prepare(size, progress=progress)
-        height, width = stream.shape[1:3]
-        if self.resolution is None and (height, width) != (size.height, size.width):
+        if self.resolution is None and stream.shape[1:3] != size.shape[:2]:
+            height, width = stream.shape[1:3]
             warnings.warn(
                 f"{self.path} has images of {height}×{width} pixels, and the networks take {MIN_SIDE} to {MAX_SIDE} "
                 f"per side: they are resized to {size} pixels with three channels; choose a size by resolution "
                 "(--resolution)",
                 stacklevel=4,
             )
-        return data
+        return self.image_set().prepare(size, progress=progress)
 
     def _new_size(self, stream: ArrayStream) -> PictureSize | None:
         """Return the size to which images are resized; None for observations that are read as they are."""
         is_bytes = stream.dtype == np.uint8 and (self.layout is None or KINDS[self.layout].has_bytes)
-        if self.resolution is not None:
-            if not is_bytes:
-                raise ValueError(
-                    f"resolution is for images of bytes; {self.path} is read as it is: leave resolution out"
-                )
-            return wanted_size(self.resolution, grey=self.grey)
-        return _size_for_networks(stream.shape) if is_bytes and len(stream.shape) in (3, 4) else None
+        if self.resolution is None:
+            return _size_for_networks(stream.shape) if is_bytes and len(stream.shape) in (3, 4) else None
+        if not is_bytes:
+            raise ValueError(f"resolution is for images of bytes; {self.path} is read as it is: leave resolution out")
+        return wanted_size(self.resolution, grey=self.grey)
 
     def _read_as_it_is(self) -> SourceDataset:
         path = Path(self.path)
-        array, kind = as_array(read_raw(path), layout=self.layout, name=str(path))
+        array, kind = as_array(read_raw(path), layout=self.layout, name=self.path)
         columns = read_sources(path, self.source_file, len(array))
-        feature_names = _texts(path, "feature_names")
-        data = SourceDataset(
-            array,
-            level_table(columns, len(array)),
-            name=self.name,
-            origin="real",
-            source_names=list(columns),
-            observations=observe(array, kind, feature_names, name=str(path)),
-        )
+        observations = observe(array, kind, _texts(path, "feature_names"), name=self.path)
+        data = SourceDataset.from_columns(array, columns, observations, name=self.name)
         data.checksum = data.compute_checksum()
         return data
 
@@ -146,14 +134,16 @@ class ArrayFile(NoisyData):
         path = Path(self.path)
         stream = open_observations(path)
         _require_images(stream)
-        num_images = len(stream)
-        return ImageSet.with_columns(
-            self.name,
-            num_images,
-            read_sources(path, self.source_file, num_images),
-            lambda size, first: resize_all(stream.chunks(first), size, BATCH),
-            file_fingerprint(path),
-            origin=_origin(path),
+        columns = read_sources(path, self.source_file, len(stream))
+        origins = _texts(path, "origin")
+        return ImageSet(
+            name=self.name,
+            num_images=len(stream),
+            read=lambda size, _: (resize(chunk, size) for chunk in stream.chunks()),
+            fingerprint=file_fingerprint(path),
+            source_names=list(columns),
+            sources=level_table(columns, len(stream)),
+            origin=origins[0] if len(origins) == 1 and origins[0] in ORIGINS else "real",
         )
 
 
@@ -172,15 +162,9 @@ def _size_for_networks(shape: tuple[int, ...]) -> PictureSize | None:
 def _require_images(stream: ArrayStream) -> None:
     """Raise an error unless an array of bytes can be resized as images."""
     shape = stream.shape
-    if (
-        stream.dtype != np.uint8
-        or len(shape) not in (3, 4)
-        or 0 in shape
-        or (len(shape) == 4 and shape[3] not in (1, 3, 4))
-    ):
-        hint = ""
-        if len(shape) == 4 and shape[1] <= MAX_CHANNELS < shape[3]:
-            hint = ", which looks as if the channels came first; save np.moveaxis(images, 1, -1)"
+    if stream.dtype != np.uint8 or 0 in shape or not (len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3, 4))):
+        is_channels_first = len(shape) == 4 and shape[1] <= MAX_CHANNELS < shape[3]
+        hint = ", which looks as if the channels came first; save np.moveaxis(images, 1, -1)" * is_channels_first
         raise ValueError(
             f"images in {stream.path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
             f"got {stream.dtype} {shape}{hint}"
@@ -206,7 +190,7 @@ def open_observations(path: Path) -> ArrayStream:
 def read_raw(path: Path) -> NDArray[Any]:
     """Return the array of observations in a file, of an ``.npy`` mapped into memory."""
     stream = open_observations(path)
-    if stream.path.suffix == ".npy":
+    if path.suffix == ".npy":
         mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return mapped if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)  # rows lie together
     raw = np.empty(stream.shape, stream.dtype)
@@ -235,12 +219,6 @@ def read_source_file(path: str | Path) -> NDArray[Any]:
             "(n, n_s)"
         )
     return ArrayStream(Path(path)).read_all()
-
-
-def _origin(path: Path) -> str:
-    """Return the origin that an ``.npz`` states, as those of `qlae data render` do; by default ``"real"``."""
-    origins = _texts(path, "origin")
-    return origins[0] if len(origins) == 1 and origins[0] in ORIGINS else "real"
 
 
 def _texts(path: Path, key: str) -> list[str]:
@@ -286,32 +264,9 @@ class ArrayStream:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def rows(self, rows_at_once: int, first: int = 0) -> Iterator[NDArray[Any]]:
-        """Yield arrays of up to `rows_at_once` rows, starting at row `first`."""
-        with self._open() as file, explain_damage(self.path, COPY_AGAIN):
-            if self._is_fortran:
-                whole = self._read_fortran(file)
-                yield from (whole[start : start + rows_at_once] for start in range(first, len(self), rows_at_once))
-                return
-            _skip(file, self._start + first * self.row_bytes)
-            for start in range(first, len(self), rows_at_once):
-                num = min(rows_at_once, len(self) - start)
-                content = file.read(num * self.row_bytes)
-                if len(content) != num * self.row_bytes:
-                    raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
-                yield np.frombuffer(content, dtype=self.dtype).reshape(num, *self.shape[1:])
-
-    def _read_fortran(self, file: IO[bytes]) -> NDArray[Any]:
-        """Return the whole array in C order from a file that has it in Fortran order."""
-        _skip(file, self._start)
-        content = file.read(len(self) * self.row_bytes)
-        if len(content) != len(self) * self.row_bytes:
-            raise ValueError(f"{self.path} ends in the middle of {self.key!r}; {COPY_AGAIN}")
-        return np.ascontiguousarray(np.frombuffer(content, dtype=self.dtype).reshape(self.shape[::-1]).T)
-
-    def chunks(self, first: int = 0) -> Iterator[NDArray[Any]]:
-        """Yield arrays of as many rows as take little memory, starting at row `first`."""
-        yield from self.rows(max(1, MAX_READ // max(1, self.row_bytes)), first)
+    def chunks(self) -> Iterator[NDArray[Any]]:
+        """Yield arrays of as many rows as take little memory."""
+        yield from self._rows(max(1, MAX_READ // max(1, self.row_bytes)))
 
     def read_all(self) -> NDArray[Any]:
         """Return the whole array, which must have at most ``MAX_WHOLE`` bytes."""
@@ -320,8 +275,19 @@ class ArrayStream:
             raise ValueError(
                 f"{self.key!r} in {self.path} has {num_bytes:,} bytes; at most {MAX_WHOLE:,} are read as a whole"
             )
-        parts = list(self.rows(max(1, len(self))))
-        return parts[0] if parts else np.empty(self.shape, self.dtype)
+        return next(self._rows(len(self)), np.empty(self.shape, self.dtype))
+
+    def _rows(self, rows_at_once: int) -> Iterator[NDArray[Any]]:
+        with self._open() as file, explain_damage(self.path, COPY_AGAIN):
+            _read_exactly(file, self._start)
+            step = max(1, len(self) if self._is_fortran else rows_at_once)
+            for start in range(0, len(self), step):
+                num = min(step, len(self) - start)
+                rows = np.frombuffer(_read_exactly(file, num * self.row_bytes), self.dtype)
+                if self._is_fortran:
+                    yield np.ascontiguousarray(rows.reshape(self.shape[::-1]).T)
+                else:
+                    yield rows.reshape(num, *self.shape[1:])
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
@@ -329,7 +295,7 @@ class ArrayStream:
             with open_regular(self.path) as file:
                 yield file
             return
-        with _open_zip(self.path) as archive:
+        with open_zip(self.path) as archive:
             names = _names_in(archive)
             if self.key not in names:
                 raise ValueError(f"{self.path} has no array {self.key!r}: it has {', '.join(names) or 'none'}")
@@ -339,18 +305,19 @@ class ArrayStream:
     def _num_bytes(self) -> int:
         if self.path.suffix == ".npy":
             return self.path.stat().st_size
-        with _open_zip(self.path) as archive:
+        with open_zip(self.path) as archive:
             return archive.getinfo(f"{self.key}.npy").file_size
 
 
 def array_names(path: Path) -> list[str]:
     """Return the names of the arrays in an ``.npz``."""
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         return _names_in(archive)
 
 
 @contextlib.contextmanager
-def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a zip for reading; damage in it is one clear error."""
     with open_regular(path) as file, explain_damage(path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
         yield archive
 
@@ -375,9 +342,8 @@ def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype
     return shape, dtype, bool(fortran), head.tell()
 
 
-def _skip(file: IO[bytes], num_bytes: int) -> None:
-    while num_bytes > 0:
-        num_read = len(file.read(min(num_bytes, 2**24)))
-        if num_read == 0:
-            raise EOFError("file is too short")
-        num_bytes -= num_read
+def _read_exactly(file: IO[bytes], num_bytes: int) -> bytes:
+    content = file.read(num_bytes)
+    if len(content) != num_bytes:
+        raise EOFError("it ends in the middle of an array")
+    return content

@@ -21,14 +21,17 @@ class Batches(ABC):
     Attributes:
         images: the population, one observation per row.
         batch_size: b.
-        device: the device of the batches.
         generator: the source of randomness. Its state is the whole state of the sampler.
+        device: the device of the batches.
     """
 
-    images: Tensor | ImageArray
-    batch_size: int
-    device: torch.device
-    generator: torch.Generator
+    def __init__(
+        self, images: Tensor | ImageArray, batch_size: int, generator: torch.Generator, device: torch.device
+    ) -> None:
+        self.images = images
+        self.batch_size = batch_size
+        self.generator = generator
+        self.device = device
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,21 +51,12 @@ class Batches(ABC):
 
 
 class DeviceBatches(Batches):
-    """Batches of images that are all on the device.
-
-    Args:
-        images: one observation per row, such as (n, r, r, 3) uint8.
-        batch_size: b.
-        generator: a generator on the device of the images.
-    """
+    """Batches of images that are all on the device, where the generator is too."""
 
     images: Tensor
 
-    def __init__(self, images: Tensor, batch_size: int, generator: torch.Generator):
-        self.images = images
-        self.batch_size = batch_size
-        self.generator = generator
-        self.device = images.device
+    def __init__(self, images: Tensor, batch_size: int, generator: torch.Generator) -> None:
+        super().__init__(images, batch_size, generator, images.device)
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator, device=self.device)
@@ -70,20 +64,12 @@ class DeviceBatches(Batches):
 
 
 class HostBatches(Batches):
-    """Batches of images that stay on the host. Each is copied to the device, for a GPU through pinned memory.
+    """Batches of images that stay on the host, possibly memory-mapped, where the generator is too.
 
-    Args:
-        images: one observation per row, such as (n, r, r, 3) uint8, possibly memory-mapped.
-        batch_size: b.
-        generator: a generator on the host.
-        device: the device of the batches.
+    Each is copied to the device, for a GPU through pinned memory.
     """
 
-    def __init__(self, images: ImageArray, batch_size: int, generator: torch.Generator, device: torch.device):
-        self.images = images
-        self.batch_size = batch_size
-        self.generator = generator
-        self.device = device
+    images: ImageArray
 
     def draw(self) -> Tensor:
         rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator).numpy()

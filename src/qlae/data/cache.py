@@ -1,10 +1,9 @@
-"""The image cache on disk: one folder per entry, complete or absent. ``ImageSet`` writes images from files to it.
+"""The image cache on disk: one folder per entry, complete or absent. ``ImageSet`` prepares image files in it.
 
 An entry holds ``images.u8`` (n · h · w · c bytes, memory-mapped when read), ``sources.npy`` if the sources are not a
 full grid, ``files.json`` with the file names if each image was a file, ``left_out.json`` with the names of files that
-could not be read, and ``info.json`` with a description of the data and a checksum. An entry is built in a folder whose
-name ends in ``.partial``, next to a count of finished jobs, so that an interrupted build resumes where it stopped. Once
-everything is on disk, one rename makes it an entry.
+could not be read, and ``info.json`` with a description of the data and a checksum. It is written in a folder whose name
+ends in ``.partial``, which one rename makes an entry.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import contextlib
 import hashlib
 import json
 import math
-import mmap
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 
 from .._io import (
     create_new,
-    open_own,
     open_regular,
     read_json,
     read_npy,
@@ -37,20 +35,14 @@ from .._io import (
     write_json,
     write_whole,
 )
+from .._parsing import decode_json, parse
 from .dataset import ORIGINS, Progress, SourceDataset
 from .pictures import GREY, PictureSize, picture_size
-from .sources import SOURCES, level_table
+from .sources import SOURCES, level_table, named_columns
 
 FORMAT = 1
-BATCH = 200  # images that are resized and written at once
 PARTIAL = ".partial"
-FILE_NAMES = "files.json"
-LEFT_OUT = "left_out.json"
 KEY = re.compile(rf".+-({'|'.join(ORIGINS)})-([0-9]+(?:x[0-9]+){{0,2}})-[0-9a-f]{{12}}")  # see `entry_key`
-
-#: ``fill(images, first_job, job_done)`` writes `images` from job `first_job` on, and calls
-#: ``job_done(jobs done, number of jobs)`` after each job, in order.
-Fill = Callable[[NDArray[np.uint8], int, Callable[[int, int], None]], None]
 
 
 def cache_folder() -> Path:
@@ -67,7 +59,7 @@ class Entry:
     Attributes:
         key: name, origin, resolution and a digest of the description. See `entry_key`.
         path: the folder.
-        is_complete: whether the entry can be read; otherwise its build was interrupted or is under way.
+        is_complete: whether the entry can be read; otherwise it was interrupted or is being written.
         num_bytes: the size of its files.
     """
 
@@ -87,16 +79,17 @@ class Entry:
         return picture_size(self.key.rsplit("-", 3)[2])
 
 
-def entries() -> list[Entry]:
-    """Return all entries, also incomplete ones, sorted by name. Other content of the folder is ignored."""
+def entries(name: str | None = None) -> list[Entry]:
+    """Return the entries of a data set, or all, also incomplete ones, sorted by name; other folders are ignored."""
     folder = cache_folder()
     listing = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if KEY.fullmatch(path.name.removesuffix(PARTIAL)) and path.is_dir() and not path.is_symlink():
+        key = path.name.removesuffix(PARTIAL)
+        if KEY.fullmatch(key) and path.is_dir() and not path.is_symlink():
             is_complete = (path / "info.json").is_file() and not path.name.endswith(PARTIAL)
             num_bytes = sum(f.stat().st_size for f in path.iterdir() if f.is_file())
-            listing.append(Entry(path.name.removesuffix(PARTIAL), path, is_complete, num_bytes))
-    return listing
+            listing.append(Entry(key, path, is_complete, num_bytes))
+    return [entry for entry in listing if name is None or entry.name in (name, safe_name(name))]
 
 
 def clear(name: str | None = None) -> int:
@@ -110,7 +103,7 @@ def clear(name: str | None = None) -> int:
     """
     num_bytes = 0
     for entry in entries():
-        if name is None or name == entry.key or entry.name in (name, safe_name(name)):
+        if name is None or name in (entry.key, entry.name) or safe_name(name) == entry.name:
             with _lock_entry(entry.key, f"writing {entry.key}", wait=False):
                 num_bytes += entry.num_bytes
                 shutil.rmtree(entry.path)
@@ -141,15 +134,8 @@ def file_fingerprint(path: Path) -> dict[str, Any]:
 
 def entry_key(description: Mapping[str, Any]) -> str:
     """Return the key of the entry for a data set with this description."""
-    text = json.dumps(description, sort_keys=True)
-    return "-".join(
-        [
-            str(description["name"]),
-            str(description["origin"]),
-            str(description["resolution"]),
-            hashlib.sha256(text.encode()).hexdigest()[:12],
-        ]
-    )
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+    return "-".join([*(str(description[fact]) for fact in ("name", "origin", "resolution")), digest[:12]])
 
 
 def find(description: Mapping[str, Any]) -> SourceDataset | None:
@@ -159,24 +145,21 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
     return open_entry(path) if os.path.isfile(path / "info.json") else None
 
 
-def has_name(name: str) -> bool:
-    """Return whether images of a name are prepared, or are being prepared, in any size."""
-    return any(entry.name == safe_name(name) for entry in entries())
-
-
-def find_by_name(name: str, size: PictureSize) -> SourceDataset | None:
-    """Open the user's images that were prepared under a name; ``None`` if there are none.
+def find_by_name(name: str, size: PictureSize) -> SourceDataset:
+    """Open the user's images that were prepared under a name.
 
     Raises:
-        ValueError: several entries have this name, or it exists in other sizes only.
+        ValueError: there are none, several entries have this name, or it exists in other sizes only.
     """
-    for entry in entries():
-        if not entry.is_complete and entry.name == safe_name(name):
+    for entry in entries(name):
+        if not entry.is_complete:
             with _lock_entry(entry.key, f"preparing {name}"):  # which waits until it is complete, or interrupted
                 pass
-    candidates = [entry for entry in entries() if entry.is_complete and entry.name == safe_name(name)]
+    candidates = [entry for entry in entries(name) if entry.is_complete]
+    if not candidates:
+        raise ValueError(f"there are no prepared images of the name {name!r}; prepare them again")
     matches = [entry for entry in candidates if entry.size == size]
-    if candidates and not matches:
+    if not matches:
         sizes = sorted({entry.size for entry in candidates}, key=lambda other: other.shape)
         choices = [f"{str(s.plain).removesuffix('x1')}{' and grey' * (s.channels == GREY)}" for s in sizes]
         raise ValueError(
@@ -188,21 +171,17 @@ def find_by_name(name: str, size: PictureSize) -> SourceDataset | None:
             f"{name} was prepared {len(matches)} times from different files ({', '.join(e.key for e in matches)}): "
             "remove the wrong ones with `qlae data clear`"
         )
-    return open_entry(matches[0].path) if matches else None
+    return open_entry(matches[0].path)
 
 
-def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
-    """Open an entry. Images stay on disk and are mapped into memory.
-
-    Args:
-        path: its folder.
-        verify: read all images and compare their checksum. Lengths are always compared.
+def open_entry(path: Path) -> SourceDataset:
+    """Open an entry by its folder. Images stay on disk and are mapped into memory.
 
     Raises:
         ValueError: the entry is damaged.
     """
     try:
-        return _read_entry(path, verify=verify)
+        return _read_entry(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(
             f"the cache entry {path.name} is damaged ({error}): "
@@ -210,16 +189,14 @@ def open_entry(path: Path, *, verify: bool = False) -> SourceDataset:
         ) from error
 
 
-def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
+def _read_entry(path: Path) -> SourceDataset:
     info = read_json(path / "info.json")
+    facts = info["data"]
     require_regular(path / "images.u8")
-    shape = (info["num_images"], *picture_size(info["resolution"]).shape)
-    expected, length = int(np.prod(shape, dtype=np.int64)), (path / "images.u8").stat().st_size
+    shape = (facts["num_images"], *picture_size(facts["resolution"]).shape)
+    expected, length = math.prod(shape), (path / "images.u8").stat().st_size
     if info["format"] != FORMAT or expected != length:
         raise ValueError(f"its images take {length:,} bytes, expected {expected:,}")
-    if verify and checksum(path / "images.u8") != info["sha256"]:
-        raise ValueError("its images do not have the checksum they were written with")
-    facts = info["data"]
     standard = ("name", "origin", "resolution", "num_images", "source_names", "source_sizes", "fixed")
     data = SourceDataset(
         np.memmap(path / "images.u8", dtype=np.uint8, mode="r", shape=shape),
@@ -231,21 +208,21 @@ def _read_entry(path: Path, *, verify: bool) -> SourceDataset:
         fixed=facts.get("fixed"),
         details={k: v for k, v in facts.items() if k not in standard},
     )
-    if (path / FILE_NAMES).is_file():
-        data.file_names = _read_file_names(path / FILE_NAMES)
-        if len(data.file_names) != len(data):
-            raise ValueError(f"it names {len(data.file_names):,} files, expected {len(data):,}")
-    if (path / LEFT_OUT).is_file():
-        data.left_out = {str(name): str(reason) for name, reason in read_json(path / LEFT_OUT).items()}
+    if (path / "files.json").is_file():
+        data.file_names = _read_file_names(path / "files.json", len(data))
+    if (path / "left_out.json").is_file():
+        data.left_out = {str(name): str(reason) for name, reason in read_json(path / "left_out.json").items()}
     data.checksum = info["sha256"] if data.origin == "real" else None  # the recipe determines rendered images
     return data
 
 
-def _read_file_names(path: Path) -> tuple[str, ...]:
+def _read_file_names(path: Path, num_images: int) -> tuple[str, ...]:
     """Return the names of the image files, which are relative and stay below their folder."""
-    names = json.loads(read_regular(path))
-    if not isinstance(names, list) or not all(isinstance(name, str) and is_below(name) for name in names):
+    names = parse(decode_json(read_regular(path)), list[str], path.name)
+    if not all(map(is_below, names)):
         raise ValueError(f"{path.name} must list relative paths of files")
+    if len(names) != num_images:
+        raise ValueError(f"it names {len(names):,} files, expected {num_images:,}")
     return tuple(names)
 
 
@@ -259,116 +236,82 @@ def is_below(name: str) -> bool:
     return bool(name) and "\0" not in name and not any(part in ("", "..") for part in parts)
 
 
-def build(
-    data: Mapping[str, Any],
-    fill: Fill,
-    *,
-    made_with: Mapping[str, Any],
-    sources: NDArray[Any] | None = None,
-    file_names: Sequence[str] | None = None,
-    left_out: Mapping[str, str] | None = None,
-) -> SourceDataset:
-    """Build an entry, or resume an interrupted build, and open the entry.
+@dataclass
+class Content:
+    """What is written to an entry besides its images.
 
-    If another process is building it, wait for that one.
-
-    Args:
-        data: the description of the data set (``SourceDataset.describe``), which determines the key of the entry.
-        fill: writes the images.
-        made_with: what else the images depend on. A build that began with anything else starts over.
+    Attributes:
+        facts: the description of the data set (``SourceDataset.describe``).
         sources: (n, n_s); ``None`` for the full grid.
         file_names: the name of each image, if each is a file.
         left_out: files that are not among them, and why.
     """
-    key = entry_key(data)
+
+    facts: dict[str, Any]
+    sources: NDArray[Any] | None = None
+    file_names: Sequence[str] | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def build(description: Mapping[str, Any], fill: Callable[[NDArray[np.uint8]], Content]) -> SourceDataset:
+    """Write an entry and open it. If another process is writing it, wait for that one.
+
+    Args:
+        description: determines the key of the entry, the size of its images, and how many they are at most.
+        fill: writes images (n, h, w, c), all or the first of them, and returns what else belongs to the entry.
+    """
+    key = entry_key(description)
     final, partial = cache_folder() / key, cache_folder() / (key + PARTIAL)
-    task = f"{'rendering' if data['origin'] == 'rendered' else 'preparing'} {data['name']}"
+    task = f"{'rendering' if description['origin'] == 'rendered' else 'preparing'} {description['name']}"
     with _lock_entry(key, task):
-        if (final / "info.json").is_file():
-            return open_entry(final)
-        if partial.is_symlink():
-            raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
-        partial.mkdir(parents=True, exist_ok=True)
-        _write_images(partial, data, fill, made_with)
-        if sources is not None:
-            write_whole(partial / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
-        if file_names is not None:
-            write_json(partial / FILE_NAMES, list(file_names))
-        if left_out:
-            write_json(partial / LEFT_OUT, dict(left_out))
-        info = {
-            "format": FORMAT,
-            "data": dict(data),
-            "made_with": dict(made_with),
-            "num_images": data["num_images"],
-            "resolution": data["resolution"],
-            "has_sources": sources is not None,
-            "sha256": checksum(partial / "images.u8"),
-        }
-        write_json(partial / "info.json", info)
-        (partial / "progress.json").unlink(missing_ok=True)
-        os.replace(partial, final)
+        if not (final / "info.json").is_file():
+            if partial.is_symlink():
+                raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
+            shutil.rmtree(partial, ignore_errors=True)
+            try:
+                _write_entry(partial, description, fill)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+            os.replace(partial, final)
     return open_entry(final)
 
 
-def _write_images(partial: Path, data: Mapping[str, Any], fill: Fill, made_with: Mapping[str, Any]) -> None:
-    """Write ``images.u8`` of a partial entry, without the jobs that an earlier build finished."""
-    shape = (data["num_images"], *picture_size(data["resolution"]).shape)
-    identity = json.dumps([FORMAT, dict(data), dict(made_with)], sort_keys=True)
-    first_job = _first_job(partial, identity, shape)
-    with open_own(partial / "images.u8") as file:
-        memory = mmap.mmap(file.fileno(), 0)
-
-    def job_done(done: int, total: int) -> None:
-        if done == total or done % max(1, total // 100) == 0:
-            _flush(memory)
-            write_json(partial / "progress.json", _progress(identity, done))
-
-    fill(np.frombuffer(memory, dtype=np.uint8).reshape(shape), first_job, job_done)
-    _flush(memory)
-
-
-def _progress(identity: str, jobs_done: Any) -> dict[str, Any]:
-    """Return the content of ``progress.json``; its checksum tells a damaged count."""
-    digest = hashlib.sha256(f"{jobs_done} of {identity}".encode()).hexdigest()
-    return {"begun": identity, "jobs_done": jobs_done, "sha256": digest}
+def _write_entry(folder: Path, description: Mapping[str, Any], fill: Callable[[NDArray[np.uint8]], Content]) -> None:
+    folder.mkdir(parents=True)
+    path = folder / "images.u8"
+    shape = (description["num_images"], *picture_size(description["resolution"]).shape)
+    _allocate(path, math.prod(shape))
+    images = np.memmap(path, np.uint8, "r+", shape=shape)
+    content = fill(images)
+    images.flush()
+    del images
+    os.truncate(path, content.facts["num_images"] * math.prod(shape[1:]))
+    if (sources := content.sources) is not None:
+        write_whole(folder / "sources.npy", lambda file: np.save(file, sources, allow_pickle=False))
+    if content.file_names is not None:
+        write_json(folder / "files.json", list(content.file_names))
+    if content.left_out:
+        write_json(folder / "left_out.json", dict(content.left_out))
+    has_sources = sources is not None
+    info = {"format": FORMAT, "data": content.facts, "has_sources": has_sources, "sha256": checksum(path)}
+    write_json(folder / "info.json", info)
 
 
-def _flush(memory: mmap.mmap) -> None:
-    """Write changes to disk and release the memory they took: a data set may be larger than the memory."""
-    memory.flush()
-    if hasattr(mmap, "MADV_DONTNEED"):
-        memory.madvise(mmap.MADV_DONTNEED)
-
-
-def _first_job(partial: Path, identity: str, shape: tuple[int, ...]) -> int:
-    """Return the job at which a build resumes; a new build begins at 0, with its disk space allocated."""
-    num_bytes = int(np.prod(shape, dtype=np.int64))
+def _allocate(path: Path, num_bytes: int) -> None:
+    """Create a file with all its space, so that a full disk is an error here and not a crash in the middle."""
     try:
-        progress = read_json(partial / "progress.json")
-        done = progress["jobs_done"]
-        if progress == _progress(identity, done) and (partial / "images.u8").stat().st_size == num_bytes:
-            return int(done)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # there is no earlier build, or it cannot be trusted
-    for name in ("progress.json", "images.u8"):
-        (partial / name).unlink(missing_ok=True)
-    try:
-        with create_new(partial / "images.u8") as file:
-            # With all space allocated now, a full disk is an error here and not a crash in the middle of a write.
+        with create_new(path) as file:
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, num_bytes)
             else:
                 file.truncate(num_bytes)
     except OSError as error:
-        shutil.rmtree(partial, ignore_errors=True)
-        free = shutil.disk_usage(partial.parent).free
         raise OSError(
             error.errno,
-            f"{num_bytes:,} bytes do not fit on the disk of {partial.parent} ({free:,} are free): "
-            f"make room, or set QLAE_CACHE to another folder",
+            f"{num_bytes:,} bytes do not fit on the disk of {path.parent.parent}: make room, or set QLAE_CACHE to "
+            "another folder",
         ) from error
-    return 0
 
 
 def checksum(path: Path) -> str:
@@ -379,16 +322,7 @@ def checksum(path: Path) -> str:
 
 @contextlib.contextmanager
 def _lock_entry(key: str, task: str, *, wait: bool = True) -> Iterator[None]:
-    """Hold an entry's lock, which is released even if the process is killed.
-
-    Args:
-        key: of the entry.
-        task: what the holder does, for processes that wait.
-        wait: raise an error instead of waiting if False.
-
-    Raises:
-        ValueError: another process holds the lock and `wait` is False, or the cache folder is not writable.
-    """
+    """Hold an entry's lock; `task` is what the holder does, for processes that wait (see `waiting_lock`)."""
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -400,105 +334,96 @@ def _lock_entry(key: str, task: str, *, wait: bool = True) -> Iterator[None]:
         ) from error
 
 
-#: ``batches(size, first)`` yields uint8 images (k, h, w, c) of a size from row `first` on.
-Batches = Callable[[PictureSize, int], Iterator[NDArray[np.uint8]]]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ImageSet:
-    """Images in files.
+    """Images in files, which are prepared in the cache in any size.
 
     Attributes:
         name: the data set's name.
         num_images: n.
-        source_names, source_sizes: names and numbers of values of the n_s known sources.
-        sources: (n, n_s); ``None`` if the images are the full grid in row-major order.
-        batches: reads the images in batches of `batch_size`; the last may be smaller.
-        batch_size: images per batch.
+        read: ``read(size, left_out)`` yields uint8 images (k, h, w, c), in order. Rows that cannot be read are left
+            out, and their reasons are entered into `left_out`.
         fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
-        details: further facts for `SourceDataset.describe`.
+        source_names: the names of the n_s known sources.
+        sources: (n, n_s) levels; ``None`` if the images are the full grid in row-major order.
+        source_sizes: the numbers of values; counted if they are not given.
         file_names: the name of each image, where each is a file.
-        left_out: files that are no images that can be read, and why.
+        unread: files that are no images, and why.
         origin: ``"rendered"`` if the file says so, as those of `qlae data render` do.
     """
 
     name: str
     num_images: int
-    source_names: Sequence[str]
-    source_sizes: Sequence[int]
-    sources: NDArray[Any] | None
-    batches: Batches
-    batch_size: int
+    read: Callable[[PictureSize, dict[int, str]], Iterator[NDArray[np.uint8]]]
     fingerprint: Mapping[str, Any]
-    details: Mapping[str, Any] = field(default_factory=dict)
+    source_names: Sequence[str] = ()
+    sources: NDArray[Any] | None = None
+    source_sizes: Sequence[int] = ()
     file_names: Sequence[str] | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
     origin: str = "real"
 
-    @staticmethod
-    def with_columns(
-        name: str,
-        num_images: int,
-        columns: Mapping[str, Sequence[Any]],
-        batches: Batches,
-        fingerprint: Mapping[str, Any],
-        **options: Any,
-    ) -> ImageSet:
-        """Return images with columns of sources, whose values become levels; see the class for the arguments."""
-        table = level_table(columns, num_images)
-        if table.size:
-            digest = hashlib.sha256(np.ascontiguousarray(table).tobytes()).hexdigest()
-            fingerprint = {**fingerprint, "sources": digest}
-        sizes = [len(np.unique(column)) for column in table.T]
-        return ImageSet(
-            name=name,
-            num_images=num_images,
-            source_names=list(columns),
-            source_sizes=sizes,
-            sources=table,
-            batches=batches,
-            batch_size=BATCH,
-            fingerprint=fingerprint,
-            **options,
-        )
+    def prepare(self, size: int | PictureSize, *, progress: Progress | None = None) -> SourceDataset:
+        """Resample all images into the cache in one pass, or find them there."""
+        description = self._describe(picture_size(size))
+        return find(description) or build(description, lambda images: self._fill(images, description, progress))
 
-    def describe(self, size: PictureSize) -> dict[str, Any]:
+    def _describe(self, size: PictureSize) -> dict[str, Any]:
         """Return the description by which the cache knows the images in a size."""
+        files = dict(self.fingerprint)
+        if self.sources is not None and self.sources.size:
+            files["sources"] = hashlib.sha256(np.ascontiguousarray(self.sources).tobytes()).hexdigest()
         return {
             "name": self.name,
             "origin": self.origin,
             "resolution": size.plain,
             "num_images": self.num_images,
             "source_names": list(self.source_names),
-            "source_sizes": [int(size) for size in self.source_sizes],
-            "files": dict(self.fingerprint),
-        } | dict(self.details)
+            "source_sizes": list(self.source_sizes) or _num_values(self.sources),
+            "files": files,
+        }
 
-    def prepare(self, size: int | PictureSize, *, progress: Progress | None = None) -> SourceDataset:
-        """Resample all images into the cache in one pass, or find them there."""
-        size = picture_size(size)
-        data = find(self.describe(size)) or self._build(size, progress)
-        data.file_names = None if self.file_names is None else tuple(self.file_names)
-        data.left_out = dict(self.left_out)
-        return data
+    def _fill(self, images: NDArray[np.uint8], facts: dict[str, Any], progress: Progress | None) -> Content:
+        left_out: dict[int, str] = {}
+        done = 0
+        for batch in self.read(picture_size(facts["resolution"]), left_out):
+            if done + len(batch) > len(images):
+                raise ValueError(f"{self.name}: the files hold more than the {self.num_images:,} images announced")
+            images[done : done + len(batch)] = batch
+            done += len(batch)
+            if progress is not None:
+                progress(done + len(left_out), self.num_images)
+        if done + len(left_out) != self.num_images:
+            raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
+        if not left_out:
+            return Content(facts, self.sources, self.file_names, self.unread)
+        return self._without(left_out, facts)
 
-    def _build(self, size: PictureSize, progress: Progress | None) -> SourceDataset:
-
-        def fill(images: NDArray[np.uint8], first_job: int, job_done: Callable[[int, int], None]) -> None:
-            done = min(first_job * self.batch_size, self.num_images)
-            num_jobs = math.ceil(self.num_images / self.batch_size)
-            for job, batch in enumerate(self.batches(size, done), start=first_job + 1):
-                if len(batch) != min(self.batch_size, self.num_images - done):
-                    raise ValueError(f"{self.name}: the files do not hold the {self.num_images:,} images announced")
-                images[done : done + len(batch)] = batch
-                done += len(batch)
-                job_done(job, num_jobs)
-                if progress is not None:
-                    progress(done, self.num_images)
-            if done != self.num_images:
-                raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
-
-        description = self.describe(size)
-        return build(
-            description, fill, made_with={}, sources=self.sources, file_names=self.file_names, left_out=self.left_out
+    def _without(self, left_out: dict[int, str], facts: dict[str, Any]) -> Content:
+        """Return the content of an entry without some of the files; warn about these."""
+        assert self.file_names is not None
+        kept = [row for row in range(self.num_images) if row not in left_out]
+        reasons = {self.file_names[row]: reason for row, reason in left_out.items()}
+        failures = [f"{name} ({reason})" for name, reason in reasons.items()]
+        place = self.fingerprint["path"]
+        if not kept:
+            raise ValueError(f"none of the {len(failures)} images in {place} can be read, such as {failures[0]}")
+        warnings.warn(
+            f"{len(failures):,} of {self.num_images:,} images in {place} are left out: {', '.join(failures[:3])}"
+            f"{', …' * (len(failures) > 3)}. A run lists all of them in left_out.json",
+            stacklevel=2,
         )
+        sources = None
+        if self.sources is not None:
+            sources = level_table(named_columns(self.sources[kept], self.source_names), len(kept))
+        facts = facts | {
+            "num_images": len(kept),
+            "source_sizes": _num_values(sources),
+            "num_skipped": len(failures),
+            "skipped": failures[:10],
+        }
+        return Content(facts, sources, [self.file_names[row] for row in kept], reasons | dict(self.unread))
+
+
+def _num_values(sources: NDArray[Any] | None) -> list[int]:
+    return [] if sources is None else [len(np.unique(column)) for column in sources.T]

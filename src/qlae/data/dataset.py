@@ -10,8 +10,10 @@ scale vectors and series are measured here.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -20,12 +22,13 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from ..observations import IMAGES, KINDS, MAX_CHANNELS, MAX_MAGNITUDE, SERIES, VECTORS, Kind, Observations
-from .sources import default_source_names, grid_levels
+from .sources import default_source_names, grid_levels, level_table
 
 if TYPE_CHECKING:
     from .spec import DataSpec
 
 CHUNK_BYTES = 2**26  # read at once while values are checked
+ROWS_AT_ONCE = 1000  # of images that are computed
 LARGEST = MAX_MAGNITUDE / 10  # number in data, so that decoded ones fit into files too
 NUM_NAMED = 5  # rows and columns that an error names
 LAYOUTS = (
@@ -148,6 +151,14 @@ class SourceDataset:
         self.checksum: str | None = None
         self._sources = sources
 
+    @classmethod
+    def from_columns(
+        cls, rows: NDArray[Any], columns: Mapping[str, Sequence[Any]], observations: Observations, *, name: str
+    ) -> SourceDataset:
+        """Return real data with the values of each source by name, whose values become levels."""
+        levels = level_table(columns, len(rows))
+        return cls(rows, levels, name=name, origin="real", source_names=list(columns), observations=observations)
+
     @property
     def resolution(self) -> int:
         """Height and width in pixels of square RGB images of bytes; 0 for other observations."""
@@ -174,53 +185,39 @@ class SourceDataset:
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about this data that a results file holds, fit for JSON."""
+        if self.observations.is_standard:
+            rows: dict[str, Any] = {"resolution": self.resolution}
+        else:
+            rows = {"observations": self.observations.describe()}
         facts: dict[str, Any] = {
             "name": self.name,
             "origin": self.origin,
-            **self._describe_rows(),
+            **rows,
             "num_images": len(self),
             "source_names": list(self.source_names),
             "source_sizes": list(self.source_sizes),
         }
-        if self.fixed:
-            facts["fixed"] = dict(self.fixed)
-        return facts | self.details
-
-    def _describe_rows(self) -> dict[str, Any]:
-        if self.observations.is_standard:
-            return {"resolution": self.resolution}
-        return {"observations": self.observations.describe()}
+        return facts | ({"fixed": dict(self.fixed)} if self.fixed else {}) | self.details
 
     def in_memory(self, *, progress: Progress | None = None) -> SourceDataset:
         """Return the same data with all images in one NumPy array, rendering those that are rendered on demand."""
         if isinstance(self.images, np.ndarray):
             return self
-        render_all = getattr(self.images, "render_all", None)
-        images = np.asarray(self.images) if render_all is None else render_all(progress=progress)
-        return self.with_images(images)
+        if isinstance(self.images, LazyImages):
+            return self.with_images(self.images.compute_all(progress=progress))
+        return self.with_images(np.asarray(self.images))
 
     def with_images(self, images: ImageArray, details: Mapping[str, Any] | None = None) -> SourceDataset:
         """Return a data set with the same sources and other images, adding `details` to its description."""
-        data = SourceDataset(
-            images,
-            self._sources,
-            name=self.name,
-            origin=self.origin,
-            source_names=self.source_names,
-            source_sizes=self.source_sizes,
-            fixed=self.fixed,
-            details=self.details | dict(details or {}),
-            observations=self.observations,
-        )
-        data.spec, data.file_names, data.left_out = self.spec, self.file_names, self.left_out
-        data.checksum = self.checksum
+        data = copy.copy(self)
+        data.images, data.details = images, self.details | dict(details or {})
         return data
 
     def compute_checksum(self) -> str:
         """Return the SHA-256 of all observations and sources."""
         digest = hashlib.sha256()
-        for start in range(0, len(self), 4096):
-            digest.update(np.ascontiguousarray(self.images[start : start + 4096]).tobytes())
+        for _, chunk in _chunks(self.images):
+            digest.update(np.ascontiguousarray(chunk).tobytes())
         digest.update(np.ascontiguousarray(self.sources).tobytes())
         return digest.hexdigest()
 
@@ -244,7 +241,7 @@ def as_array(observations: Any, *, layout: str | None = None, name: str = "the a
         else:
             observations = observations.float().numpy()  # NumPy has no bfloat16
     if not hasattr(observations, "shape") or not hasattr(observations, "dtype"):
-        observations = array_of_rows(observations, name)
+        observations = _array_of_rows(observations, name)
     shape = tuple(observations.shape)
     kind = kind_of_array(shape, observations.dtype, layout, name)
     array = _with_axes(observations, kind, is_tensor=is_tensor, name=name)
@@ -262,7 +259,7 @@ def kind_of_array(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str | No
     return KINDS[KINDS_BY_RANK[len(shape)][dtype != np.uint8]]
 
 
-def array_of_rows(rows: Any, name: str = "the list") -> NDArray[Any]:
+def _array_of_rows(rows: Any, name: str) -> NDArray[Any]:
     """Return a list of rows as an array; raise an error unless it holds numbers and all rows have the same shape."""
     try:
         array = np.asarray(rows)
@@ -299,9 +296,8 @@ def _with_dtype(array: Any, kind: Kind, name: str) -> Any:
         raise ValueError(
             f"{name} must hold numbers, got {dtype}; encode text or dates as numbers, or leave these columns out"
         )
-    wide = dtype.kind in "iu" and dtype.itemsize >= 4  # float32 has 24 bits
-    target = np.dtype(np.float64 if (dtype.itemsize > 4 and dtype.kind == "f") or wide else np.float32)
-    return np.asarray(array, dtype=target)
+    wide = np.result_type(dtype, np.float32).itemsize > 4  # also whole numbers of 32 bits
+    return np.asarray(array, dtype=np.float64 if wide else np.float32)
 
 
 def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: str = "the array") -> Observations:
@@ -321,14 +317,14 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
     description = Observations(kind, shape, dtype, names)
     if dtype == "uint8":
         return description
-    require_finite(array, description, name)
+    _require_finite(array, description, name)
     low, high, mean, spread = _statistics(array, shape[-1])
     magnitudes = np.maximum(high, -low)
     if magnitudes.max() > LARGEST:
         features = [description.names[i] for i in np.flatnonzero(magnitudes > LARGEST)]
         raise ValueError(
-            f"{name} has numbers as large as {magnitudes.max():.3g}, in feature{_list(features)} of "
-            f"{description.num_features:,}, and at most {LARGEST:g} fit; use another unit"
+            f"{name} has numbers as large as {magnitudes.max():.3g}, in feature{'s' * (len(features) > 1)} "
+            f"{first_few(features)} of {description.num_features:,}, and at most {LARGEST:g} fit; use another unit"
         )
     if not KINDS[kind].has_bytes:
         offset, scale = mean, spread
@@ -340,31 +336,28 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
     return Observations(kind, shape, dtype, names, tuple(offset.tolist()), tuple(scale.tolist()))
 
 
-def require_finite(array: Any, description: Observations, name: str = "the array") -> None:
+def _require_finite(array: Any, description: Observations, name: str) -> None:
     """Raise an error that names rows and features with missing or infinite values."""
-    bad_rows: list[int] = []
-    bad_features = np.zeros(description.num_features, dtype=np.int64)
-    num_bad = 0
+    rows: list[int] = []
+    counts = np.zeros(description.num_features, dtype=np.int64)
     for start, chunk in _chunks(array):
         bad = ~np.isfinite(chunk)
-        if bad.any():
-            bad_rows += (start + np.flatnonzero(bad.reshape(len(chunk), -1).any(1))).tolist()
-            bad_features += bad.reshape(-1, description.num_features).sum(0)
-            num_bad += int(bad.sum())
-    if num_bad:
-        features = [description.names[i] for i in np.flatnonzero(bad_features)]
+        rows += (start + np.flatnonzero(bad.reshape(len(chunk), -1).any(1))).tolist()
+        counts += bad.reshape(-1, description.num_features).sum(0)
+    if rows:
+        features = [description.names[i] for i in np.flatnonzero(counts)]
         raise ValueError(
-            f"{name} has {num_bad:,} missing or infinite values (NaN, inf): in row{_list(bad_rows)} of {len(array):,}, "
-            f"feature{_list(features)} of {description.num_features:,}. Leave out these rows or features, or fill the "
-            "gaps, for instance with sklearn.impute.SimpleImputer"
+            f"{name} has {counts.sum():,} missing or infinite values (NaN, inf): in row{'s' * (len(rows) > 1)} "
+            f"{first_few(rows)} of {len(array):,}, feature{'s' * (len(features) > 1)} {first_few(features)} of "
+            f"{description.num_features:,}. Leave out these rows or features, or fill the gaps, for instance with "
+            "sklearn.impute.SimpleImputer"
         )
 
 
-def _list(entries: Sequence[Any]) -> str:
-    """Return a plural ending and the first entries, such as "s 3, 7, … (12 in all)"."""
+def first_few(entries: Sequence[Any]) -> str:
+    """Return the first entries, such as "3, 7, … (12 in all)"."""
     text = ", ".join(str(entry) for entry in entries[:NUM_NAMED])
-    more = f", … ({len(entries):,} in all)" if len(entries) > NUM_NAMED else ""
-    return f"{'s' if len(entries) > 1 else ''} {text}{more}"
+    return text + (f", … ({len(entries):,} in all)" if len(entries) > NUM_NAMED else "")
 
 
 def _chunks(array: Any) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -396,26 +389,43 @@ def _statistics(array: Any, num_features: int) -> tuple[NDArray[np.float64], ...
         return low, high, mean, np.sqrt(squares / count)
 
 
-def row_indices(rows: Any, count: int) -> NDArray[np.int64]:
-    """Convert a row index of any kind to non-negative integers: 0-d for one row, else 1-d.
+class LazyImages(ABC):
+    """Images that are computed when they are indexed: like a uint8 array of the shape (n, h, w, c) `shape`."""
 
-    Raises:
-        IndexError: the index has another type, or is out of range.
-    """
-    if isinstance(rows, slice):
-        return np.arange(*rows.indices(count), dtype=np.int64)
-    index = np.asarray(rows)
-    if index.size == 0 and index.ndim == 1 and not isinstance(rows, np.ndarray):
-        index = index.astype(np.int64)  # an empty list becomes an array of floats
-    if isinstance(rows, tuple) or index.ndim > 1 or index.dtype.kind not in "iub":
-        raise IndexError(f"rows must be an integer, a slice or a 1-d array of integers or booleans, got {rows!r}")
-    if index.dtype.kind == "b":
-        if index.shape != (count,):
-            raise IndexError(f"a boolean index must have shape ({count},), got {index.shape}")
-        return np.flatnonzero(index)
-    index = index.astype(np.int64)
-    positive = np.where(index < 0, index + count, index)
-    is_outside = (positive < 0) | (positive >= count)
-    if is_outside.any():
-        raise IndexError(f"row {index.reshape(-1)[np.argmax(is_outside)]} is out of range for {count} images")
-    return positive
+    dtype = np.dtype(np.uint8)
+    ndim = 4
+    shape: tuple[int, ...]
+
+    @abstractmethod
+    def compute(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the images of rows (k,)."""
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any, /) -> NDArray[np.uint8]:
+        """Return the images of an integer, a slice, or a one-dimensional array of integers or booleans."""
+        index = np.asarray(np.arange(len(self))[rows])
+        if index.ndim > 1:
+            raise IndexError(f"rows must be an integer, a slice or a 1-d array of integers or booleans, got {rows!r}")
+        images = self.compute(index.reshape(-1))
+        return images[0] if index.ndim == 0 else images
+
+    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("these images cannot become an array without a copy: leave out copy=False")
+        return self.compute_all().astype(self.dtype if dtype is None else dtype, copy=False)
+
+    def compute_all(self, *, progress: Progress | None = None) -> NDArray[np.uint8]:
+        """Return all images."""
+        out = np.empty(self.shape, dtype=np.uint8)
+        self.fill(out, progress=progress)
+        return out
+
+    def fill(self, out: Any, *, progress: Progress | None = None) -> None:
+        """Write all images into an array or a tensor (n, h, w, c)."""
+        for first in range(0, len(self), ROWS_AT_ONCE):
+            rows = slice(first, min(first + ROWS_AT_ONCE, len(self)))
+            out[rows] = self.compute(np.arange(rows.start, rows.stop))
+            if progress is not None:
+                progress(rows.stop, len(self))

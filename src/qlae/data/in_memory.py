@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .dataset import Progress, SourceDataset, as_array, observe
-from .sources import level_table, named_columns, source_rows
+from .sources import named_columns, source_rows
 from .spec import DataSpec
 from .tables import from_frame, is_frame
 
@@ -64,14 +63,8 @@ class InMemory(DataSpec):
             sources = labels if with_labels else sources
         array, kind = as_array(rows, layout=self.layout, name=self.name)
         columns = columns | _source_columns(sources, len(array))
-        return SourceDataset(
-            array,
-            level_table(columns, len(array)),
-            name=self.name,
-            origin="real",
-            source_names=list(columns),
-            observations=observe(array, kind, names, name=self.name),
-        )
+        observations = observe(array, kind, names, name=self.name)
+        return SourceDataset.from_columns(array, columns, observations, name=self.name)
 
 
 def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:
@@ -98,33 +91,13 @@ def _is_map_style(data: Any) -> bool:
 
 def _collect(data: Any, *, with_labels: bool) -> tuple[Any, list[Any] | None]:
     """Return the observations of a map-style data set as one array or tensor, and the second entries of its items."""
-    count = len(data)
-    if not count:
-        raise ValueError("the data set is empty: it has no items")
-    rows: list[NDArray[Any]] = []
-    labels: list[Any] = []
-    is_tensor = False
-    for i in range(count):
-        item = data[i]
-        is_tuple = isinstance(item, tuple | list)
-        observation = item[0] if is_tuple else item
-        is_tensor = hasattr(observation, "detach")
-        row = np.asarray(observation.detach().cpu() if is_tensor else observation)
-        if row.dtype.hasobject or row.dtype.kind not in "fiub":
-            raise ValueError(
-                f"item {i} of the data set begins with a {type(observation).__name__}, which holds no numbers; items "
-                "must be observations, or tuples that begin with one"
-            )
-        if rows and row.shape != rows[0].shape:
-            raise ValueError(f"item {i} of the data set has shape {row.shape}, item 0 has {rows[0].shape}: resize them")
-        if with_labels:
-            if not is_tuple or len(item) < 2:
-                raise ValueError(f'sources="{LABELS}" needs items that are pairs, and item {i} is none')
-            labels.append(np.asarray(item[1]).tolist())
-        rows.append(row)
-    array = np.stack(rows)
-    if is_tensor:
+    items = [data[i] for i in range(len(data))]
+    if with_labels and not all(isinstance(item, tuple | list) and len(item) >= 2 for item in items):
+        raise ValueError(f'sources="{LABELS}" needs items that are pairs')
+    labels = [np.asarray(item[1]).tolist() for item in items] if with_labels else None
+    rows = [item[0] if isinstance(item, tuple | list) else item for item in items]
+    if rows and hasattr(rows[0], "detach"):
         import torch
 
-        return torch.from_numpy(array), labels if with_labels else None
-    return array, labels if with_labels else None
+        return torch.stack(rows), labels
+    return np.stack(rows), labels

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
@@ -19,9 +20,8 @@ from ..observations import VECTORS, Observations
 from .array_files import ArrayFile, read_raw
 from .dataset import Progress, SourceDataset, as_array
 from .pictures import to_colours
-from .sources import level_table
 from .spec import DataSpec
-from .tables import TableFile, read_frame
+from .tables import TableFile, numbers_in, read_frame
 
 FEATURE, SOURCE, LEFT_OUT = "feature", "source", "left out"
 MAX_TEXTS = 3  # that a description quotes
@@ -86,86 +86,71 @@ def inspect_data(spec: DataSpec, *, progress: Progress | None = None) -> Inspect
     """
     try:
         data = spec.load(progress=progress)
+        return Inspection(data, () if data.observations.traits.has_bytes else _columns_of(data))
     except ValueError as error:
-        inspection = None
-        if isinstance(spec, TableFile):
-            inspection = _inspect_table(spec, str(error))
-        elif isinstance(spec, ArrayFile):
-            inspection = _inspect_array(spec, str(error))
-        if inspection is None:
-            raise
-        return inspection
-    return Inspection(data, () if data.observations.traits.has_bytes else _columns_of(data))
+        try:
+            if isinstance(spec, TableFile):
+                return _inspect_table(spec, str(error))
+            if isinstance(spec, ArrayFile):
+                return _inspect_array(spec, str(error))
+        except (ValueError, OSError):
+            pass  # the first error says more
+        raise
 
 
 def _columns_of(data: SourceDataset) -> tuple[Column, ...]:
-    """Return the columns of data without gaps."""
     rows = np.asarray(data.images).reshape(-1, data.observations.num_features)
     features = [describe_column(name, FEATURE, rows[:, i]) for i, name in enumerate(data.observations.names)]
     sources = [describe_column(name, SOURCE, data.sources[:, i]) for i, name in enumerate(data.source_names)]
     return (*features, *sources)
 
 
-def describe_column(name: str, role: str, values: NDArray[Any]) -> Column:
+def describe_column(name: str, role: str, values: Any) -> Column:
     """Return the description of values (n,): numbers, or objects among which None stands for a missing value."""
-    texts: list[str] = []
-    if values.dtype.kind not in "fiub":
-        cells = values.astype(str).tolist() if values.dtype.kind in "mM" else values.tolist()
-        texts = [str(cell) for cell in cells if not isinstance(cell, int | float | None)]
-        values = np.array([cell for cell in cells if isinstance(cell, int | float)], dtype=np.float64)
-        num_missing = len(cells) - len(texts) - int(np.isfinite(values).sum())
-    else:
-        num_missing = int((~np.isfinite(values)).sum())
-    numbers = values[np.isfinite(values)].astype(np.float64)
-    distinct = dict.fromkeys(texts)
-    statistics: Mapping[str, float] = {}
+    column = pd.Series(values)
+    numbers = numbers_in(column)
+    texts = column[np.isnan(numbers) & column.notna()].astype(str)
+    numbers = numbers[np.isfinite(numbers)]
+    distinct = texts.unique().tolist()
+    low, mean, high, deviation = np.nan, np.nan, np.nan, np.nan
     if len(numbers):
-        statistics = {
-            "low": float(numbers.min()),
-            "mean": float(numbers.mean()),
-            "high": float(numbers.max()),
-            "deviation": float(numbers.std()),
-        }
+        low, mean, high, deviation = (numbers.min(), numbers.mean(), numbers.max(), numbers.std())
     return Column(
         name,
         role,
-        num_missing=num_missing,
+        num_missing=len(column) - len(texts) - len(numbers),
         num_texts=len(texts),
-        texts=tuple(list(distinct)[:MAX_TEXTS]),
+        texts=tuple(distinct[:MAX_TEXTS]),
         num_distinct=len(np.unique(numbers)) + len(distinct),
-        **statistics,
+        low=float(low),
+        mean=float(mean),
+        high=float(high),
+        deviation=float(deviation),
     )
 
 
-def _inspect_table(spec: TableFile, refusal: str) -> Inspection | None:
-    """Return what is in a table that cannot be loaded; None if it is no table, or has no rows."""
-    try:
-        frame = read_frame(spec.path)
-    except (ValueError, OSError):
-        return None
-    if not len(frame):
-        return None
+def _inspect_table(spec: TableFile, refusal: str) -> Inspection:
+    """Return what is in a table that cannot be loaded."""
+    frame = read_frame(spec.path)
+    if frame.empty:
+        raise ValueError("there are no rows")
     roles = dict.fromkeys(frame.columns, FEATURE)
     roles |= dict.fromkeys(spec.source_columns, SOURCE) | dict.fromkeys(spec.drop_columns, LEFT_OUT)
-    described = tuple(describe_column(name, roles[name], frame[name].to_numpy()) for name in frame.columns)
+    described = tuple(describe_column(name, roles[name], frame[name]) for name in frame.columns)
     drawn = [c.name for c in described if c.role == FEATURE and not c.num_texts and np.isfinite(c.mean)]
     if not drawn:
         return Inspection(None, described, refusal)
-    features = np.array(frame[drawn], dtype=np.float64)
-    complete = [c.name for c in described if c.role == SOURCE and not c.num_missing]
-    sources = {name: frame[name].tolist() for name in complete}
+    features = np.stack([numbers_in(frame[name]) for name in drawn], axis=1)
+    sources = {c.name: frame[c.name].tolist() for c in described if c.role == SOURCE and not c.num_missing}
     return Inspection(_with_gaps(features, VECTORS, drawn, sources, spec.name), described, refusal)
 
 
-def _inspect_array(spec: ArrayFile, refusal: str) -> Inspection | None:
-    """Return what is in an array of vectors or series that cannot be loaded; None if it is anything else."""
-    try:
-        array, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
-        if Observations(kind, array.shape[1:]).traits.has_bytes:
-            return None
-        data = _with_gaps(np.array(array, dtype=np.float64), kind, (), {}, spec.name)
-    except (ValueError, OSError):
-        return None
+def _inspect_array(spec: ArrayFile, refusal: str) -> Inspection:
+    """Return what is in an array of vectors or series that cannot be loaded."""
+    array, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
+    if Observations(kind, array.shape[1:]).traits.has_bytes:
+        raise ValueError("images are not described")
+    data = _with_gaps(np.array(array, dtype=np.float64), kind, (), {}, spec.name)
     return Inspection(data, _columns_of(data), refusal)
 
 
@@ -176,37 +161,25 @@ def _with_gaps(
     sources: Mapping[str, Sequence[Any]],
     name: str,
 ) -> SourceDataset:
-    """Return a data set whose missing values are NaN, to be looked at and not to be trained on."""
+    """Return a data set whose missing values are NaN, to look at and not to train on."""
     array[~np.isfinite(array)] = np.nan
-    return SourceDataset(
-        array,
-        level_table(sources, len(array)),
-        name=name,
-        origin="real",
-        source_names=list(sources),
-        observations=Observations(kind, array.shape[1:], "float64", tuple(feature_names)),
-    )
+    observations = Observations(kind, array.shape[1:], "float64", tuple(feature_names))
+    return SourceDataset.from_columns(array, sources, observations, name=name)
 
 
-def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_random: int = 2 * COLUMNS) -> Path:
+def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Path:
     """Write a contact sheet as PNG: random images, then one row per source that sweeps its values.
 
     Args:
-        data: any data set. Without sources, the sheet has random images only.
+        data: images. Without sources, the sheet has random images only.
         path: the PNG to write. Missing folders are created.
         seed: decides which random images are shown.
-        num_random: the number of random images.
 
     Returns:
         The path.
     """
-    if len(data.observations.shape) != 3:
-        raise ValueError(
-            f"a contact sheet shows images, and {data.name} has {data.observations.traits.many} of "
-            f"{data.observations.size}"
-        )
     rng = np.random.default_rng(seed)
-    rows = rng.choice(len(data), min(num_random, len(data)), replace=False)
+    rows = rng.choice(len(data), min(2 * COLUMNS, len(data)), replace=False)
     strips = [("random images", rows[at : at + COLUMNS]) for at in range(0, len(rows), COLUMNS)]
     for source, name in enumerate(data.source_names):
         sweep, exact = sweep_rows(data, source, rng)
@@ -214,7 +187,7 @@ def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0, num_r
         strips.append((f"{name} ({data.source_sizes[source]} values{note})", sweep))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draw_strips(data, strips).save(path, "PNG")
+    _draw_strips(data, strips).save(path, "PNG")
     return path
 
 
@@ -244,20 +217,16 @@ def _is_grid(data: SourceDataset) -> bool:
     return bool(np.array_equal(data.sources[probe], expected))
 
 
-def draw_strips(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
+def _draw_strips(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:
     """Draw strips of images, each given as a heading and rows of the data."""
-    height, width = data.observations.shape[:2]
-    scale = max(1, 128 // max(height, width))  # small images are shown larger
-    height, width = scale * height, scale * width
+    scale = max(1, 128 // max(data.observations.shape[:2]))  # small images are shown larger
+    height, width = (scale * side for side in data.observations.shape[:2])
     sheet = Image.new("RGB", (COLUMNS * (width + GAP) + GAP, len(strips) * (height + GAP + HEADING) + GAP), "white")
     pen = ImageDraw.Draw(sheet)
-    images = np.asarray(data.images[np.concatenate([rows for _, rows in strips])])
-    images = to_colours(images, data.observations)
-    remaining = iter(images)
     for i, (heading, rows) in enumerate(strips):
         top = GAP + i * (height + GAP + HEADING)
         pen.text((GAP, top), heading, fill="black")
-        for k, image in zip(range(len(rows)), remaining, strict=False):
+        for k, image in enumerate(to_colours(np.asarray(data.images[rows]), data.observations)):
             tile = Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST)
             sheet.paste(tile, (GAP + k * (width + GAP), top + HEADING))
     return sheet

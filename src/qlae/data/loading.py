@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import require_known
+from .._checks import nearest_name
 from ..config import DataConfig
 from ..registry import DATA
 from . import cache
@@ -41,8 +41,7 @@ def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu
         name: one of `data_names`; the path of images (a folder, an archive), of an ``.npy`` or ``.npz`` of images,
             vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or the data
             themselves: an array, a tensor, a data frame, or a torch data set of map style.
-        progress: called with (images done, number of images) while files are prepared. Image files are counted twice,
-            since all are checked before any is cached.
+        progress: called with (images done, number of images) while files are prepared.
         device: the device that renders, such as ``"cpu"`` or ``"cuda"``; images are returned on the host.
         options: each kind of data takes some of these.
 
@@ -99,28 +98,38 @@ def data_spec(name: Any, **options: Any) -> DataSpec:
     SourceDataset(pendulum, generated: 50 series of 32 time steps of 2 channels; sources: length 10, damping 10, angle 10, velocity 10)
     """  # noqa: E501
     if not isinstance(name, str | Path):
-        return _spec_of_memory(name, options)
+        if isinstance(name, SourceDataset) or not is_in_memory(name):
+            raise ValueError(
+                f"load_data takes the name of a data set, a path, an array, a tensor, a data frame or a torch data set "
+                f"of map style, got {type(name).__name__}"
+            )
+        return build_spec(InMemory, {"data": name} | options)
     path = options.pop("path", None)
-    name = f"./{name}" if isinstance(name, Path) and _is_known(str(name)) else str(name)  # a path is never a name
-    if path is None and name and not _is_known(name) and Path(name).exists():
+    kind = None if isinstance(name, Path) else _kind_of_name(name, path)
+    if kind is RegisteredData:
+        return build_spec(kind, split_registered_options({"name": name, "path": path} | options))
+    if kind is not None:
+        return build_spec(kind, {"name": name} | options | ({} if path is None else {"path": path}))
+    if path is None and str(name) and Path(name).exists():
         path = name
-    if name in SOURCES:
-        if path is None:
-            return build_spec(SceneData, {"name": name} | options)
-        return build_spec(PublishedFiles, {"name": name, "path": path} | options)
-    if name in registered_names():
-        return build_spec(RegisteredData, split_registered_options({"name": name, "path": path} | options))
-    given = {"name": name} | options | ({} if path is None else {"path": path})
-    if name in GENERATED_SETS:
-        return build_spec(GeneratedData, given)
-    if name in BUNDLED_SETS:
-        return build_spec(BundledData, given)
-    if name in DATA and not DATA[name].is_ours:
-        return build_spec(DATA[name].config, given)
+    name = f"./{name}" if isinstance(name, Path) and "/" not in str(name) else str(name)
     if path is None:
-        return _spec_of_prepared(name, given)
+        return _spec_of_prepared(name, options)
     is_path = "/" in name or "\\" in name or not name.strip(".") or name == Path(path).name  # "." and ".." too
-    return build_spec(_kind_of_file(path), given | {"name": "" if is_path else name})
+    return build_spec(_kind_of_file(path), options | {"path": path, "name": "" if is_path else name})
+
+
+def _kind_of_name(name: str, path: Any) -> type[DataSpec] | None:
+    """Return the kind of a data set that is known by its name; None for any other word."""
+    if name in SOURCES:
+        return SceneData if path is None else PublishedFiles
+    if name in registered_names():
+        return RegisteredData
+    if name in GENERATED_SETS:
+        return GeneratedData
+    if name in BUNDLED_SETS:
+        return BundledData
+    return DATA[name].config if name in DATA and not DATA[name].is_ours else None
 
 
 def _kind_of_file(path: str | Path) -> type[DataSpec]:
@@ -129,32 +138,18 @@ def _kind_of_file(path: str | Path) -> type[DataSpec]:
     return TableFile if is_table(path) else ArrayFile if is_array_file(path) else ImageFiles
 
 
-def _is_known(name: str) -> bool:
-    return name in BUILT_IN_SETS or name in registered_names() or (name in DATA and not DATA[name].is_ours)
-
-
-def _spec_of_memory(data: Any, options: dict[str, Any]) -> DataSpec:
-    if isinstance(data, SourceDataset) or not is_in_memory(data):
-        raise ValueError(
-            f"load_data takes the name of a data set, a path, an array, a tensor, a data frame or a torch data set of "
-            f"map style, got {type(data).__name__}"
-        )
-    return build_spec(InMemory, {"data": data} | options)
-
-
 def _spec_of_prepared(name: str, options: dict[str, Any]) -> DataSpec:
     """Return the description of images that were prepared under a name, or raise an error for an unknown name."""
-    spec = build_spec(PreparedImages, options)
-    if not cache.has_name(name):
-        if "/" in name or "\\" in name or Path(name).suffix:
-            raise ValueError(f"there is no folder or file {name}, and no data set of that name")
-        try:
-            require_known(name, [*BUILT_IN_SETS, *registered_names()], "data set")
-        except ValueError as error:
-            raise ValueError(
-                f"{error}; there is no folder or file {name!r} either, and no imported module registers it"
-            ) from None
-    return spec
+    spec = build_spec(PreparedImages, {"name": name} | options)
+    if cache.entries(name):
+        return spec
+    if "/" in name or "\\" in name or Path(name).suffix:
+        raise ValueError(f"there is no folder or file {name}, and no data set of that name")
+    known = nearest_name(name, [*BUILT_IN_SETS, *registered_names()])
+    raise ValueError(
+        f"unknown data set {name!r}: {known}; there is no folder or file {name!r} either, and no imported module "
+        "registers it"
+    )
 
 
 def load_from_config(config: DataConfig) -> SourceDataset:

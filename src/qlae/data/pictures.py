@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -129,21 +128,12 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     return size
 
 
-def square_resolution(name: str, resolution: Any) -> int:
-    """Return the pixels per side of square images; raise an error for another shape."""
-    size = wanted_size(resolution)
-    if not size.is_standard:
-        raise ValueError(f"{name} has square images: give resolution as one number; other shapes are for image files")
-    return size.height
-
-
-def decode(content: bytes, size: int | PictureSize, *, draft: bool = False) -> NDArray[np.uint8]:
+def decode(content: bytes, size: int | PictureSize) -> NDArray[np.uint8]:
     """Decode an image file.
 
     Args:
         content: the bytes of the file.
         size: of the result; a number for square RGB images.
-        draft: decode a JPEG at a scale near the size. The whole file is read, but fewer pixels are computed.
 
     Returns:
         (h, w, c).
@@ -152,94 +142,8 @@ def decode(content: bytes, size: int | PictureSize, *, draft: bool = False) -> N
         ValueError: the file cannot be decoded; the message is the reason, without a name.
     """
     size = picture_size(size)
-    side = max(size.height, size.width)  # both ways: the image may be recorded on its side
-    draft_side = side if draft else LARGE_FACTOR * side
-    return _open_image(content, lambda image: _convert(image, size), draft_side=draft_side, is_draft=draft)
-
-
-def _open_image(
-    content: bytes, convert: Callable[[Image.Image], Result], *, draft_side: int, is_draft: bool = False
-) -> Result:
-    """Open an image file and convert it, a large one while no other large one is in memory.
-
-    Args:
-        content: the bytes of the file.
-        convert: called with the opened image.
-        draft_side: a large JPEG is decoded at a scale with at least this many pixels on either side.
-        is_draft: whether that holds for a small one as well.
-    """
-    if not content:
-        raise ValueError("it is empty or cannot be opened")
-    if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
-    try:
-        if _is_large(content, draft_side, is_draft):
-            with _one_large_image:
-                try:
-                    return _open_and_convert(content, convert, draft_side, is_draft)
-                finally:
-                    _return_freed_memory()
-        return _open_and_convert(content, convert, draft_side, is_draft)
-    except ValueError:
-        raise
-    except Exception as error:
-        # Decoders raise nearly anything for damaged bytes; in each case the file cannot be read.
-        reason = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
-        raise ValueError(reason) from error
-
-
-def _is_large(content: bytes, draft_side: int, is_draft: bool) -> bool:
-    """Return whether an image is to be decoded while no other large one is."""
-    if (sides := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
-        return sides[0] * sides[1] > SHARED_PIXELS
-    with _open(content, draft_side, is_draft) as image:
-        return _num_pixels(image) > SHARED_PIXELS
-
-
-def _open_and_convert(
-    content: bytes, convert: Callable[[Image.Image], Result], draft_side: int, is_draft: bool
-) -> Result:
-    with _open(content, draft_side, is_draft) as image:
-        return convert(image)
-
-
-def _open(content: bytes, draft_side: int, is_draft: bool) -> Image.Image:
-    """Open an image file, at a smaller scale if that is allowed or the image is large."""
-    if (sides := webp_size(content)) is not None:
-        _require_few_pixels(*sides, "WEBP")
-    image = Image.open(io.BytesIO(content), formats=FORMATS)
-    _require_supported(image)
-    if is_draft or _num_pixels(image) > LARGE_PIXELS:
-        image.draft(None, (draft_side, draft_side))
-    return image
-
-
-def _return_freed_memory() -> None:
-    """Let the C library return freed memory to the system: glibc keeps it for each thread that used it."""
-    trim = getattr(_c_library(), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
-
-
-@cache
-def _c_library() -> ctypes.CDLL | None:
-    return ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-def webp_size(content: bytes) -> tuple[int, int] | None:
-    """Return width and height that the header of a WebP file announces; None for other files.
-
-    The first chunk is the canvas of an extended file, a lossless image or a lossy one.
-    """
-    if content[:4] != b"RIFF" or content[8:12] != b"WEBP":
-        return None
-    kind, first = content[12:16], content[20:30]
-    if kind == b"VP8X":
-        return int.from_bytes(first[4:7], "little") + 1, int.from_bytes(first[7:10], "little") + 1
-    if kind == b"VP8L":
-        bits = int.from_bytes(first[1:5], "little")
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    return int.from_bytes(first[6:8], "little") & 0x3FFF, int.from_bytes(first[8:10], "little") & 0x3FFF
+    side = LARGE_FACTOR * max(size.height, size.width)  # both ways: the image may be recorded on its side
+    return _open_image(content, lambda image: _convert(image, size), side)
 
 
 def decode_whole(content: bytes, max_side: int) -> Image.Image:
@@ -265,7 +169,77 @@ def decode_whole(content: bytes, max_side: int) -> Image.Image:
         upright.format = image.format
         return upright
 
-    return _open_image(content, convert, draft_side=2 * max_side)
+    return _open_image(content, convert, 2 * max_side)
+
+
+def _open_image(content: bytes, convert: Callable[[Image.Image], Result], draft_side: int) -> Result:
+    """Open an image file and convert it, a large one while no other large one is in memory.
+
+    A large JPEG is decoded at a scale with at least `draft_side` pixels on either side.
+    """
+    if not content:
+        raise ValueError("it is empty or cannot be opened")
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
+    try:
+        if not _is_large(content, draft_side):
+            return _open_and_convert(content, convert, draft_side)
+        with _one_large_image:
+            try:
+                return _open_and_convert(content, convert, draft_side)
+            finally:
+                _return_freed_memory()
+    except ValueError:
+        raise
+    except Exception as error:  # decoders raise nearly anything for damaged bytes
+        reason = "not an image" if isinstance(error, UnidentifiedImageError) else f"{type(error).__name__}: {error}"
+        raise ValueError(reason) from error
+
+
+def _is_large(content: bytes, draft_side: int) -> bool:
+    if (sides := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
+        return sides[0] * sides[1] > SHARED_PIXELS
+    with _open(content, draft_side) as image:
+        return _num_pixels(image) > SHARED_PIXELS
+
+
+def _open_and_convert(content: bytes, convert: Callable[[Image.Image], Result], draft_side: int) -> Result:
+    with _open(content, draft_side) as image:  # freed when this function returns
+        return convert(image)
+
+
+def _open(content: bytes, draft_side: int) -> Image.Image:
+    if (sides := webp_size(content)) is not None:
+        _require_few_pixels(*sides, "WEBP")
+    image = Image.open(io.BytesIO(content), formats=FORMATS)
+    _require_few_pixels(image.width, image.height, image.format or "")
+    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
+        raise ValueError("its pixels are 32-bit numbers whose white level is unknown; save it with 8 or 16 bits")
+    if _num_pixels(image) > LARGE_PIXELS:
+        image.draft(None, (draft_side, draft_side))
+    return image
+
+
+def _return_freed_memory() -> None:
+    """Let the C library return freed memory to the system: glibc keeps it for each thread that used it."""
+    if sys.platform == "linux" and hasattr(c_library := ctypes.CDLL(None), "malloc_trim"):
+        c_library.malloc_trim(0)
+
+
+def webp_size(content: bytes) -> tuple[int, int] | None:
+    """Return width and height that the header of a WebP file announces; None for other files.
+
+    The first chunk is the canvas of an extended file, a lossless image or a lossy one.
+    """
+    if content[:4] != b"RIFF" or content[8:12] != b"WEBP":
+        return None
+    kind, first = content[12:16], content[20:30]
+    if kind == b"VP8X":
+        return int.from_bytes(first[4:7], "little") + 1, int.from_bytes(first[7:10], "little") + 1
+    if kind == b"VP8L":
+        bits = int.from_bytes(first[1:5], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return int.from_bytes(first[6:8], "little") & 0x3FFF, int.from_bytes(first[8:10], "little") & 0x3FFF
 
 
 def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
@@ -315,17 +289,6 @@ def _num_pixels(image: Image.Image) -> int:
     return image.width * image.height
 
 
-def require_readable(content: bytes) -> None:
-    """Raise a ``ValueError`` with the reason unless an image file can be decoded; faster than decoding a large one."""
-    decode(content, 8, draft=True)
-
-
-def _require_supported(image: Image.Image) -> None:
-    _require_few_pixels(image.width, image.height, image.format or "")
-    if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
-        raise ValueError("its pixels are 32-bit numbers whose white level is unknown; save it with 8 or 16 bits")
-
-
 def _require_few_pixels(width: int, height: int, image_format: str) -> None:
     most = MAX_PIXELS_OF.get(image_format, MAX_PIXELS)
     if width * height > most:
@@ -335,9 +298,7 @@ def _require_few_pixels(width: int, height: int, image_format: str) -> None:
 def map_in_threads(
     work: Callable[[Item], Result], items: Iterable[Item], weigh: Callable[[Item], int]
 ) -> Iterator[Result]:
-    """Yield ``work(item)`` for each item, in order, computed on a few threads.
-
-    Only a few items are in memory at a time.
+    """Yield ``work(item)`` for each item, in order, computed on a few threads; few items are in memory at a time.
 
     Args:
         work: the function.
@@ -346,16 +307,11 @@ def map_in_threads(
     """
     num_threads = min(4, os.cpu_count() or 1)
     futures: deque[tuple[Future[Result], int]] = deque()
-    weight = 0
     with ThreadPoolExecutor(num_threads) as pool:
         for item in items:
-            size = weigh(item)
-            futures.append((pool.submit(work, item), size))
-            weight += size
-            while len(futures) > 2 * num_threads or (futures and weight > MAX_WAITING_BYTES):
-                future, size = futures.popleft()
-                weight -= size
-                yield future.result()
+            futures.append((pool.submit(work, item), weigh(item)))
+            while len(futures) > 2 * num_threads or sum(size for _, size in futures) > MAX_WAITING_BYTES:
+                yield futures.popleft()[0].result()
         while futures:
             yield futures.popleft()[0].result()
 
@@ -399,27 +355,6 @@ def resize(images: NDArray[Any], size: int | PictureSize) -> NDArray[np.uint8]:
     for target, image in zip(out, images, strict=True):
         target[...] = _convert(Image.fromarray(np.ascontiguousarray(image)), size)
     return out
-
-
-def resize_all(chunks: Iterable[NDArray[Any]], size: int | PictureSize, batch_size: int) -> Iterator[NDArray[np.uint8]]:
-    """Scale and crop chunks of images and yield them in batches of ``batch_size``; the last may be smaller.
-
-    Chunks may have any length, so that those of large images can be short.
-    """
-    buffer: list[NDArray[np.uint8]] = []
-    num_waiting = 0
-    for chunk in chunks:
-        small = resize(chunk, size)
-        while len(small):
-            part = small[: batch_size - num_waiting]
-            small = small[len(part) :]
-            buffer.append(part)
-            num_waiting += len(part)
-            if num_waiting == batch_size:
-                yield buffer[0] if len(buffer) == 1 else np.concatenate(buffer)
-                buffer, num_waiting = [], 0
-    if buffer:
-        yield np.concatenate(buffer)
 
 
 def require_image_shape(shape: tuple[int, ...], name: object) -> None:

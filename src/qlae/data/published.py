@@ -2,7 +2,7 @@
 
 ====================  ==================================================================================================
 ``shapes3d``          ``3dshapes.h5``: ``images`` uint8 (n, 64, 64, 3), ``labels`` float (n, 6)
-``mpi3d``             an ``.npz`` with ``images``; the number of images tells which of the sets it is
+``mpi3d``             an ``.npz`` with ``images``; which of the sets it is follows from the number of images
 ``dsprites``          the published ``.npz``: ``imgs`` (n, 64, 64) of 0 and 1, ``latents_classes`` (n, 6)
 ``falcor3d``          ``Falcor3D_down128``: ``train-rec.labels`` (a NumPy file), ``images/000000.png`` …
 ``isaac3d``           ``Isaac3D_down128``: ``labels.npy``, ``images/000000.png`` …
@@ -29,32 +29,23 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
 from .._io import load_npy, open_own, open_regular, read_json, require_regular, write_json
-from ..observations import IMAGES, Observations
 from ..registry import DATA
-from .archives import Files, open_files
+from .archives import open_files
 from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
-from .cache import BATCH, Batches, ImageSet, file_fingerprint
+from .cache import ImageSet, file_fingerprint
 from .dataset import Progress, SourceDataset
-from .pictures import (
-    DEFAULT_RESOLUTION,
-    PictureSize,
-    decode,
-    map_in_threads,
-    require_image_shape,
-    resize_all,
-    square_resolution,
-)
-from .sources import BUNDLED_SETS, GREY_SETS, SOURCES, grid_levels, num_channels
-from .spec import DataSpec, NoisyData
+from .image_files import decode_files
+from .pictures import PictureSize, require_image_shape, resize
+from .sources import BUNDLED_SETS, SOURCES, grid_levels
+from .spec import DataSpec, SquareImages
 
 INK = 16  # the brightest value of a pixel in the digits of scikit-learn
 BLOCK = 2**20  # bytes of a download that are written at once
@@ -72,31 +63,21 @@ SHAPES3D_VALUES = [
 
 @DATA.register("published")
 @dataclass(frozen=True, kw_only=True)
-class PublishedFiles(NoisyData):
+class PublishedFiles(SquareImages):
     """The published files of a built-in data set, prepared in the cache at one resolution."""
 
     title: ClassVar[str] = "the published files of"
     path_fields: ClassVar[tuple[str, ...]] = ("path",)
 
     path: str
-    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
 
     def __post_init__(self) -> None:
         require_known(self.name, SOURCES, "data set")
         super().__post_init__()
-        self._set(resolution=self.side)
-
-    @property
-    def side(self) -> int:
-        """Height and width in pixels."""
-        return square_resolution(self.name, self.resolution)
-
-    def preview(self) -> Observations:
-        return Observations(IMAGES, (self.side, self.side, num_channels(self.name)))
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        data = read_files(self.name, self.path).prepare(self.side, progress=progress)
-        return _with_one_channel(data) if self.name in GREY_SETS else data
+        size = PictureSize(self.side, self.side, self.num_channels)
+        return read_files(self.name, self.path).prepare(size, progress=progress)
 
 
 @DATA.register("bundled")
@@ -119,21 +100,6 @@ class BundledData(DataSpec):
         )
 
 
-def _with_one_channel(data: SourceDataset) -> SourceDataset:
-    """Return grey images, which the cache holds in three equal channels, with one of them."""
-    grey = SourceDataset(
-        np.asarray(data.images)[..., :1],
-        data.sources,
-        name=data.name,
-        origin=data.origin,
-        source_names=data.source_names,
-        source_sizes=data.source_sizes,
-        details=data.details,
-    )
-    grey.checksum = data.checksum
-    return grey
-
-
 def read_files(name: str, path: str | Path) -> ImageSet:
     """Open the published files of a data set.
 
@@ -144,7 +110,6 @@ def read_files(name: str, path: str | Path) -> ImageSet:
     Raises:
         ValueError: there are no files of this data set at `path`, or they are damaged.
     """
-    require_known(name, SOURCES, "data set")
     path = Path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist: give the path of the files of {name}")
@@ -182,14 +147,14 @@ def _shapes3d(path: Path) -> ImageSet:
             raise ValueError(f"{path} must hold up to 480,000 square images, got shape {images.shape}")
         levels = _labels_to_levels("shapes3d", labels[:], SHAPES3D_VALUES)
 
-    def batches(size: PictureSize, first: int) -> Iterator[NDArray[np.uint8]]:
+    def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
         with _open_hdf5(path) as file:
             images = _hdf5_array(file, "images", path)
             num_rows = max(1, MAX_READ // math.prod(images.shape[1:]))
-            chunks = (images[start : start + num_rows] for start in range(first, len(levels), num_rows))
-            yield from resize_all(chunks, size, BATCH)
+            for start in range(0, len(levels), num_rows):
+                yield resize(images[start : start + num_rows], size)
 
-    return _image_set("shapes3d", levels, batches, file_fingerprint(path))
+    return _image_set("shapes3d", levels, read, file_fingerprint(path))
 
 
 @contextlib.contextmanager
@@ -237,12 +202,10 @@ def _mpi3d(path: Path) -> ImageSet:
     return ImageSet(
         name="mpi3d",
         num_images=len(stream),
+        read=lambda size, _: (resize(chunk, size) for chunk in stream.chunks()),
+        fingerprint=file_fingerprint(path),
         source_names=list(sizes),
         source_sizes=list(sizes.values()),
-        sources=None,
-        batches=lambda size, first: resize_all(stream.chunks(first), size, BATCH),
-        batch_size=BATCH,
-        fingerprint=file_fingerprint(path),
     )
 
 
@@ -254,11 +217,11 @@ def _dsprites(path: Path) -> ImageSet:
         raise ValueError(f"latents_classes in {path} must have shape ({len(stream)}, 6), got {classes.shape}")
     levels = _labels_to_levels("dsprites", classes[:, 1:], [np.arange(size) for size in SOURCES["dsprites"].values()])
 
-    def batches(size: PictureSize, first: int) -> Iterator[NDArray[np.uint8]]:
-        white = (np.where(chunk > 0, np.uint8(255), np.uint8(0)) for chunk in stream.chunks(first))
-        yield from resize_all(white, size, BATCH)
+    def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
+        for chunk in stream.chunks():
+            yield resize(np.where(chunk > 0, np.uint8(255), np.uint8(0)), size)
 
-    return _image_set("dsprites", levels, batches, file_fingerprint(path))
+    return _image_set("dsprites", levels, read, file_fingerprint(path))
 
 
 def _numbered_pngs(name: str, path: Path, labels_name: str) -> ImageSet:
@@ -270,57 +233,36 @@ def _numbered_pngs(name: str, path: Path, labels_name: str) -> ImageSet:
     folder = labels_at[0].removesuffix(labels_name)
     pattern = re.compile(re.escape(folder) + r"images/(\d{1,9})\.png")
     numbered = {n: int(match[1]) for n in names if (match := pattern.fullmatch(n))}
-    labels = _read_labels(files.read_one(labels_at[0]), f"{labels_at[0]} in {path}")
+    labels = load_npy(io.BytesIO(files.read_one(labels_at[0])), f"{labels_at[0]} in {path}", remedy=COPY_AGAIN)
+    values = [np.linspace(0, 1, size) for size in SOURCES[name].values()]
+    levels = _labels_to_levels(name, labels, values)
     if sorted(numbered.values()) != list(range(len(labels))):
         raise ValueError(
             f"{path} has {len(numbered):,} pictures {folder}images/000000.png and on, but {len(labels):,} labels: "
             f"some are missing or duplicated; unpack or download it again"
         )
-    values = [np.linspace(0, 1, size) for size in SOURCES[name].values()]
-    levels = _labels_to_levels(name, labels, values)[list(numbered.values())]
-    fingerprint = file_fingerprint(path) | {"num_files": len(numbered)}
-    return _image_set(name, levels, image_batches(files, list(numbered)), fingerprint)
+    levels = levels[list(numbered.values())]
+
+    def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
+        for file, image in zip(numbered, decode_files(files, list(numbered), size), strict=True):
+            if isinstance(image, ValueError):
+                raise ValueError(f"{file} in {path} cannot be read ({image}): unpack or download it again")
+            yield image[None]
+
+    return _image_set(name, levels, read, file_fingerprint(path) | {"num_files": len(numbered)})
 
 
-def image_batches(files: Files, names: list[str]) -> Batches:
-    """Return the batches of the named image files, decoded on several threads.
-
-    Reading them raises a ``ValueError`` at a file that cannot be decoded.
-    """
-
-    def decode_file(job: tuple[str, bytes, PictureSize]) -> NDArray[np.uint8]:
-        name, content, size = job
-        try:
-            return decode(content, size)
-        except ValueError as error:
-            raise ValueError(f"{name} in {files.path} cannot be read ({error}): unpack or download it again") from error
-
-    def batches(size: PictureSize, first: int) -> Iterator[NDArray[np.uint8]]:
-        jobs = ((name, content, size) for name, content in files.read(names[first:]))
-        images = map_in_threads(decode_file, jobs, weigh=lambda job: len(job[1]))
-        while batch := list(islice(images, BATCH)):
-            yield np.stack(batch)
-
-    return batches
-
-
-def _image_set(
-    name: str,
-    levels: NDArray[np.int64],
-    batches: Batches,
-    fingerprint: dict[str, Any],
-) -> ImageSet:
-    sizes = SOURCES[name]
-    is_grid = len(levels) == math.prod(sizes.values()) and np.array_equal(levels, grid_levels(list(sizes.values())))
+def _image_set(name: str, levels: NDArray[np.int64], read: Any, fingerprint: dict[str, Any]) -> ImageSet:
+    sizes = list(SOURCES[name].values())
+    is_grid = len(levels) == math.prod(sizes) and np.array_equal(levels, grid_levels(sizes))
     return ImageSet(
         name=name,
         num_images=len(levels),
-        source_names=list(sizes),
-        source_sizes=list(sizes.values()),
-        sources=None if is_grid else levels,
-        batches=batches,
-        batch_size=BATCH,
+        read=read,
         fingerprint=fingerprint,
+        source_names=list(SOURCES[name]),
+        sources=None if is_grid else levels,
+        source_sizes=sizes,
     )
 
 
@@ -334,15 +276,6 @@ def _image_stream(path: Path, key: str) -> ArrayStream:
     return stream
 
 
-def _read_labels(content: bytes, name: str) -> NDArray[Any]:
-    labels = load_npy(io.BytesIO(content), name, remedy=COPY_AGAIN)
-    if labels.ndim != 2 or labels.dtype.kind not in "iuf" or len(labels) == 0:
-        raise ValueError(
-            f"{name} must hold numbers of shape (n, number of sources), got {labels.dtype} of shape {labels.shape}"
-        )
-    return labels
-
-
 def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]]) -> NDArray[np.int64]:
     """Convert labels (n, n_s) to levels: the index of each among the known values of its source.
 
@@ -350,8 +283,8 @@ def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]
     that match neither the known values nor the levels are numbered in the order of the values that occur.
     """
     names = list(SOURCES[name])
-    if labels.ndim != 2 or labels.shape[1] != len(names) or len(labels) == 0:
-        raise ValueError(f"labels of {name} must have shape (n, {len(names)}), got {labels.shape}")
+    if labels.ndim != 2 or labels.shape[1] != len(names) or len(labels) == 0 or labels.dtype.kind not in "iuf":
+        raise ValueError(f"labels of {name} must be numbers (n, {len(names)}), got {labels.dtype} {labels.shape}")
     levels = np.empty(labels.shape, np.int64)
     for column, (source, source_values) in enumerate(zip(names, values, strict=True)):
         numbers = labels[:, column].astype(np.float64)
@@ -370,8 +303,7 @@ def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]
     return levels
 
 
-@dataclass(frozen=True)
-class Download:
+class Download(NamedTuple):
     """The address of a file, and its MD5 if known, which detects damage but not forgery."""
 
     url: str

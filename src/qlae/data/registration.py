@@ -9,20 +9,19 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from ..observations import Observations
 from ..registry import DATA
 from .cache import safe_name
 from .dataset import Progress, SourceDataset
-from .pictures import DEFAULT_RESOLUTION, square_resolution
 from .sources import BUILT_IN_SETS
-from .spec import NoisyData
+from .spec import SquareImages
 
 Loader = Callable[..., SourceDataset]
 
 
-@dataclass(frozen=True)
-class _Registration:
+class _Registration(NamedTuple):
     loader: Loader
     module: str  # the module that registered it
 
@@ -81,24 +80,21 @@ def registered_names() -> list[str]:
 
 @DATA.register("registered")
 @dataclass(frozen=True, kw_only=True)
-class RegisteredData(NoisyData):
-    """A data set that `register_dataset` made known.
+class RegisteredData(SquareImages):
+    """A data set that `register_dataset` made known. Observations that are no square images may ignore the resolution.
 
     Attributes:
-        resolution: height and width of square images; other observations may ignore it.
         options: further arguments of the loader.
         registered_by: the module that registered the data set, which is to be imported before they are loaded.
     """
 
     title: ClassVar[str] = "the registered data set"
 
-    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
     options: dict[str, Any] = field(default_factory=dict)
     registered_by: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(resolution=square_resolution(self.name, self.resolution))
         registration = _REGISTRATIONS.get(self.name)
         if registration is None:
             return
@@ -113,8 +109,13 @@ class RegisteredData(NoisyData):
         registration = _REGISTRATIONS.get(self.name)
         return super().is_random or registration is None or registration.accepts("seed")
 
+    def preview(self) -> Observations:
+        return self.load().observations
+
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        registration = self._registration()
+        registration = _REGISTRATIONS.get(self.name)
+        if registration is None:
+            raise ValueError(self._how_to_register())
         seeds = {"seed": self.seed} if registration.accepts("seed") else {}
         data = registration.loader(resolution=self.resolution, **self.options, **seeds)
         if not isinstance(data, SourceDataset):
@@ -128,16 +129,13 @@ class RegisteredData(NoisyData):
         data.name = self.name
         return data
 
-    def _registration(self) -> _Registration:
-        """Return the registration; without one, raise a ``ValueError`` that names the module to import."""
-        if self.name in _REGISTRATIONS:
-            return _REGISTRATIONS[self.name]
+    def _how_to_register(self) -> str:
         if self.registered_by == "__main__":
-            raise ValueError(
+            return (
                 f"the data set {self.name!r} was registered by a script or a notebook: register it again with "
                 "qlae.data.register_dataset before loading it"
             )
-        raise ValueError(
+        return (
             f"the data set {self.name!r} is not registered: import the module {self.registered_by} first, which "
             f"registers it (on the command line: --import {self.registered_by})"
         )
@@ -146,11 +144,8 @@ class RegisteredData(NoisyData):
 def split_registered_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `RegisteredData` from a user's options, of which all others are those of the loader."""
     own = {name: options[name] for name in ("name", "resolution", "noise", "seed") if name in options}
-    others = {
-        name: str(value) if isinstance(value, Path) else value
-        for name, value in options.items()
-        if name not in own and value is not None
-    }
+    others = {name: value for name, value in options.items() if name not in own and value is not None}
+    others = {name: str(value) if isinstance(value, Path) else value for name, value in others.items()}
     try:
         json.dumps(others, allow_nan=False)
     except (TypeError, ValueError) as error:

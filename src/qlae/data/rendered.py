@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,93 +18,66 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._checks import require_known
-from ..observations import IMAGES, Observations
 from ..registry import DATA
 from . import cache
-from .dataset import Progress, SourceDataset, row_indices
-from .pictures import DEFAULT_RESOLUTION, PictureSize, square_resolution
-from .sampling import draw_levels, smooth_sources
+from .dataset import LazyImages, Progress, SourceDataset
+from .pictures import PictureSize
 from .scenes import make_scene
 from .scenes.scene import Scene
-from .sources import CATEGORIES, SOURCES, grid_levels, num_channels, split_sources
-from .spec import NoisyData, SampledData
+from .sources import CATEGORIES, CIRCULAR, SOURCES, grid_levels
+from .spec import SampledData, SquareImages
 
 #: Must be increased whenever a scene's pixels change, so that images in the cache are rendered again.
 RENDERER_VERSION = 1
-#: Images per job, where they are not a grid.
-POINTS_AT_ONCE = 1000
 #: The default number of images in a random sample.
 SAMPLE_SIZE = 100_000
 
 
 @DATA.register("scene")
 @dataclass(frozen=True, kw_only=True)
-class SceneData(SampledData, NoisyData):
+class SceneData(SampledData, SquareImages):
     """A rendered scene, such as shapes3d."""
 
     title: ClassVar[str] = "the rendered data set"
 
-    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
-
     def __post_init__(self) -> None:
         require_known(self.name, SOURCES, "scene")
         super().__post_init__()
-        self._set(resolution=self.side)
-
-    @property
-    def side(self) -> int:
-        """Height and width in pixels."""
-        return square_resolution(self.name, self.resolution)
 
     @property
     def source_sizes(self) -> Mapping[str, int]:
         return SOURCES[self.name]
 
-    def preview(self) -> Observations:
-        return Observations(IMAGES, (self.side, self.side, num_channels(self.name)))
-
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        varying, constant = split_sources(self.source_sizes, self.sources or None, self.fixed)
-        levels, details = self._draw(varying)
+        levels: NDArray[Any] | None = None
+        facts: dict[str, Any] = {}
+        if self.num_images or self.continuous or self.correlated:
+            categories, circular = CATEGORIES.get(self.name, ()), CIRCULAR.get(self.name, ())
+            drawn, smooth, facts = self.draw(SAMPLE_SIZE, categories=categories, circular=circular)
+            levels = drawn if smooth else drawn.astype(np.int64)
         data = SourceDataset(
-            _lazy_images(self.name, self.side, constant, levels),
+            RenderedImages(self.name, (self.side, self.side, self.num_channels), **self._rows(levels)),
             levels,
             name=self.name,
             origin="rendered",
-            source_names=varying,
-            source_sizes=[self.source_sizes[source] for source in varying],
-            fixed=constant,
-            details={"renderer": RENDERER_VERSION} | details,
+            source_names=list(self.varying),
+            source_sizes=list(self.varying.values()),
+            fixed=self.fixed,
+            details={"renderer": RENDERER_VERSION} | facts,
         )
         return find_rendered(data) or data
 
-    def _draw(self, varying: Sequence[str]) -> tuple[NDArray[Any] | None, dict[str, Any]]:
-        """Return random levels (n, number of varying sources) and a description of the draw; None for a grid."""
-        if not (self.num_images or self.continuous or self.correlated):
-            return None, {}
-        options: dict[str, Any] = {"continuous": self.continuous, "correlated": self.correlations, "seed": self.seed}
-        levels = draw_levels(self.name, varying, self.num_images or SAMPLE_SIZE, **options)
-        smooth = smooth_sources(varying, self.continuous, CATEGORIES.get(self.name, ()))
-        drawn = {"continuous": smooth, "correlated": [list(entry) for entry in self.correlated], "seed": self.seed}
-        return (levels if smooth else levels.astype(np.int64)), {"drawn": drawn}
+    def _rows(self, levels: NDArray[Any] | None) -> dict[str, Any]:
+        """Return the grid or, from levels (n, number of varying sources), the points of `RenderedImages`."""
+        if levels is None:
+            whole = {name: range(size) for name, size in SOURCES[self.name].items()}
+            return {"grid": list((whole | {name: [level] for name, level in self.fixed.items()}).values())}
+        columns = dict(zip(self.varying, levels.T, strict=True))
+        fixed = {name: np.full(len(levels), level, levels.dtype) for name, level in self.fixed.items()}
+        return {"points": np.stack([(columns | fixed)[name] for name in SOURCES[self.name]], axis=1)}
 
 
-def _lazy_images(
-    name: str, resolution: int, constant: Mapping[str, int], levels: NDArray[Any] | None
-) -> RenderedImages:
-    """Return the images of a grid or, if given, of levels (n, number of varying sources)."""
-    table = SOURCES[name]
-    if levels is None:
-        grid = [[constant[n]] if n in constant else range(size) for n, size in table.items()]
-        return RenderedImages(name, resolution, grid=grid)
-    columns = iter(levels.T)
-    points = np.stack(
-        [np.full(len(levels), constant[n], levels.dtype) if n in constant else next(columns) for n in table], axis=1
-    )
-    return RenderedImages(name, resolution, points=points)
-
-
-class RenderedImages:
+class RenderedImages(LazyImages):
     """A lazy array of rendered images. Indexing renders; results are stored only if ``keeps`` is set.
 
     Attributes:
@@ -112,31 +85,27 @@ class RenderedImages:
 
     Args:
         name: the scene's name.
-        resolution: height and width in pixels.
+        shape: of an image, (h, h, c).
         grid: for each source of the scene, the levels it takes (one level if it is fixed). There is one row for each
             combination.
         points: (n, n_s) levels of all sources of the scene, instead of a grid; floats lie between grid levels.
         device: the device that renders, such as ``"cpu"`` or ``"cuda"``.
     """
 
-    dtype = np.dtype(np.uint8)
-    ndim = 4
-
     def __init__(
         self,
         name: str,
-        resolution: int,
+        shape: tuple[int, ...],
         *,
-        grid: Sequence[Sequence[int] | NDArray[np.int64]] | None = None,
+        grid: Sequence[Sequence[int]] = (),
         points: NDArray[Any] | None = None,
         device: str = "cpu",
     ) -> None:
         self.name = name
         self.device = device
-        self.grid = None if grid is None else [np.asarray(values, dtype=np.int64) for values in grid]
+        self.grid = [np.asarray(values, dtype=np.int64) for values in grid]
         self.points = points
-        num = len(points) if points is not None else math.prod(len(values) for values in grid or ())
-        self.shape = (num, resolution, resolution, num_channels(name))
+        self.shape = (math.prod(map(len, grid)) if points is None else len(points), *shape)
         self.keeps = False
         self._rendered: dict[str, Tensor] = {}  # by device
         self._scene: Scene | None = None
@@ -150,63 +119,29 @@ class RenderedImages:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
     def __repr__(self) -> str:
         return f"RenderedImages({self.name}, shape={self.shape}, uint8)"
 
-    def __getitem__(self, rows: Any, /) -> NDArray[np.uint8]:
-        """Render rows, given by an integer, a slice, or a one-dimensional array of integers or booleans."""
-        indices = row_indices(rows, len(self))
-        images = self.scene.render_levels(self._levels_of(indices.reshape(-1)))
-        return images[0] if indices.ndim == 0 else images
+    def compute(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        if self.points is None:
+            places = grid_levels([len(values) for values in self.grid], rows)
+            levels = np.stack([values[places[:, i]] for i, values in enumerate(self.grid)], axis=1)
+        else:
+            levels = self.points[rows]
+        return self.scene.render(levels).cpu().numpy()
 
-    def __array__(self, dtype: Any = None, /, *, copy: bool | None = None) -> NDArray[Any]:
-        if copy is False:
-            raise ValueError("rendered images cannot become an array without a copy: leave out copy=False")
-        images = self.render_all()
-        return images if dtype is None else images.astype(dtype)
-
-    def render_all(
-        self, *, out: NDArray[np.uint8] | None = None, progress: Progress | None = None
-    ) -> NDArray[np.uint8]:
-        """Render all images, into `out` (n, h, w, c) if it is given."""
-        if out is None:
-            out = np.empty(self.shape, dtype=np.uint8)
-        self.fill(out, progress=progress)
-        return out
-
-    def fill(
-        self,
-        out: NDArray[np.uint8] | Tensor,
-        first_job: int = 0,
-        job_done: Callable[[int, int], None] | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        """Render all images into `out`, starting at job `first_job`. See `Scene.render_grid` for the arguments."""
-        if self.grid is not None:
-            self.scene.render_grid(self.grid, out=out, progress=progress, first_job=first_job, job_done=job_done)
-            return
-        starts = range(0, len(self), POINTS_AT_ONCE)
-        for job, start in enumerate(starts[first_job:], start=first_job + 1):
-            rows = slice(start, min(start + POINTS_AT_ONCE, len(self)))
-            images = self.scene.render(self._levels_of(np.arange(rows.start, rows.stop)))
-            if isinstance(out, np.ndarray):
-                out[rows] = images.cpu().numpy()
-            else:
-                out[rows] = images
-            if job_done is not None:
-                job_done(job, len(starts))
-            if progress is not None:
-                progress(rows.stop, len(self))
+    def fill(self, out: NDArray[np.uint8], *, progress: Progress | None = None) -> None:
+        if self.points is None:
+            self.scene.render_grid(self.grid, out=out, progress=progress)
+        else:
+            super().fill(out, progress=progress)
 
     def on(self, device: str) -> RenderedImages:
         """Return the same images, rendered on another device."""
-        return RenderedImages(self.name, self.shape[1], grid=self.grid, points=self.points, device=device)
+        return RenderedImages(self.name, self.shape[1:], grid=self.grid, points=self.points, device=device)
 
     def render_on(self, device: str, *, progress: Progress | None = None) -> Tensor:
-        """Render all images on a device, without a copy through the host.
+        """Render all images on a device.
 
         Returns:
             (n, h, w, c) uint8 on the device. If ``keeps`` is set, later calls return the same tensor, so do not modify
@@ -214,8 +149,11 @@ class RenderedImages:
         """
         if self.is_kept_on(device):
             return self._rendered[device]
-        out = torch.empty(self.shape, dtype=torch.uint8, device=device)
-        self.on(device).fill(out, progress=progress)
+        if self.points is None:
+            out = torch.empty(self.shape, dtype=torch.uint8, device=device)
+            self.on(device).scene.render_grid(self.grid, out=out, progress=progress)
+        else:
+            out = torch.from_numpy(self.on(device).compute_all(progress=progress)).to(device)
         if self.keeps:
             self._rendered[device] = out
         return out
@@ -238,44 +176,35 @@ class RenderedImages:
                 self._scene = make_scene(self.name, self.shape[1], self.device)
             return self._scene
 
-    def _levels_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the levels (k, all sources of the scene) of rows (k,)."""
-        if self.points is not None:
-            return self.points[rows]
-        assert self.grid is not None
-        places = grid_levels([len(values) for values in self.grid], rows)
-        return np.stack([values[places[:, i]] for i, values in enumerate(self.grid)], axis=1)
-
 
 def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> SourceDataset:
     """Render all images into the cache on disk and return the data that reads them from there.
 
-    An interrupted call resumes where it stopped. Later calls of `load_data` with the same arguments use the cache.
+    Later calls of `load_data` with the same arguments use the cache.
 
     Raises:
         ValueError: the images are not `RenderedImages`.
     """
     images = data.images
-    if data.origin == "generated":
-        raise ValueError(f"{data.name} is generated whenever it is loaded, so there is nothing to cache on disk")
     if not isinstance(images, RenderedImages):
         raise ValueError(f"only rendered images without noise can be cached on disk, got {type(images).__name__}")
-    cached = cache.build(
-        _cached_description(data),
-        lambda out, first_job, job_done: images.fill(out, first_job, job_done, progress),
-        made_with={"renderer": RENDERER_VERSION, "device": images.device.partition(":")[0]},
-        sources=None if images.points is None else data.sources,
-    )
+    facts = _cached_facts(data)
+
+    def fill(out: NDArray[np.uint8]) -> cache.Content:
+        images.fill(out, progress=progress)
+        return cache.Content(facts, None if images.points is None else data.sources)
+
+    cached = cache.build(facts, fill)
     cached.spec = data.spec
     return cached
 
 
 def find_rendered(data: SourceDataset) -> SourceDataset | None:
     """Return the data that reads the same rendered images from the cache on disk; None if they are not there."""
-    return cache.find(_cached_description(data))
+    return cache.find(_cached_facts(data))
 
 
-def _cached_description(data: SourceDataset) -> dict[str, Any]:
+def _cached_facts(data: SourceDataset) -> dict[str, Any]:
     """Return the description that determines the entry of rendered images, with their size as the cache holds it."""
     facts = data.describe()
     facts.pop("observations", None)

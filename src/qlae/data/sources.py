@@ -1,4 +1,4 @@
-"""Sources: those of the built-in data sets (names, sizes, and the order of the images), and columns of a user's own.
+"""Sources: those of the built-in data sets (names, sizes, and the order of the images), and columns of a user's data.
 
 Images are in row-major order of the grid of sources: the last source changes fastest. This file holds the paper's data
 table (Appendix, "data sets") and converts row numbers to source levels. It imports NumPy only, so that looking up a
@@ -77,17 +77,6 @@ CIRCULAR: dict[str, tuple[str, ...]] = {"shapes3d": ("floor hue", "wall hue", "o
 WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
 
-def num_channels(name: str) -> int:
-    """Return the number of channels of a built-in data set's images."""
-    return 1 if name in GREY_SETS else 3
-
-
-def last_level(name: str, source: str) -> float:
-    """Return the largest level of a source that may take values between those of the grid."""
-    size = SOURCES[name][source]
-    return math.nextafter(size, 0) if source in CIRCULAR.get(name, ()) else size - 1
-
-
 def grid_levels(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
     """Return the source levels of rows of a grid in row-major order.
 
@@ -101,55 +90,40 @@ def grid_levels(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> 
     >>> grid_levels([2, 3])[:4].tolist()
     [[0, 0], [0, 1], [0, 2], [1, 0]]
     """
-    if rows is None:
-        rows = np.arange(math.prod(sizes), dtype=np.int64)
-    levels = np.empty((len(rows), len(sizes)), dtype=np.int64)
-    remaining = rows
-    for column in reversed(range(len(sizes))):
-        remaining, levels[:, column] = np.divmod(remaining, sizes[column])
-    return levels
-
-
-def middle_level(size: int) -> int:
-    """Return the level of a source that does not vary: the middle of its range, the upper one of two."""
-    return size // 2
+    rows = np.arange(math.prod(sizes)) if rows is None else rows
+    return np.stack(np.unravel_index(rows, tuple(sizes)), axis=1).astype(np.int64, copy=False)
 
 
 def split_sources(
-    table: Mapping[str, int], sources: Sequence[str] | None, fixed: Mapping[str, int] | None
-) -> tuple[list[str], dict[str, int]]:
+    table: Mapping[str, int], sources: Sequence[str], fixed: Mapping[str, int]
+) -> tuple[dict[str, int], dict[str, int]]:
     """Split the sources of a data set into those that vary and those that do not.
 
     Args:
         table: the data set's sources and their sizes.
-        sources: the sources that vary; ``None`` for all that are not fixed.
+        sources: the sources that vary; empty for all that are not fixed.
         fixed: levels of sources that do not vary. Sources in neither stay at the middle of their range.
 
     Returns:
-        The names of the sources that vary, in the order of the data set, and the levels of the others.
+        The sizes of the sources that vary, in the order of the data set, and the levels of the others.
 
     Raises:
         ValueError: a name is unknown, twice in `sources` or in both; a level is out of range; or no source varies.
     """
-    if isinstance(sources, str):
-        raise ValueError(f"sources must be a list of names, got the string {sources!r}: write sources=[{sources!r}]")
-    if fixed is not None and not isinstance(fixed, Mapping):
-        raise ValueError(f"fixed must map source names to levels, such as {{'shape': 2}}, got {fixed!r}")
-    levels = {require_known(name, table, "source"): level for name, level in (fixed or {}).items()}
-    for name, level in levels.items():
-        if isinstance(level, bool) or not isinstance(level, int | np.integer) or not 0 <= level < table[name]:
-            raise ValueError(f"fixed level of {name!r} must be an integer from 0 to {table[name] - 1}, got {level!r}")
-    names = [n for n in table if n not in levels] if sources is None else list(sources)
-    for name in names:
+    for name, level in fixed.items():
         require_known(name, table, "source")
-        if name in levels:
+        if not 0 <= level < table[name]:
+            raise ValueError(f"fixed level of {name!r} must be an integer from 0 to {table[name] - 1}, got {level!r}")
+    for name in sources:
+        require_known(name, table, "source")
+        if name in fixed:
             raise ValueError(f"source {name!r} is in both sources and fixed: remove it from one of them")
-        if names.count(name) > 1:
+        if sources.count(name) > 1:
             raise ValueError(f"source {name!r} is in sources twice: remove one of them")
-    if not names:
+    varying = {n: size for n, size in table.items() if (n in sources if sources else n not in fixed)}
+    if not varying:
         raise ValueError(f"no source is left to vary: choose at least one of {', '.join(table)}")
-    varying = [n for n in table if n in names]
-    constant = {n: int(levels.get(n, middle_level(size))) for n, size in table.items() if n not in names}
+    constant = {n: fixed.get(n, size // 2) for n, size in table.items() if n not in varying}
     return varying, constant
 
 
@@ -189,26 +163,19 @@ def level_table(columns: Mapping[str, Sequence[Any]], num_rows: int) -> NDArray[
 
 def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
-    whole = _as_whole_numbers(values)
-    if whole is not None:
-        return np.unique(whole, return_inverse=True)[1].astype(np.int64)
-    try:
-        numbers = np.array(values, dtype=np.float64)
-    except ValueError:
-        return np.unique(np.array([str(v) for v in values]), return_inverse=True)[1].astype(np.int64)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"source {name!r} has values that are not finite numbers")
-    if (numbers != np.floor(numbers)).any():
-        return numbers
+    numbers: NDArray[Any]
+    if all(isinstance(v, int) or (isinstance(v, str) and WHOLE_NUMBER.fullmatch(v)) for v in values):
+        whole = [int(value) for value in values]  # which floats may be unable to tell apart
+        fits = all(-(2**63) <= number < 2**63 for number in whole)
+        numbers = np.array(whole, dtype=np.int64 if fits else object)
+    else:
+        try:
+            numbers = np.array(values, dtype=np.float64)
+        except ValueError:
+            numbers = np.array([str(v) for v in values])
+        else:
+            if not np.isfinite(numbers).all():
+                raise ValueError(f"source {name!r} has values that are not finite numbers")
+            if (numbers != np.floor(numbers)).any():
+                return numbers
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-
-
-def _as_whole_numbers(values: list[Any]) -> NDArray[Any] | None:
-    """Return values that are all whole numbers, exactly, however large; None if some are anything else."""
-    if not all(
-        isinstance(value, int) or (isinstance(value, str) and WHOLE_NUMBER.fullmatch(value)) for value in values
-    ):
-        return None
-    numbers = [int(value) for value in values]
-    fits = all(-(2**63) <= number < 2**63 for number in numbers)
-    return np.array(numbers, dtype=np.int64 if fits else object)

@@ -23,14 +23,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import whole_number
 from .._parsing import parse
 from ..observations import IMAGES, Observations
 from .dataset import Progress, SourceDataset
 from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
-from .sampling import NoisyImages, require_noise
-from .sources import split_sources
+from .sampling import NoisyImages, draw_levels, smooth_sources
+from .sources import GREY_SETS, split_sources
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +49,8 @@ class DataSpec(ABC):
 
     name: str = ""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # noqa: B027
         """Bring options to their canonical form; raise a ``ValueError`` for values that are not possible."""
-        if not isinstance(self.name, str):
-            raise ValueError(f"the name of a data set must be a text, got {self.name!r}")
 
     @property
     def is_random(self) -> bool:
@@ -110,7 +109,8 @@ class NoisyData(DataSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_noise(self.noise)
+        if self.noise < 0:
+            raise ValueError(f"noise must be a standard deviation of 0 or more, got {self.noise!r}")
         whole_number("seed", self.seed, at_least=0)
         self._set(noise=float(self.noise), seed=self.seed if self.is_random else 0)
 
@@ -155,6 +155,39 @@ class ResizedImages(NoisyData):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SquareImages(NoisyData):
+    """Square images of a built-in data set, with as many channels as it has.
+
+    Attributes:
+        resolution: height and width in pixels, a number (or its text).
+    """
+
+    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(resolution=self.side)
+
+    @property
+    def side(self) -> int:
+        """Height and width in pixels."""
+        size = wanted_size(self.resolution)
+        if not size.is_standard:
+            raise ValueError(
+                f"{self.name} has square images: give resolution as one number; other shapes are for image files"
+            )
+        return size.height
+
+    @property
+    def num_channels(self) -> int:
+        """1 if the images are grey, else 3."""
+        return 1 if self.name in GREY_SETS else 3
+
+    def preview(self) -> Observations:
+        return Observations(IMAGES, (self.side, self.side, self.num_channels))
+
+
+@dataclass(frozen=True, kw_only=True)
 class SampledData(DataSpec):
     """Data with known sources: all their combinations, or a random sample.
 
@@ -176,7 +209,7 @@ class SampledData(DataSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        varying, constant = split_sources(self.source_sizes, self.sources or None, self.fixed)
+        varying, constant = split_sources(self.source_sizes, self.sources, self.fixed)
         if self.num_images is not None:
             whole_number("num_images", self.num_images)
         whole_number("seed", self.seed, at_least=0)
@@ -190,18 +223,47 @@ class SampledData(DataSpec):
         )
 
     @property
+    @abstractmethod
     def source_sizes(self) -> Mapping[str, int]:
         """All sources of the data set and the number of levels of each."""
-        raise NotImplementedError
 
     @property
     def is_random(self) -> bool:
         return super().is_random or bool(self.num_images or self.continuous or self.correlated)
 
     @property
-    def correlations(self) -> dict[tuple[str, str], float]:
-        """The correlation by pair of sources."""
-        return {(first, second): value for first, second, value in self.correlated}
+    def varying(self) -> dict[str, int]:
+        """The sources that vary and the number of levels of each."""
+        return {name: size for name, size in self.source_sizes.items() if name not in self.fixed}
+
+    def draw(
+        self,
+        num_rows: int,
+        *,
+        categories: tuple[str, ...],
+        circular: tuple[str, ...] = (),
+        smooth: tuple[str, ...] = (),
+    ) -> tuple[NDArray[np.float64], list[str], dict[str, Any]]:
+        """Draw levels (n, number of varying sources); also return the continuous sources, and facts about the draw.
+
+        Args:
+            num_rows: n, if `num_images` is None.
+            categories: sources that cannot be continuous.
+            circular: sources for which further values lie between the last and the first.
+            smooth: sources that always are continuous.
+        """
+        smooth = (*smooth, *smooth_sources(list(self.varying), self.continuous, categories))
+        names = [name for name in self.varying if name in smooth]
+        levels = draw_levels(
+            self.varying,
+            self.num_images or num_rows,
+            smooth=names,
+            circular=circular,
+            correlated={(first, second): value for first, second, value in self.correlated},
+            seed=self.seed,
+        )
+        pairs = [list(entry) for entry in self.correlated]
+        return levels, names, {"drawn": {"continuous": names, "correlated": pairs, "seed": self.seed}}
 
 
 def build_spec(cls: type[DataSpec], options: Mapping[str, Any]) -> DataSpec:
@@ -216,44 +278,35 @@ def build_spec(cls: type[DataSpec], options: Mapping[str, Any]) -> DataSpec:
     """
     fields = [f.name for f in dataclasses.fields(cls)]
     for option, value in options.items():
-        if option not in fields and not _is_empty(value):
+        is_given = not (value is None or value is False or (isinstance(value, list | tuple | dict) and not value))
+        if option not in fields and is_given:
             known = ", ".join(name for name in fields if name not in ("name", "data")) or "none"
-            raise ValueError(f"{option} does not apply to {_called(cls, options)}; options that do: {known}")
+            called = f"{cls.title} {options.get('name') or options.get('path') or ''}".strip()
+            raise ValueError(f"{option} does not apply to {called}; options that do: {known}")
+    given = {name: value for name, value in options.items() if name in fields and value is not None}
     if "data" in fields:  # in memory
-        return cls(**{name: value for name, value in options.items() if name in fields and value is not None})
-    content = {name: _to_plain(name, value) for name, value in options.items() if name in fields and value is not None}
+        return cls(**given)
     for name in cls.path_fields:
-        if isinstance(content.get(name), str) and content[name]:
-            content[name] = os.path.abspath(content[name])
+        if isinstance(given.get(name), str | Path) and given[name]:
+            given[name] = os.path.abspath(given[name])
+    if isinstance(pairs := given.get("correlated"), Mapping):
+        given["correlated"] = [[*pair, number] if isinstance(pair, tuple) else pair for pair, number in pairs.items()]
     try:
-        return parse(content, cls, "data")
+        return parse(_to_plain(given), cls, "data")
     except ValueError as error:
         if isinstance(error.__cause__, ValueError):  # a value that the spec itself rejects
             raise error.__cause__ from None
         raise
 
 
-def _called(cls: type[DataSpec], options: Mapping[str, Any]) -> str:
-    """Return what a message calls a data set, such as "the scene shapes3d"."""
-    word = options.get("name") or options.get("path")
-    return cls.title if word is None else f"{cls.title} {word}"
-
-
-def _is_empty(value: Any) -> bool:
-    """Return whether a value stands for an option that is not given."""
-    return value is None or value is False or (isinstance(value, list | tuple | dict) and not value)
-
-
-def _to_plain(name: str, value: Any) -> Any:
-    """Return an option as JSON would hold it; correlations of pairs become a list of [source, source, number]."""
-    if name == "correlated" and isinstance(value, Mapping):
-        return [[*pair, number] if isinstance(pair, tuple) else pair for pair, number in value.items()]
+def _to_plain(value: Any) -> Any:
+    """Return options as JSON would hold them."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {key: _to_plain("", entry) for key, entry in value.items()}
+        return {key: _to_plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain("", entry) for entry in value]
+        return [_to_plain(entry) for entry in value]
     return value

@@ -45,9 +45,6 @@ class DSprites(Scene):
     geometry = ("shape", "scale", "orientation", "x", "y")
     shared = ("shape",)
 
-    def colour(self, source: str, levels: Tensor) -> Tensor:
-        raise ValueError(f"{source!r} is no colour: the sprites are white")
-
     def develop(self, light: Tensor) -> Tensor:
         return light
 

@@ -51,9 +51,6 @@ class Falcor3D(Scene):
         view_bytes = 11 * 4 * SUBSAMPLES * resolution**2
         self._view = lru_cache(maxsize=max(8, CACHE_BYTES // 2 // view_bytes))(self._trace_view)
 
-    def colour(self, source: str, levels: Tensor) -> Tensor:
-        raise NotImplementedError("no source of this scene is a colour")
-
     def exposures(self, levels: Tensor) -> Tensor:
         return 1.9 * between(INTENSITIES, levels)
 
