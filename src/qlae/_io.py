@@ -43,13 +43,6 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
-
 TEMPORARY = ".tmp"
 #: A temporary file that nobody has written to for this long belongs to a process that was killed.
 ABANDONED_SECONDS = 3600
@@ -99,11 +92,7 @@ def require_regular(path: str | os.PathLike[str]) -> None:
 
 
 def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> bytes:
-    """Return the content of a regular file; see `open_regular` for the errors.
-
-    Raises:
-        ValueError: also if the file is larger than ``max_bytes``.
-    """
+    """Return the content of a regular file; one larger than ``max_bytes`` is a ``ValueError`` as well."""
     with open_regular(path) as file:
         content = file.read(-1 if max_bytes is None else max_bytes + 1)
     if max_bytes is not None and len(content) > max_bytes:
@@ -146,11 +135,12 @@ def create_new(path: Path) -> io.BufferedRandom:
 def _require_regular(descriptor: int, path: str | os.PathLike[str]) -> None:
     """Close the descriptor and raise an error unless it is of a regular file."""
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-    if kind != stat.S_IFREG:
-        os.close(descriptor)
-        if kind == stat.S_IFDIR:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        raise _irregular(path, KINDS.get(kind, "something else"))
+    if kind == stat.S_IFREG:
+        return
+    os.close(descriptor)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise _irregular(path, "a named pipe" if kind == stat.S_IFIFO else "a device")
 
 
 def _irregular(path: str | os.PathLike[str], kind: str) -> ValueError:
@@ -171,21 +161,19 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     Raises:
         OSError: the file cannot be written; the error always has a file name.
     """
-    remove_abandoned(path)
+    _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
     try:
-        with create_new(temporary) as file:
-            try:
+        try:
+            with create_new(temporary) as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-                if os.name == "nt":  # Windows cannot rename an open file
-                    file.close()
-                os.replace(temporary, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    temporary.unlink(missing_ok=True)
-                raise
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
         sync_folder(path.parent)
     except OSError as error:
         if error.filename in (None, str(temporary)):  # as for a full disk
@@ -193,7 +181,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise
 
 
-def remove_abandoned(path: Path) -> None:
+def _remove_abandoned(path: Path) -> None:
     """Remove the temporary files that killed writers of ``path`` left behind."""
     with contextlib.suppress(OSError):
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
@@ -253,19 +241,15 @@ def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
     with open_regular(path) as file:
         with explain_damage(path, remedy):
             require_modest(file, path, remedy)
-        return _load_npz(file, path, remedy)
-
-
-def _load_npz(file: BinaryIO, path: Path, remedy: str) -> dict[str, NDArray[Any]]:
-    with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
-        content = np.load(file, allow_pickle=False)
-        if not isinstance(content, np.lib.npyio.NpzFile):
-            raise ValueError("a single array")
-        with content:
-            arrays = {name: content[name] for name in content.files}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("a member that is not an array")
-        return arrays
+        with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
+            content = np.load(file, allow_pickle=False)
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise ValueError("a single array")
+            with content:
+                arrays = {name: content[name] for name in content.files}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                raise ValueError("a member that is not an array")
+            return arrays
 
 
 def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
@@ -357,28 +341,22 @@ def _unreadable(name: object, reason: str, remedy: str) -> ValueError:
 LOCK_FILE = ".lock"
 #: A lock that is only looked at is held for an instant, so a lock counts as held after this long.
 GRACE_SECONDS = 0.5
-#: Between two attempts to get a lock that another process holds.
-POLL_SECONDS = 0.2
 
 
 @contextlib.contextmanager
 def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
-    """Hold the lock of a directory for the length of a ``with`` block, so that one process at a time writes into it.
+    """Hold the lock of a directory in a ``with`` block, so that one process at a time writes into it.
 
     Args:
         path: the directory, which is created if it does not exist.
-        busy_message: text of the error raised if another process holds the lock; ``{holder}`` in it is replaced by
-            that process, such as ``process 4711``.
-
-    Raises:
-        ValueError: if another process holds the lock.
+        busy_message: the ``ValueError`` that is raised if another process holds the lock; ``{holder}`` in it is
+            replaced by that process, such as ``process 4711``.
     """
     path.mkdir(parents=True, exist_ok=True)
-    file = path / LOCK_FILE
     try:
-        lock = _acquire(file, GRACE_SECONDS)
+        lock = _acquire(path / LOCK_FILE, GRACE_SECONDS)
     except Timeout:
-        raise ValueError(busy_message.replace("{holder}", _holder_of(file) or "unknown")) from None
+        raise ValueError(busy_message.replace("{holder}", _holder_of(path / LOCK_FILE) or "unknown")) from None
     with lock:
         yield
 
@@ -399,17 +377,14 @@ def is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file for the length of a ``with`` block, so that work is done once.
+    """Hold the lock of a file in a ``with`` block, so that work is done once; the file is created if necessary.
 
     While another process holds it, wait, after one line on standard error that says so. Ctrl-C ends the waiting.
 
     Args:
-        path: the file, which is created if it does not exist.
+        path: the file.
         task: what the holder of the lock does, such as ``"preparing holiday"``.
-        wait: raise an error instead of waiting if False.
-
-    Raises:
-        ValueError: if another process holds the lock and ``wait`` is False.
+        wait: False to raise a ``ValueError`` instead of waiting.
     """
     try:
         lock = _acquire(path, 0)
@@ -424,19 +399,18 @@ def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
 
 
 def _acquire(path: Path, timeout: float) -> Any:
-    """Return the lock of a file as a context manager that releases it; the file then names this process.
+    """Return the lock of a file as a context manager; a negative timeout waits without end. The file names its holder.
 
     Raises:
-        Timeout: another process holds the lock for longer than ``timeout`` seconds; negative to wait without end.
+        Timeout: another process holds the lock for longer than ``timeout`` seconds.
     """
     open_own(path).close()
-    lock = FileLock(path, mode=0o666)
-    proxy = lock.acquire(timeout=timeout, poll_interval=POLL_SECONDS if timeout < 0 else 0.05)
+    lock = FileLock(path, mode=0o666).acquire(timeout=timeout, poll_interval=0.05)
     with open_own(path) as file:
         file.seek(1)  # Windows locks the first byte
         file.truncate()
         file.write(f"process {os.getpid()}".encode())
-    return proxy
+    return lock
 
 
 def _holder_of(path: Path) -> str:

@@ -133,13 +133,12 @@ def evaluation_process() -> Iterator[None]:
     benchmark = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = False
     try:
-        with plain_tensors(), _without_autocast(), implementation(Implementation.FUSED):
+        with (
+            plain_tensors(),
+            torch.autocast("cpu", enabled=False),
+            torch.autocast("cuda", enabled=False),
+            implementation(Implementation.FUSED),
+        ):
             yield
     finally:
         torch.backends.cudnn.benchmark = benchmark
-
-
-@contextlib.contextmanager
-def _without_autocast() -> Iterator[None]:
-    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-        yield

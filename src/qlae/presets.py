@@ -238,12 +238,6 @@ class ModelSpec:
         """Return how the model is optimised at a size of the networks by a recipe."""
         return training_preset(size, self.preset or self.objective, recipe)
 
-    def weight_decay_for(self, data: str, form: str = "paper") -> float:
-        """Return the weight decay for a data set."""
-        if form == "official" and self.official_weight_decay is not None:
-            return self.official_weight_decay
-        return self.weight_decay_on.get(data, self.weight_decay)
-
     def weights_for(self, data: str) -> dict[str, float]:
         """Return the weights of the loss terms for a data set."""
         tuned = {self.tuned: self.tuned_on[data]} if data in self.tuned_on else {}

@@ -182,7 +182,7 @@ class Inspect:
             print_columns(inspection)
         if data is not None:
             picture = "Contact sheet" if not inspection.columns else "Picture"
-            print(f"{picture} written to {data.observations.traits.load_sheet()(data, out)}")
+            print(f"{picture} written to {data.observations.traits.load('sheet')(data, out)}")
         if inspection.refusal is not None:
             print(f"These data cannot be trained on yet: {inspection.refusal}")
 

@@ -77,7 +77,7 @@ class Exploration:
         self.run, self.model, self.results = run, model, results
         self.images = images
         self.file_names, self.originals = file_names, originals
-        self.view: View = model.observations.traits.load_view()(model.observations)
+        self.view: View = model.observations.traits.load("view")(model.observations)
         self.indices = sample["indices"]
         self.sources = sample["sources"]
         self.has_codes = isinstance(model.latent, DiscreteLatent)
