@@ -12,6 +12,7 @@ import re
 import tomllib
 import types
 import typing
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -142,15 +143,16 @@ def _follow(path: str, content: Any, kind: Any) -> tuple[str, Any, Any]:
     """Follow the path of an error through the content; return the place, the value there and its type hint."""
     place = ""
     for step in _STEP.finditer(path):
-        if step["field"]:
-            kind = typing.get_type_hints(_member(kind, dataclasses.is_dataclass))[step["field"]]
-            content, place = content[step["field"]], f"{place}.{step['field']}"
+        members = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
+        if key := step["field"]:
+            kind = typing.get_type_hints(next(filter(dataclasses.is_dataclass, members)))[key]
+            content, place = content[key], f"{place}.{key}"
         elif step["index"]:
-            i, kinds = int(step["index"]), typing.get_args(_member(kind, _is_array))
+            i, kinds = int(step["index"]), _arguments(members, tuple, list, collections.abc.Sequence)
             kind = kinds[i] if i < len(kinds) and kinds[-1] is not Ellipsis else kinds[0]
             content, place = content[i], f"{place}[{i}]"
         else:
-            kind = typing.get_args(_member(kind, _is_mapping))[1]
+            kind = _arguments(members, dict, collections.abc.Mapping)[1]
             key = next((key for key, value in content.items() if not _fits(value, kind)), None)
             if key is None:  # the key is wrong, not a value
                 break
@@ -158,19 +160,9 @@ def _follow(path: str, content: Any, kind: Any) -> tuple[str, Any, Any]:
     return place, content, kind
 
 
-def _member(kind: Any, belongs: collections.abc.Callable[[Any], bool]) -> Any:
-    """Return the member of a union that is of a sort, or the type itself if it is not a union."""
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        return next(member for member in typing.get_args(kind) if belongs(member))
-    return kind
-
-
-def _is_array(kind: Any) -> bool:
-    return typing.get_origin(kind) in (tuple, list, collections.abc.Sequence)
-
-
-def _is_mapping(kind: Any) -> bool:
-    return typing.get_origin(kind) in (dict, collections.abc.Mapping)
+def _arguments(members: Iterable[Any], *origins: Any) -> tuple[Any, ...]:
+    """Return the arguments of the first type, such as ``tuple[int, …]``, that has one of these origins."""
+    return typing.get_args(next(member for member in members if typing.get_origin(member) in origins))
 
 
 def _fits(value: Any, kind: Any) -> bool:

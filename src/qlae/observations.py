@@ -2,7 +2,7 @@
 
 Networks, losses, scores, pictures and files ask an ``Observations`` object instead of assuming images. Whatever depends
 on the kind is named in one table, ``KINDS``; nothing else compares kinds. A kind names its implementations as
-``"module:attribute"``, which are imported on first use, so that this module imports neither torch nor NumPy.
+``"module:attribute"``, which are imported on first use, since they import this module.
 """
 
 import dataclasses

@@ -49,7 +49,7 @@ def train(
         model: a name such as ``"qlae"`` (``qlae.presets.MODELS`` lists them) or a ``qlae.ModelSpec``.
         data: a data set, its name or path, or an array, tensor, data frame or torch data set: see ``qlae.load_data``.
         out: the run directory.
-        networks: an encoder and a decoder of your own, torch modules, of which one may be None for the paper's; or the
+        networks: your encoder and decoder, torch modules, of which one may be None for the paper's; or the
             name of a registered pair. Copies of the modules are trained.
         callbacks: called with rows of the log, with checkpoints, and at the end.
         show: whether to draw progress bars.
@@ -86,7 +86,7 @@ def resume(
         path: the run directory.
         steps: train for more updates than the run was started with.
         data: the data that it was trained on, if they cannot be loaded by name.
-        networks: the encoder and the decoder, if the run was started with networks of your own.
+        networks: the encoder and the decoder, if the run was started with custom ones.
         callbacks, show: as for ``train``.
         options: fields of ``qlae.options.ExecutionOptions``.
 

@@ -390,7 +390,5 @@ def find_model(model: str | ModelSpec) -> ModelSpec:
     """Return the specification behind a name; a specification is returned as it is."""
     if isinstance(model, ModelSpec):
         return model
-    spec: Any = MODELS[require_known(model, MODELS, "model")]
-    if not isinstance(spec, ModelSpec):  # anyone can write into the table
-        raise ValueError(f"MODELS[{model!r}] must be a ModelSpec, got {type(spec).__name__}")
+    spec = MODELS[require_known(model, MODELS, "model")]
     return spec if spec.name == model else replace(spec, name=model)

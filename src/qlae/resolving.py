@@ -184,7 +184,7 @@ class _Values:
             self.set("latent", official, reduction="mean")
 
     def set_by_recipe(self) -> None:
-        """Set the length of the run, the schedule, and weights of terms that the model can compute besides its own."""
+        """Set the length of the run, the schedule, and weights of optional terms that the model can compute."""
         spec, size, origin = self.spec, self.options.size, Origin("recipe", self.options.recipe)
         recipe = find_recipe(self.options.recipe, model=spec.name, is_gan=self._is_gan)
         self.set("training.schedule", origin, kind=recipe.schedule)
@@ -357,7 +357,7 @@ class _Values:
         }
 
     def _offered_terms(self) -> list[str]:
-        """Return the loss terms that a model can compute besides its own."""
+        """Return the loss terms that a model can compute in addition to its own."""
         objective, has_scalar_codes = self.objective.part, self.latent.part.has_scalar_codes
         return [name for name in objective.optional_terms if name not in objective.code_terms or has_scalar_codes]
 

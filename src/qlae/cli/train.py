@@ -60,7 +60,7 @@ class Train:
             qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay), a
             model that came after it (fsq-ae; tripod, with penalties on dependent latents and on interactions in the
             decoder; factor-vae and factor-qvae, with a discriminator against total correlation; ae-ica, independent
-            components of a trained autoencoder), or a model of your own (--import).
+            components of a trained autoencoder), or your own model (--import).
         data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy
             or .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
@@ -73,7 +73,7 @@ class Train:
             apply.
         trained: With the model ae-ica: take the networks of this finished run of ae instead of training them, and find
             the independent components of its latents. Only --out and the execution options apply.
-        imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
+        imports: Your module or file to import first, which registers models, latent spaces, objectives, networks
             or data sets.
         quiet: Do not show progress bars.
     """
