@@ -114,37 +114,30 @@ def correlation(pair: str) -> tuple[tuple[str, str], float]:
         ) from None
 
 
-def parse_weight(text: str) -> tuple[str, float]:
+def _parse_weight(text: str) -> tuple[str, float]:
     """Return a loss term and its weight from ``"kl=4"``."""
     name, _, value = text.partition("=")
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        raise ValueError(f'--weights takes "term=number", such as kl=4, got {text!r}') from None
+    return name.strip(), float(value)
 
 
-def parse_weight_schedule(text: str) -> tuple[str, Any]:
+def _parse_weight_schedule(text: str) -> tuple[str, Any]:
     """Return a loss term and its schedule from ``"quantize=0:0,5000:1"``."""
-    name, sign, curve = text.partition("=")
-    if not sign:
-        raise ValueError(f'--weight-schedules takes "term=update:factor,…", such as quantize=0:0,5000:1, got {text!r}')
+    name, _, curve = text.partition("=")
     return name.strip(), parse_curve(curve)
 
 
-def _parse_num_values(texts: list[str]) -> int | tuple[int, ...] | None:
-    try:
-        numbers = tuple(int(text) for text in texts)
-    except ValueError:
-        raise ValueError(f"--num-values takes whole numbers, got {' '.join(texts)!r}") from None
-    return None if not numbers else numbers[0] if len(numbers) == 1 else numbers
+def _parse_num_values(words: list[str]) -> int | tuple[int, ...] | None:
+    """Return one number for all latents, or one per latent."""
+    numbers = tuple(map(int, words))
+    return (numbers[0] if len(numbers) == 1 else numbers) if numbers else None
 
 
 _HINTS = typing.get_type_hints(TrainingOptions)
 #: Type of an option → how many words it takes, what help shows for them, and how they are read. For an option that may
 #: be None, tyro would show ``{None}|INT``.
 _RULES: list[tuple[Any, Literal["*", 1], str, Callable[[list[str]], Any]]] = [
-    (_HINTS["weights"], "*", "[TERM=NUMBER …]", lambda words: dict(map(parse_weight, words))),
-    (_HINTS["weight_schedules"], "*", "[TERM=CURVE …]", lambda words: dict(map(parse_weight_schedule, words))),
+    (_HINTS["weights"], "*", "[TERM=NUMBER …]", lambda words: dict(map(_parse_weight, words))),
+    (_HINTS["weight_schedules"], "*", "[TERM=CURVE …]", lambda words: dict(map(_parse_weight_schedule, words))),
     (_HINTS["num_values"], "*", "[INT …]", _parse_num_values),
     (
         _HINTS["weight_decay_schedule"],
