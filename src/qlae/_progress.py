@@ -31,7 +31,11 @@ def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) ->
     if not show:
         yield lambda done, *_, note="": None
     elif sys.stderr.isatty():
-        with _bar() as progress:
+        columns = (
+            *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}")),
+            *(TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()),
+        )
+        with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as progress:
             bar = progress.add_task(task, total=total, completed=start, note="")
             yield lambda done, *_, note="": progress.update(bar, completed=done, note=note)
     else:
@@ -54,20 +58,6 @@ def growing_bar(task: str, *, show: bool = True) -> Iterator[Report]:
             bars[0](done)
 
         yield report
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        refresh_per_second=4,
-    )
 
 
 def _lines(task: str, total: int) -> Report:

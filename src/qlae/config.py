@@ -53,11 +53,9 @@ class DataConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        fields["source_names"] = list(self.source_names)
-        fields["observations"] = self.observations.to_dict()
-        fields["spec"] = None if self.spec is None else DATA.to_dict(self.spec)
-        return fields
+        spec = None if self.spec is None else DATA.to_dict(self.spec)
+        names, observations = list(self.source_names), self.observations.to_dict()
+        return {**vars(self), "source_names": names, "observations": observations, "spec": spec}
 
     @staticmethod
     def from_dict(content: Any, where: str) -> "DataConfig":
