@@ -70,25 +70,25 @@ class DataConfig:
 
         Files may have moved: their names and their checksum count, not their folders.
         """
-        many = self.observations.traits.many
-        facts = {
-            "name": (self.name, other.name),
-            "size": (self.observations.size, other.observations.size),
-            "origin": (self.origin, other.origin),
-            f"number of {many}": (self.num_images, other.num_images),
-            "sources": (self.source_names, other.source_names),
-        }
-        for fact, (mine, theirs) in facts.items():
-            if mine != theirs:
-                return f"the {fact} {'are' if fact == 'sources' else 'is'} {mine} and {theirs}"
-        if self.spec is not None and other.spec is not None:
-            mine, theirs = (DATA.to_dict(config.spec.without_folders()) for config in (self, other))
-            for key in mine | theirs:
-                if mine.get(key) != theirs.get(key) and key != "registered_by":
-                    return f"{key} is {mine.get(key)} and {theirs.get(key)}"
+        mine, theirs = self._facts(), other._facts()
+        for fact in mine:
+            if fact in theirs and mine[fact] != theirs[fact]:
+                return f"{fact} {'are' if fact == 'the sources' else 'is'} {mine[fact]} and {theirs[fact]}"
         if self.checksum and other.checksum and self.checksum != other.checksum:
-            return f"the {many} differ, although they have the same number and name"
+            return f"the {self.observations.traits.many} differ, although they have the same number and name"
         return None
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what two equal data sets have in common, as far as it is known."""
+        spec = {} if self.spec is None else DATA.to_dict(self.spec.without_folders())
+        return {
+            "the name": self.name,
+            "the size": self.observations.size,
+            "the origin": self.origin,
+            f"the number of {self.observations.traits.many}": self.num_images,
+            "the sources": self.source_names,
+            **{key: value for key, value in spec.items() if key != "registered_by"},
+        }
 
 
 @dataclass(frozen=True)

@@ -121,8 +121,6 @@ def resume(
 def _train_and_report(
     run: Run, configuration: Configuration, data: SourceDataset, *, callbacks: Sequence[Callback], show: bool
 ) -> None:
-    from .report import draw_pictures  # imports matplotlib
-
     config, execution, networks = configuration.config, configuration.execution, configuration.networks
     configuration.require_executable()
     if execution.evaluate and data.source_names:
@@ -159,6 +157,8 @@ def _train_and_report(
         assert snapshot is not None
         fit_run(run, snapshot, data, **shared)
     if execution.evaluate:
+        from .report import draw_pictures  # imports matplotlib
+
         evaluate_run(run, data=data, show=show, **shared)
         draw_pictures(run)
     for callback in everyone:
