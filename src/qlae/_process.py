@@ -125,20 +125,26 @@ def training_process(device: torch.device, *, compile: bool, threads: int | None
 
 
 @contextlib.contextmanager
-def evaluation_process() -> Iterator[None]:
+def evaluation_process(threads: int | None = None) -> Iterator[None]:
     """Run PyTorch's own operations, since choosing and compiling kernels does not pay for a few forward passes.
 
-    Scores after a training are then also the same as scores from the run directory later.
+    Scores after a training are then also the same as scores from the run directory later. ``threads`` is the number of
+    torch's threads on the CPU; None keeps their number.
     """
-    benchmark = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = False
-    try:
-        with (
-            plain_tensors(),
-            torch.autocast("cpu", enabled=False),
-            torch.autocast("cuda", enabled=False),
-            implementation(Implementation.FUSED),
-        ):
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, torch.get_num_threads()
+    with (
+        plain_tensors(),
+        torch.autocast("cpu", enabled=False),
+        torch.autocast("cuda", enabled=False),
+        implementation(Implementation.FUSED),
+    ):
+        try:
+            cudnn.benchmark = False
+            if threads is not None:
+                torch.set_num_threads(threads)
             yield
-    finally:
-        torch.backends.cudnn.benchmark = benchmark
+        finally:
+            cudnn.benchmark = before[0]
+            if threads is not None:
+                torch.set_num_threads(before[1])

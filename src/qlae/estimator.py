@@ -142,7 +142,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """Return the latents (n, num_latents) or, if ``output="codes"``, the codes (n, num_latents) of observations."""
         is_codes = require_known(self.output, OUTPUTS, "output") == "codes"
         array = self._validated(X)
-        with self._evaluating():
+        with evaluation_process(self._num_threads()):
             if is_codes:
                 return self.model_.encode(array)
             return self.model_.latents(array).astype(np.result_type(array.dtype, np.float32), copy=False)
@@ -159,7 +159,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             array = codes
         elif array.dtype.kind != "f":
             array = array.astype(np.float64)
-        with self._evaluating():
+        with evaluation_process(self._num_threads()):
             return self.model_.decode(array)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -171,7 +171,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         array = self._validated(X)
         observations = self.model_.observations
         rows = np.require(array.reshape(len(array), *observations.shape), observations.dtype, ["C", "W"])
-        with self._evaluating():
+        with evaluation_process(self._num_threads()):
             arrays = encode_sample(self.model_, rows, task="scoring", show=False)
         return float(observations.traits.load("fidelity").score_unseen(arrays))
 
@@ -263,17 +263,6 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
 
     def _num_threads(self) -> int:
         return int(joblib.effective_n_jobs(self.n_jobs))
-
-    @contextlib.contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """Use the threads that were asked for and plain float32 in the block, then restore the caller's settings."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._num_threads())
-        try:
-            with evaluation_process():
-                yield
-        finally:
-            torch.set_num_threads(before)
 
 
 def _seed(random_state: Any) -> int:
