@@ -13,18 +13,10 @@ from pathlib import Path
 
 
 def import_modules(names: Iterable[str], *, directory: str | os.PathLike[str] | None = None) -> None:
-    """Import modules by name or by file.
+    """Import modules such as ``"my_package.models"`` or files such as ``"path/to/my_models.py"``, each once.
 
-    A module that is already imported is not executed again.
-
-    Args:
-        names: modules such as ``"my_models"`` or ``"my_package.models"``, or files such as ``"path/to/my_models.py"``,
-            whose module name is the name of the file.
-        directory: where modules are looked for before the installed ones, and what relative paths start from; the
-            current directory by default. It is on ``sys.path`` only while the modules are imported.
-
-    Raises:
-        ValueError: if a module does not exist or raises an exception; the message names the module.
+    Modules are looked for in ``directory``, by default the current one, before the installed ones; it is on
+    ``sys.path`` only meanwhile. A ``ValueError`` names a module that does not exist or raises an exception.
     """
     base = Path(os.getcwd() if directory is None else directory).absolute()
     for name in names:
@@ -83,11 +75,7 @@ _LARGER_EXTRAS = {"qlae explore": "explorer", "qlae.explorer": "explorer"}
 
 
 def explain_missing(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundError | None:
-    """Return an error that names what to install, or None if the missing module has nothing to do with training.
-
-    Args:
-        error: what the import raised.
-        wanted: what was asked for, such as "qlae.train".
+    """Return an error that names what to install for what was ``wanted``, or None if training does not need the module.
 
     >>> print(explain_missing(ModuleNotFoundError("No module named 'torch'", name="torch"), "qlae.train"))
     qlae.train needs torch, and only the metrics of qlae are installed: pip install 'qlae[train]'

@@ -70,11 +70,9 @@ DAMAGE = (
 
 
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open a regular file for reading. Links are followed.
+    """Open a regular file for reading; links are followed.
 
-    Raises:
-        ValueError: ``path`` is a pipe, a device or a socket.
-        OSError: the file is missing, is a folder, or cannot be read by the system; the error names it.
+    A pipe, a device or a socket is a ``ValueError``; errors of the system name the file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_WAIT | _COMMON)
@@ -103,13 +101,8 @@ def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = None) 
 def open_own(path: Path, *, append: bool = False) -> io.BufferedRandom:
     """Open a file of our own for reading and writing; it is created if it does not exist, and not emptied if it does.
 
-    Args:
-        path: the file.
-        append: write at the end, wherever another process has moved it.
-
-    Raises:
-        ValueError: ``path`` is a link, or is not a regular file, or is also known under another name.
-        OSError: the system cannot open it; the error names it.
+    With ``append``, everything is written at the end, wherever another process has moved it. A link, a file with a
+    second name, or anything but a regular file is a ``ValueError``.
     """
     flags = os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINKS | _COMMON | (os.O_APPEND if append else 0)
     try:
@@ -152,14 +145,9 @@ def _not_ours(path: Path, kind: str) -> ValueError:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file that appears at ``path`` only once it is complete.
+    """Write a file that appears at ``path`` only once it is complete; ``write`` is called with an open, empty file.
 
-    Args:
-        path: the file. It is replaced if it exists, and left as it was if writing fails.
-        write: called with an open, empty file, which it fills.
-
-    Raises:
-        OSError: the file cannot be written; the error always has a file name.
+    An existing file is replaced, or left as it was if writing fails. Errors of the system name the file.
     """
     _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
@@ -224,19 +212,10 @@ def write_npz(path: Path, **arrays: np.ndarray) -> None:
 
 
 def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
-    """Read all arrays of an ``.npz`` into memory.
+    """Read all arrays of an ``.npz`` of any suffix into memory, by name and in the order of the file.
 
-    Args:
-        path: the file; its name may have any suffix.
-        remedy: what the user can do about a damaged file. It ends the error message.
-
-    Returns:
-        The arrays by name, in the order of the file.
-
-    Raises:
-        ValueError: the content is not an ``.npz`` of plain arrays. It may be damaged, cut short, of another format (an
-            ``.npy`` too), or hold pickled objects. The message is ``PATH cannot be read (REASON); REMEDY``.
-        OSError: the file is missing or the system cannot read it; the error names it.
+    Content that is damaged, cut short, of another format (an ``.npy`` too) or pickled is a ``ValueError``: ``PATH
+    cannot be read (REASON); REMEDY``, where ``remedy`` is what the user can do about it.
     """
     with open_regular(path) as file:
         with explain_damage(path, remedy):
@@ -253,13 +232,7 @@ def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
 
 
 def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
-    """Raise a ``ValueError`` if a small archive would expand to far more than its own size.
-
-    Args:
-        file: an open file at its beginning, where it is left. Files that are not zip archives pass.
-        name: what the error calls the file.
-        remedy: it ends the message.
-    """
+    """Raise a ``ValueError`` if a small zip archive, open at its beginning, would expand to far more than its size."""
     if zipfile.is_zipfile(file):
         file.seek(0)
         with zipfile.ZipFile(file) as archive:
@@ -287,17 +260,7 @@ def load_npy(file: BinaryIO, name: object, *, remedy: str = "") -> NDArray[Any]:
 
 
 def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        path: the file, in UTF-8.
-        remedy: as for `read_npz`.
-
-    Raises:
-        ValueError: the content is not UTF-8, not JSON, larger than ``MAX_JSON``, or JSON of another kind than an
-            object. The message is ``PATH cannot be read (REASON); REMEDY``.
-        OSError: the file is missing or the system cannot read it; the error names it.
-    """
+    """Read a JSON object in UTF-8 of at most ``MAX_JSON`` bytes; see `read_npz` for the arguments and the errors."""
     text = read_regular(path, max_bytes=MAX_JSON)
     try:
         content = decode_json(text)
@@ -312,10 +275,8 @@ def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
 def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iterator[None]:
     """Turn what readers of archives and arrays raise for damaged content into one clear ``ValueError``.
 
-    Args:
-        name: what the error calls the file, usually its path.
-        remedy: what the user can do about it; it ends the message.
-        reason: how a ``ValueError`` of the reader is explained; ``None`` lets it pass unchanged.
+    The message calls the file ``name`` and ends with ``remedy``. ``reason`` explains a ``ValueError`` of the reader;
+    with None it passes unchanged.
     """
     try:
         yield
@@ -347,10 +308,8 @@ GRACE_SECONDS = 0.5
 def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
     """Hold the lock of a directory in a ``with`` block, so that one process at a time writes into it.
 
-    Args:
-        path: the directory, which is created if it does not exist.
-        busy_message: the ``ValueError`` that is raised if another process holds the lock; ``{holder}`` in it is
-            replaced by that process, such as ``process 4711``.
+    If another process holds it, the ``ValueError`` ``busy_message`` is raised, with that process, such as ``process
+    4711``, in the place of ``{holder}``. A directory that does not exist is created.
     """
     path.mkdir(parents=True, exist_ok=True)
     try:
@@ -377,14 +336,10 @@ def is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file in a ``with`` block, so that work is done once; the file is created if necessary.
+    """Hold the lock of a file in a ``with`` block, so that a task such as ``"preparing holiday"`` is done once.
 
-    While another process holds it, wait, after one line on standard error that says so. Ctrl-C ends the waiting.
-
-    Args:
-        path: the file.
-        task: what the holder of the lock does, such as ``"preparing holiday"``.
-        wait: False to raise a ``ValueError`` instead of waiting.
+    While another process holds it, wait, after one line on standard error that says so; Ctrl-C ends the waiting.
+    Without ``wait``, that is a ``ValueError``. A file that does not exist is created.
     """
     try:
         lock = _acquire(path, 0)
@@ -399,11 +354,7 @@ def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
 
 
 def _acquire(path: Path, timeout: float) -> Any:
-    """Return the lock of a file as a context manager; a negative timeout waits without end. The file names its holder.
-
-    Raises:
-        Timeout: another process holds the lock for longer than ``timeout`` seconds.
-    """
+    """Return the lock of a file, which then names this process; a negative timeout waits without end."""
     open_own(path).close()
     lock = FileLock(path, mode=0o666).acquire(timeout=timeout, poll_interval=0.05)
     with open_own(path) as file:

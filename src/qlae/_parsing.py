@@ -52,15 +52,11 @@ def decode_toml(content: bytes) -> dict[str, Any]:
 
 
 def parse(content: Any, kind: type[T], where: str, *, allow_unknown: bool = False) -> T:
-    """Return plain data as an instance of a type.
+    """Return plain data as an instance of a dataclass or another type, whose hints say what each field may hold.
 
-    Integers are accepted as floats and lists as tuples; nothing else is converted.
-
-    Args:
-        content: nested dictionaries, lists, strings, numbers, booleans and None.
-        kind: a dataclass or another type; type hints say what each field may hold.
-        where: the place of the content, such as ``"config.training"``, for error messages; empty for a whole file.
-        allow_unknown: ignore unknown fields, for content that others extend.
+    Integers are accepted as floats and lists as tuples; nothing else is converted. ``where`` is the place of the
+    content for error messages, such as ``"config.training"``, empty for a whole file. ``allow_unknown`` ignores unknown
+    fields, for content that others extend.
 
     Raises:
         ValueError: if a field is unknown, missing or of another type, if a number is not finite, or if the type itself

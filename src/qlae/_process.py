@@ -96,10 +96,8 @@ def plain_tensors() -> Iterator[None]:
 def training_process(device: torch.device, *, compile: bool, threads: int | None = None) -> Iterator[None]:
     """Set up the process for a training inside the block, and restore its settings afterwards.
 
-    Args:
-        device: of the training.
-        compile: whether to use the fast path (kernels and fused operations) or the plain operations.
-        threads: of torch on the CPU; None to keep their number.
+    ``compile`` chooses the fast path (kernels and fused operations) instead of the plain operations. ``threads`` is the
+    number of torch's threads on the CPU; None keeps it.
     """
     on_gpu = device.type == "cuda"
     cudnn = torch.backends.cudnn

@@ -16,13 +16,7 @@ Report = Callable[..., None]
 
 @contextlib.contextmanager
 def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) -> Iterator[Report]:
-    """Show the progress of work whose number of steps is known.
-
-    Args:
-        task: what is being done, such as ``"rendering"``.
-        total: the number of steps.
-        start: the number of steps that are done already.
-        show: ``False`` to print nothing.
+    """Show the progress of a task of ``total`` steps, of which ``start`` are done; print nothing without ``show``.
 
     Yields:
         ``report(done, note="")``, to be called after each step. Further positional arguments, such as a total, are

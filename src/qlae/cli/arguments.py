@@ -186,8 +186,7 @@ def hide_unset(command: Any) -> Any:
         for group in (hints[field.name], *get_args(hints[field.name])):
             if isinstance(group, type) and dataclasses.is_dataclass(group):
                 hide_unset(group)
-        is_made = field.default_factory is not dataclasses.MISSING
-        default: Any = field.default_factory() if is_made else field.default  # type: ignore[misc]
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         if default is None or default is False or default in ((), {}):
             silent[field.name] = Annotated[hints[field.name], arg(help_behavior_hint="")]
     command.__annotations__ = {**inspect.get_annotations(command), **silent}
@@ -204,11 +203,7 @@ def flag(name: str) -> str:
 
 
 def in_flags(message: str, names: Collection[str]) -> str:
-    """Return a message of the library with the flags of the command line for the arguments that it names.
-
-    Args:
-        message: with arguments such as ``out=…`` or ``size='small'``.
-        names: the arguments that the command has.
+    """Return a message of the library with the flags of the command line for those of its arguments that it names.
 
     >>> in_flags("use size='small' or evaluate=False, or choose another folder with out=…", ["size", "evaluate", "out"])
     'use --size small or --no-evaluate, or choose another folder with --out'

@@ -36,7 +36,7 @@ PICTURE_FILE = "agreement.png"
 @usual_errors()
 def train_seeds(
     model: str | ModelSpec,
-    data: SourceDataset | str,
+    data: Any,
     *,
     out: str | os.PathLike[str],
     seeds: int,
