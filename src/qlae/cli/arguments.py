@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..data import DataSpec, SourceDataset
 
 
-Flag = bool
+Flag = Annotated[bool, arg(help_behavior_hint="")]  # also of a default that is True
 OptionalInt = int | None
 OptionalName = str | None
 OptionalPath = Path | None
@@ -183,14 +183,21 @@ def hide_unset(command: Any) -> Any:
     """
     hints, silent = typing.get_type_hints(command, include_extras=True), {}
     for field in dataclasses.fields(command):
-        for group in (hints[field.name], *get_args(hints[field.name])):
-            if isinstance(group, type) and dataclasses.is_dataclass(group):
-                hide_unset(group)
+        for group in _dataclasses_in(hints[field.name]):
+            hide_unset(group)
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        if default is None or default is False or default in ((), {}):
+        is_unset = default is None or default is False or default in ((), {})
+        if is_unset and UseAppendAction not in get_args(hints[field.name]):  # whose help says that it is repeatable
             silent[field.name] = Annotated[hints[field.name], arg(help_behavior_hint="")]
     command.__annotations__ = {**inspect.get_annotations(command), **silent}
     return command
+
+
+def _dataclasses_in(hint: Any) -> list[Any]:
+    """Return the dataclasses that a type hint is made of, such as the groups and subcommands of a command."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return [hint]
+    return [group for member in get_args(hint) for group in _dataclasses_in(member)]
 
 
 def flag(name: str) -> str:

@@ -39,8 +39,8 @@ class Execution(ExecutionOptions):
     """
 
     # Flags turn these two off, so their help says what the flag does.
-    compile: Annotated[bool, arg(help_behavior_hint="")] = True
-    evaluate: Annotated[bool, arg(help_behavior_hint="")] = True
+    compile: Flag = True
+    evaluate: Flag = True
 
 
 @dataclass(frozen=True)
