@@ -6,6 +6,7 @@ import re
 import typing
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -176,6 +177,7 @@ def _choice_rules(kind: Any) -> list[tuple[Any, Literal["*", 1], str, Callable[[
     return [(kind, 1, f"{{{','.join(get_args(members[0]))}}}", lambda words: words[0])]
 
 
+@cache
 def hide_unset(command: Any) -> Any:
     """Let the help of a command, and of the groups of options in it, show no default that only says "not set".
 
