@@ -378,6 +378,8 @@ def register_model(spec: ModelSpec) -> ModelSpec:
     Raises:
         ValueError: if another model has that name.
     """
+    if not isinstance(spec, ModelSpec):
+        raise ValueError(f"register_model takes a qlae.ModelSpec, got {type(spec).__name__}")
     if MODELS.get(spec.name, spec) != spec:
         raise ValueError(f"there is a model {spec.name!r} already; give yours another name")
     MODELS[spec.name] = spec
