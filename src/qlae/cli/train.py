@@ -147,8 +147,10 @@ class Train:
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
         print_selection(selection)
-        now = "" if len(trained) == len(runs) else f" ({len(trained)} of them trained now)"
-        print(f"{out}: {len(runs)} runs trained, scored and compared{now} in {time.monotonic() - start:.0f} s")
+        work = f"{len(runs)} runs trained, scored and compared" if trained else f"{len(runs)} finished runs compared"
+        if 0 < len(trained) < len(runs):
+            work = f"{len(runs)} runs compared, {len(trained)} of them trained now,"
+        print(f"{out}: {work} in {time.monotonic() - start:.0f} s")
         print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, self.imports)}")
 
     def _print_run(self, run: "Run", start: float) -> None:
