@@ -309,7 +309,7 @@ def bad(capsys, *arguments: str) -> str:
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
         (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
         (["train", "qlae", "--resolution", "-64"], "got -64"),
-        (["train", "qlae", "--resolution", "7"], "the networks take images with 8 to 256 pixels per side"),
+        (["train", "qlae", "--resolution", "7"], "resolution must be an integer from 8 to 1024, got 7"),
         (["train", "qlae", *SMALL, "--steps", "1", "--device", "gpu"], "no such device: 'gpu'; this machine has cpu"),
         (["evaluate", "nowhere"], "nowhere is not a run directory: it does not exist"),
         (["report"], "name at least one run directory"),

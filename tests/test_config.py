@@ -105,7 +105,7 @@ def test_no_sources_give_ten_latents_with_a_warning():
     [
         ({"colour": 1}, "config has unknown fields: colour"),
         ({"training": {"seed": "0"}}, "config.training.seed must be int, got '0'"),
-        ({"latent": 3}, "config.latent must be an object, got int"),
+        ({"latent": 3}, "config.latent must be an object, got 3"),
         (
             {"objective": {"kind": "autoencoding", "weights": {"reconstruct": "x"}}},
             "config.objective.weights.reconstruct must be float, got 'x'",
@@ -120,7 +120,7 @@ def test_bad_files_are_told(change, message):
 def test_missing_fields_are_told():
     content = resolve("qlae", DATA, 2).to_dict()
     del content["model"]
-    with pytest.raises(ValueError, match=r"config is incomplete: it lacks model"):
+    with pytest.raises(ValueError, match=r"config is incomplete: it has no .model"):
         RunConfig.from_dict(content)
 
 

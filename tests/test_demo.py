@@ -28,7 +28,7 @@ def test_a_training_that_fails_ends_the_demo(tmp_path):
     command = [sys.executable, "-m", "qlae", "demo", "--resolution", "7", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "8 to 256 pixels" in done.stderr
+    assert "resolution must be an integer from 8" in done.stderr
     assert "seconds in total" not in done.stdout
 
 

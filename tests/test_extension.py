@@ -229,9 +229,6 @@ def test_a_specification_instead_of_a_name(tmp_path, tiny_data):
 def test_presets_are_open(tmp_path, tiny_data, monkeypatch):
     monkeypatch.setitem(MODELS, "mine", ModelSpec("another", "continuous", {"reconstruct": 1.0}))
     assert train("mine", tiny_data, tmp_path / "run", steps=5, evaluate=False).config.model == "mine"
-    monkeypatch.setitem(MODELS, "wrong", 3)
-    with pytest.raises(ValueError, match=r"MODELS\['wrong'\] must be a ModelSpec, got int"):
-        train("wrong", tiny_data, tmp_path / "other")
     with pytest.raises(ValueError, match="there is a model 'qlae' already; give yours another name"):
         register_model(ModelSpec("qlae", "continuous", {}))
 
@@ -239,7 +236,7 @@ def test_presets_are_open(tmp_path, tiny_data, monkeypatch):
 def test_what_tables_refuse():
     with pytest.raises(ValueError, match=r"the latent space 'quantized' is already registered by qlae"):
         LATENTS.register("quantized", LatentConfig)(DensePair)
-    with pytest.raises(ValueError, match="must be a subclass of LatentConfig, and DenseConfig has no field"):
+    with pytest.raises(ValueError, match="must be a subclass of LatentConfig"):
         LATENTS.register("new", DenseConfig)
 
     class NotFrozen:

@@ -105,7 +105,7 @@ def test_tuned_values_are_those_of_the_grid(model):
     preset = MODELS[model]
     if preset.grid:
         for data in ("shapes3d", "mpi3d", "falcor3d", "isaac3d"):
-            decay, weights = preset.weight_decay_for(data), preset.weights_for(data)
+            decay, weights = preset.weight_decay_on.get(data, preset.weight_decay), preset.weights_for(data)
             assert (decay if preset.tuned == "weight_decay" else weights[preset.tuned]) in preset.grid
 
 

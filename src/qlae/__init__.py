@@ -10,6 +10,7 @@ where it is not installed.
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from ._imports import explain_missing
@@ -59,62 +60,37 @@ __all__ = [
     "train_seeds",
 ]
 
+#: Module → the public names that it defines.
 _HOMES = {
-    "LATENTS": (".registry", "LATENTS"),
-    "NETWORKS": (".registry", "NETWORKS"),
-    "OBJECTIVES": (".registry", "OBJECTIVES"),
-    "QLAE": (".estimator", "QLAE"),
-    "Callback": (".training.callbacks", "Callback"),
-    "ModelSpec": (".presets", "ModelSpec"),
-    "QuantizedLatent": (".models.latents", "QuantizedLatent"),
-    "Run": (".runs.directory", "Run"),
-    "SourceDataset": (".data", "SourceDataset"),
-    "configure": (".configuring", "configure"),
-    "evaluate": (".scoring.evaluation", "evaluate_run"),
-    "find_components": (".components", "find_components"),
-    "load": (".runs.load_model", "load"),
-    "load_data": (".data", "load_data"),
-    "register_dataset": (".data", "register_dataset"),
-    "register_metric": (".metrics", "register_metric"),
-    "register_model": (".presets", "register_model"),
-    "rescore": (".scoring.sample", "rescore_run"),
-    "resume": (".pipeline", "resume"),
-    "select": (".selection", "select"),
-    "train": (".pipeline", "train"),
-    "train_seeds": (".selection.train_seeds", "train_seeds"),
+    "components": ("find_components",),
+    "configuring": ("configure",),
+    "data": ("SourceDataset", "load_data", "register_dataset"),
+    "estimator": ("QLAE",),
+    "metrics": ("register_metric",),
+    "models.latents": ("QuantizedLatent",),
+    "pipeline": ("resume", "train"),
+    "presets": ("ModelSpec", "register_model"),
+    "registry": ("LATENTS", "NETWORKS", "OBJECTIVES"),
+    "runs.directory": ("Run",),
+    "runs.load_model": ("load",),
+    "scoring.evaluation": ("evaluate",),
+    "scoring.sample": ("rescore",),
+    "selection": ("select",),
+    "selection.train_seeds": ("train_seeds",),
+    "training.callbacks": ("Callback",),
 }
-
-_MODULES = (
-    "config",
-    "data",
-    "estimator",
-    "explorer",
-    "metrics",
-    "models",
-    "objectives",
-    "observations",
-    "options",
-    "presets",
-    "registry",
-    "report",
-    "selection",
-    "study",
-)
+_DEFINED_AS = {"evaluate": "evaluate_run", "rescore": "rescore_run"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES and name not in _HOMES:
+    home = next((module for module, names in _HOMES.items() if name in names), None)
+    if home is None and (name.startswith("_") or importlib.util.find_spec(f"{__name__}.{name}") is None):
         raise AttributeError(f"module 'qlae' has no attribute {name!r}")
     try:
-        if name in _MODULES:
-            return importlib.import_module(f".{name}", __name__)
-        module, attribute = _HOMES[name]
-        return getattr(importlib.import_module(module, __name__), attribute)
+        module = importlib.import_module(f"{__name__}.{home or name}")
+        return module if home is None else getattr(module, _DEFINED_AS.get(name, name))
     except ModuleNotFoundError as error:
-        explained = explain_missing(error, f"qlae.{name}")
-        if explained is None:
-            raise
-        raise explained from None
+        raise explain_missing(error, f"qlae.{name}") or error from None
 
 
 def __dir__() -> list[str]:

@@ -5,100 +5,67 @@ Also explain imports that fail because qlae was installed without the packages t
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 
 def import_modules(names: Iterable[str], *, directory: str | os.PathLike[str] | None = None) -> None:
-    """Import modules by name or by file.
+    """Import modules such as ``"my_package.models"`` or files such as ``"path/to/my_models.py"``, each once.
 
-    A module that is already imported is not executed again.
-
-    Args:
-        names: modules such as ``"my_models"`` or ``"my_package.models"``, or files such as ``"path/to/my_models.py"``,
-            whose module name is the name of the file.
-        directory: where modules are looked for before the installed ones, and what relative paths start from; the
-            current directory by default. It is on ``sys.path`` only while the modules are imported.
-
-    Raises:
-        ValueError: if a module does not exist or raises an exception; the message names the module.
+    Modules are looked for in ``directory``, by default the current one, before the installed ones; it is on
+    ``sys.path`` only meanwhile. A ``ValueError`` names a module that does not exist or raises an exception.
     """
     base = Path(os.getcwd() if directory is None else directory).absolute()
     for name in names:
         if name.endswith(".py"):
             _import_file(name, base)
         elif all(part.isidentifier() for part in name.split(".")):
-            _import_named(name, base)
+            _import(name, name, base)
         else:
             raise ValueError(f"cannot import {name!r}: give a module such as my_models, or a file that ends in .py")
-
-
-def _import_named(name: str, base: Path) -> None:
-    with _on_path(base):
-        try:
-            importlib.import_module(name)
-        except (Exception, SystemExit) as error:
-            # A module that `name` itself imports may be missing too: that is a failure of `name`, not its absence.
-            missing = error.name if isinstance(error, ModuleNotFoundError) else None
-            if missing and f"{name}.".startswith(f"{missing}."):
-                raise ValueError(
-                    f"cannot import {name!r}: there is no module {missing!r} in {base} or among the installed packages"
-                ) from None
-            raise _import_error(name, error) from error
 
 
 def _import_file(name: str, base: Path) -> None:
     path = base / name
     if not path.is_file():
         raise ValueError(f"cannot import {name!r}: the file {path} does not exist")
-    module_name = path.stem
-    if not module_name.isidentifier():
-        raise ValueError(f"cannot import {name!r}: {module_name!r} is not a valid module name; rename the file")
-    present = sys.modules.get(module_name)
-    if present is not None:
-        present_file = getattr(present, "__file__", None)
-        if present_file is not None and Path(present_file).resolve() == path.resolve():
-            return
+    if not path.stem.isidentifier():
+        raise ValueError(f"cannot import {name!r}: {path.stem!r} is not a valid module name; rename the file")
+    _import(path.stem, name, base, path.parent)
+    file = getattr(sys.modules[path.stem], "__file__", None)
+    if file is None or Path(file).resolve() != path.resolve():
         raise ValueError(
-            f"cannot import {name!r}: another module {module_name!r} is already imported "
-            f"({present_file or 'built in'}); rename the file"
+            f"cannot import {name!r}: another module {path.stem!r} is already imported ({file or 'built in'}); "
+            "rename the file"
         )
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    with _on_path(base), _on_path(path.parent):
-        sys.modules[module_name] = module
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            sys.modules.pop(module_name, None)
-            raise _import_error(name, error) from error
 
 
-@contextlib.contextmanager
-def _on_path(directory: Path) -> Iterator[None]:
-    """Put a directory at the front of ``sys.path`` for the length of a ``with`` block."""
-    entry = str(directory)
-    sys.path.insert(0, entry)
+def _import(module: str, name: str, *folders: Path) -> None:
+    """Import a module, which the user calls ``name``, with folders at the front of ``sys.path`` meanwhile."""
+    entries = [str(folder) for folder in reversed(folders)]
+    sys.path[:0] = entries
     importlib.invalidate_caches()
     try:
-        yield
+        importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        # A module that the module itself imports may be missing too: that is its failure, not its absence.
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{module}.".startswith(f"{missing}."):
+            raise ValueError(
+                f"cannot import {name!r}: there is no module {missing!r} in {folders[0]} or among the installed "
+                "packages"
+            ) from None
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        is_user_code = last.filename != __file__ and not last.filename.startswith("<frozen")
+        where = f" ({last.filename}, line {last.lineno})" if is_user_code else ""
+        raise ValueError(f"importing {name!r} failed: {type(error).__name__}: {error}{where}") from error
     finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(entry)
-
-
-def _import_error(name: str, error: BaseException) -> ValueError:
-    """Return an error that names the module, and the line that raised where that is known."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    is_user_code = last.filename != __file__ and not last.filename.startswith("<frozen")
-    where = f" ({last.filename}, line {last.lineno})" if is_user_code else ""
-    return ValueError(f"importing {name!r} failed: {type(error).__name__}: {error}{where}")
+        for entry in entries:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(entry)
 
 
 #: Modules that `pip install 'qlae[train]'` adds to the metrics.
@@ -108,11 +75,7 @@ _LARGER_EXTRAS = {"qlae explore": "explorer", "qlae.explorer": "explorer"}
 
 
 def explain_missing(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundError | None:
-    """Return an error that names what to install, or None if the missing module has nothing to do with training.
-
-    Args:
-        error: what the import raised.
-        wanted: what was asked for, such as "qlae.train".
+    """Return an error that names what to install for what was ``wanted``, or None if training does not need the module.
 
     >>> print(explain_missing(ModuleNotFoundError("No module named 'torch'", name="torch"), "qlae.train"))
     qlae.train needs torch, and only the metrics of qlae are installed: pip install 'qlae[train]'

@@ -43,13 +43,6 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
-KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
-
 TEMPORARY = ".tmp"
 #: A temporary file that nobody has written to for this long belongs to a process that was killed.
 ABANDONED_SECONDS = 3600
@@ -77,11 +70,9 @@ DAMAGE = (
 
 
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
-    """Open a regular file for reading. Links are followed.
+    """Open a regular file for reading; links are followed.
 
-    Raises:
-        ValueError: ``path`` is a pipe, a device or a socket.
-        OSError: the file is missing, is a folder, or cannot be read by the system; the error names it.
+    A pipe, a device or a socket is a ``ValueError``; errors of the system name the file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_WAIT | _COMMON)
@@ -99,11 +90,7 @@ def require_regular(path: str | os.PathLike[str]) -> None:
 
 
 def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> bytes:
-    """Return the content of a regular file; see `open_regular` for the errors.
-
-    Raises:
-        ValueError: also if the file is larger than ``max_bytes``.
-    """
+    """Return the content of a regular file; one larger than ``max_bytes`` is a ``ValueError`` as well."""
     with open_regular(path) as file:
         content = file.read(-1 if max_bytes is None else max_bytes + 1)
     if max_bytes is not None and len(content) > max_bytes:
@@ -114,13 +101,8 @@ def read_regular(path: str | os.PathLike[str], *, max_bytes: int | None = None) 
 def open_own(path: Path, *, append: bool = False) -> io.BufferedRandom:
     """Open a file of our own for reading and writing; it is created if it does not exist, and not emptied if it does.
 
-    Args:
-        path: the file.
-        append: write at the end, wherever another process has moved it.
-
-    Raises:
-        ValueError: ``path`` is a link, or is not a regular file, or is also known under another name.
-        OSError: the system cannot open it; the error names it.
+    With ``append``, everything is written at the end, wherever another process has moved it. A link, a file with a
+    second name, or anything but a regular file is a ``ValueError``.
     """
     flags = os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINKS | _COMMON | (os.O_APPEND if append else 0)
     try:
@@ -146,11 +128,12 @@ def create_new(path: Path) -> io.BufferedRandom:
 def _require_regular(descriptor: int, path: str | os.PathLike[str]) -> None:
     """Close the descriptor and raise an error unless it is of a regular file."""
     kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-    if kind != stat.S_IFREG:
-        os.close(descriptor)
-        if kind == stat.S_IFDIR:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        raise _irregular(path, KINDS.get(kind, "something else"))
+    if kind == stat.S_IFREG:
+        return
+    os.close(descriptor)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise _irregular(path, "a named pipe" if kind == stat.S_IFIFO else "a device")
 
 
 def _irregular(path: str | os.PathLike[str], kind: str) -> ValueError:
@@ -162,30 +145,23 @@ def _not_ours(path: Path, kind: str) -> ValueError:
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file that appears at ``path`` only once it is complete.
+    """Write a file that appears at ``path`` only once it is complete; ``write`` is called with an open, empty file.
 
-    Args:
-        path: the file. It is replaced if it exists, and left as it was if writing fails.
-        write: called with an open, empty file, which it fills.
-
-    Raises:
-        OSError: the file cannot be written; the error always has a file name.
+    An existing file is replaced, or left as it was if writing fails. Errors of the system name the file.
     """
-    remove_abandoned(path)
+    _remove_abandoned(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{TEMPORARY}")
     try:
-        with create_new(temporary) as file:
-            try:
+        try:
+            with create_new(temporary) as file:
                 write(file)
                 file.flush()
                 os.fsync(file.fileno())
-                if os.name == "nt":  # Windows cannot rename an open file
-                    file.close()
-                os.replace(temporary, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    temporary.unlink(missing_ok=True)
-                raise
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
         sync_folder(path.parent)
     except OSError as error:
         if error.filename in (None, str(temporary)):  # as for a full disk
@@ -193,7 +169,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise
 
 
-def remove_abandoned(path: Path) -> None:
+def _remove_abandoned(path: Path) -> None:
     """Remove the temporary files that killed writers of ``path`` left behind."""
     with contextlib.suppress(OSError):
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.*{TEMPORARY}"):
@@ -236,46 +212,27 @@ def write_npz(path: Path, **arrays: np.ndarray) -> None:
 
 
 def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:
-    """Read all arrays of an ``.npz`` into memory.
+    """Read all arrays of an ``.npz`` of any suffix into memory, by name and in the order of the file.
 
-    Args:
-        path: the file; its name may have any suffix.
-        remedy: what the user can do about a damaged file. It ends the error message.
-
-    Returns:
-        The arrays by name, in the order of the file.
-
-    Raises:
-        ValueError: the content is not an ``.npz`` of plain arrays. It may be damaged, cut short, of another format (an
-            ``.npy`` too), or hold pickled objects. The message is ``PATH cannot be read (REASON); REMEDY``.
-        OSError: the file is missing or the system cannot read it; the error names it.
+    Content that is damaged, cut short, of another format (an ``.npy`` too) or pickled is a ``ValueError``: ``PATH
+    cannot be read (REASON); REMEDY``, where ``remedy`` is what the user can do about it.
     """
     with open_regular(path) as file:
         with explain_damage(path, remedy):
             require_modest(file, path, remedy)
-        return _load_npz(file, path, remedy)
-
-
-def _load_npz(file: BinaryIO, path: Path, remedy: str) -> dict[str, NDArray[Any]]:
-    with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
-        content = np.load(file, allow_pickle=False)
-        if not isinstance(content, np.lib.npyio.NpzFile):
-            raise ValueError("a single array")
-        with content:
-            arrays = {name: content[name] for name in content.files}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("a member that is not an array")
-        return arrays
+        with explain_damage(path, remedy, "it is not an .npz file of plain arrays"):
+            content = np.load(file, allow_pickle=False)
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise ValueError("a single array")
+            with content:
+                arrays = {name: content[name] for name in content.files}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                raise ValueError("a member that is not an array")
+            return arrays
 
 
 def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
-    """Raise a ``ValueError`` if a small archive would expand to far more than its own size.
-
-    Args:
-        file: an open file at its beginning, where it is left. Files that are not zip archives pass.
-        name: what the error calls the file.
-        remedy: it ends the message.
-    """
+    """Raise a ``ValueError`` if a small zip archive, open at its beginning, would expand to far more than its size."""
     if zipfile.is_zipfile(file):
         file.seek(0)
         with zipfile.ZipFile(file) as archive:
@@ -303,17 +260,7 @@ def load_npy(file: BinaryIO, name: object, *, remedy: str = "") -> NDArray[Any]:
 
 
 def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
-    """Read a JSON object.
-
-    Args:
-        path: the file, in UTF-8.
-        remedy: as for `read_npz`.
-
-    Raises:
-        ValueError: the content is not UTF-8, not JSON, larger than ``MAX_JSON``, or JSON of another kind than an
-            object. The message is ``PATH cannot be read (REASON); REMEDY``.
-        OSError: the file is missing or the system cannot read it; the error names it.
-    """
+    """Read a JSON object in UTF-8 of at most ``MAX_JSON`` bytes; see `read_npz` for the arguments and the errors."""
     text = read_regular(path, max_bytes=MAX_JSON)
     try:
         content = decode_json(text)
@@ -328,10 +275,8 @@ def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
 def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iterator[None]:
     """Turn what readers of archives and arrays raise for damaged content into one clear ``ValueError``.
 
-    Args:
-        name: what the error calls the file, usually its path.
-        remedy: what the user can do about it; it ends the message.
-        reason: how a ``ValueError`` of the reader is explained; ``None`` lets it pass unchanged.
+    The message calls the file ``name`` and ends with ``remedy``. ``reason`` explains a ``ValueError`` of the reader;
+    with None it passes unchanged.
     """
     try:
         yield
@@ -357,28 +302,20 @@ def _unreadable(name: object, reason: str, remedy: str) -> ValueError:
 LOCK_FILE = ".lock"
 #: A lock that is only looked at is held for an instant, so a lock counts as held after this long.
 GRACE_SECONDS = 0.5
-#: Between two attempts to get a lock that another process holds.
-POLL_SECONDS = 0.2
 
 
 @contextlib.contextmanager
 def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
-    """Hold the lock of a directory for the length of a ``with`` block, so that one process at a time writes into it.
+    """Hold the lock of a directory in a ``with`` block, so that one process at a time writes into it.
 
-    Args:
-        path: the directory, which is created if it does not exist.
-        busy_message: text of the error raised if another process holds the lock; ``{holder}`` in it is replaced by
-            that process, such as ``process 4711``.
-
-    Raises:
-        ValueError: if another process holds the lock.
+    If another process holds it, the ``ValueError`` ``busy_message`` is raised, with that process, such as ``process
+    4711``, in the place of ``{holder}``. A directory that does not exist is created.
     """
     path.mkdir(parents=True, exist_ok=True)
-    file = path / LOCK_FILE
     try:
-        lock = _acquire(file, GRACE_SECONDS)
+        lock = _acquire(path / LOCK_FILE, GRACE_SECONDS)
     except Timeout:
-        raise ValueError(busy_message.replace("{holder}", _holder_of(file) or "unknown")) from None
+        raise ValueError(busy_message.replace("{holder}", _holder_of(path / LOCK_FILE) or "unknown")) from None
     with lock:
         yield
 
@@ -399,17 +336,10 @@ def is_locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file for the length of a ``with`` block, so that work is done once.
+    """Hold the lock of a file in a ``with`` block, so that a task such as ``"preparing holiday"`` is done once.
 
-    While another process holds it, wait, after one line on standard error that says so. Ctrl-C ends the waiting.
-
-    Args:
-        path: the file, which is created if it does not exist.
-        task: what the holder of the lock does, such as ``"preparing holiday"``.
-        wait: raise an error instead of waiting if False.
-
-    Raises:
-        ValueError: if another process holds the lock and ``wait`` is False.
+    While another process holds it, wait, after one line on standard error that says so; Ctrl-C ends the waiting.
+    Without ``wait``, that is a ``ValueError``. A file that does not exist is created.
     """
     try:
         lock = _acquire(path, 0)
@@ -424,19 +354,14 @@ def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
 
 
 def _acquire(path: Path, timeout: float) -> Any:
-    """Return the lock of a file as a context manager that releases it; the file then names this process.
-
-    Raises:
-        Timeout: another process holds the lock for longer than ``timeout`` seconds; negative to wait without end.
-    """
+    """Return the lock of a file, which then names this process; a negative timeout waits without end."""
     open_own(path).close()
-    lock = FileLock(path, mode=0o666)
-    proxy = lock.acquire(timeout=timeout, poll_interval=POLL_SECONDS if timeout < 0 else 0.05)
+    lock = FileLock(path, mode=0o666).acquire(timeout=timeout, poll_interval=0.05)
     with open_own(path) as file:
         file.seek(1)  # Windows locks the first byte
         file.truncate()
         file.write(f"process {os.getpid()}".encode())
-    return proxy
+    return lock
 
 
 def _holder_of(path: Path) -> str:

@@ -12,6 +12,7 @@ import re
 import tomllib
 import types
 import typing
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -51,15 +52,11 @@ def decode_toml(content: bytes) -> dict[str, Any]:
 
 
 def parse(content: Any, kind: type[T], where: str, *, allow_unknown: bool = False) -> T:
-    """Return plain data as an instance of a type.
+    """Return plain data as an instance of a dataclass or another type, whose hints say what each field may hold.
 
-    Integers are accepted as floats and lists as tuples; nothing else is converted.
-
-    Args:
-        content: nested dictionaries, lists, strings, numbers, booleans and None.
-        kind: a dataclass or another type; type hints say what each field may hold.
-        where: the place of the content, such as ``"config.training"``, for error messages; empty for a whole file.
-        allow_unknown: ignore unknown fields, for content that others extend.
+    Integers are accepted as floats and lists as tuples; nothing else is converted. ``where`` is the place of the
+    content for error messages, such as ``"config.training"``, empty for a whole file. ``allow_unknown`` ignores unknown
+    fields, for content that others extend.
 
     Raises:
         ValueError: if a field is unknown, missing or of another type, if a number is not finite, or if the type itself
@@ -142,15 +139,16 @@ def _follow(path: str, content: Any, kind: Any) -> tuple[str, Any, Any]:
     """Follow the path of an error through the content; return the place, the value there and its type hint."""
     place = ""
     for step in _STEP.finditer(path):
-        if step["field"]:
-            kind = typing.get_type_hints(_member(kind, dataclasses.is_dataclass))[step["field"]]
-            content, place = content[step["field"]], f"{place}.{step['field']}"
+        members = typing.get_args(kind) if typing.get_origin(kind) in (types.UnionType, typing.Union) else (kind,)
+        if key := step["field"]:
+            kind = typing.get_type_hints(next(filter(dataclasses.is_dataclass, members)))[key]
+            content, place = content[key], f"{place}.{key}"
         elif step["index"]:
-            i, kinds = int(step["index"]), typing.get_args(_member(kind, _is_array))
+            i, kinds = int(step["index"]), _arguments(members, tuple, list, collections.abc.Sequence)
             kind = kinds[i] if i < len(kinds) and kinds[-1] is not Ellipsis else kinds[0]
             content, place = content[i], f"{place}[{i}]"
         else:
-            kind = typing.get_args(_member(kind, _is_mapping))[1]
+            kind = _arguments(members, dict, collections.abc.Mapping)[1]
             key = next((key for key, value in content.items() if not _fits(value, kind)), None)
             if key is None:  # the key is wrong, not a value
                 break
@@ -158,19 +156,9 @@ def _follow(path: str, content: Any, kind: Any) -> tuple[str, Any, Any]:
     return place, content, kind
 
 
-def _member(kind: Any, belongs: collections.abc.Callable[[Any], bool]) -> Any:
-    """Return the member of a union that is of a sort, or the type itself if it is not a union."""
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-        return next(member for member in typing.get_args(kind) if belongs(member))
-    return kind
-
-
-def _is_array(kind: Any) -> bool:
-    return typing.get_origin(kind) in (tuple, list, collections.abc.Sequence)
-
-
-def _is_mapping(kind: Any) -> bool:
-    return typing.get_origin(kind) in (dict, collections.abc.Mapping)
+def _arguments(members: Iterable[Any], *origins: Any) -> tuple[Any, ...]:
+    """Return the arguments of the first type, such as ``tuple[int, …]``, that has one of these origins."""
+    return typing.get_args(next(member for member in members if typing.get_origin(member) in origins))
 
 
 def _fits(value: Any, kind: Any) -> bool:

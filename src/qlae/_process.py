@@ -96,10 +96,8 @@ def plain_tensors() -> Iterator[None]:
 def training_process(device: torch.device, *, compile: bool, threads: int | None = None) -> Iterator[None]:
     """Set up the process for a training inside the block, and restore its settings afterwards.
 
-    Args:
-        device: of the training.
-        compile: whether to use the fast path (kernels and fused operations) or the plain operations.
-        threads: of torch on the CPU; None to keep their number.
+    ``compile`` chooses the fast path (kernels and fused operations) instead of the plain operations. ``threads`` is the
+    number of torch's threads on the CPU; None keeps it.
     """
     on_gpu = device.type == "cuda"
     cudnn = torch.backends.cudnn
@@ -125,21 +123,26 @@ def training_process(device: torch.device, *, compile: bool, threads: int | None
 
 
 @contextlib.contextmanager
-def evaluation_process() -> Iterator[None]:
+def evaluation_process(threads: int | None = None) -> Iterator[None]:
     """Run PyTorch's own operations, since choosing and compiling kernels does not pay for a few forward passes.
 
-    Scores after a training are then also the same as scores from the run directory later.
+    Scores after a training are then also the same as scores from the run directory later. ``threads`` is the number of
+    torch's threads on the CPU; None keeps their number.
     """
-    benchmark = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = False
-    try:
-        with plain_tensors(), _without_autocast(), implementation(Implementation.FUSED):
+    cudnn = torch.backends.cudnn
+    before = cudnn.benchmark, torch.get_num_threads()
+    with (
+        plain_tensors(),
+        torch.autocast("cpu", enabled=False),
+        torch.autocast("cuda", enabled=False),
+        implementation(Implementation.FUSED),
+    ):
+        try:
+            cudnn.benchmark = False
+            if threads is not None:
+                torch.set_num_threads(threads)
             yield
-    finally:
-        torch.backends.cudnn.benchmark = benchmark
-
-
-@contextlib.contextmanager
-def _without_autocast() -> Iterator[None]:
-    with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
-        yield
+        finally:
+            cudnn.benchmark = before[0]
+            if threads is not None:
+                torch.set_num_threads(before[1])

@@ -16,13 +16,7 @@ Report = Callable[..., None]
 
 @contextlib.contextmanager
 def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) -> Iterator[Report]:
-    """Show the progress of work whose number of steps is known.
-
-    Args:
-        task: what is being done, such as ``"rendering"``.
-        total: the number of steps.
-        start: the number of steps that are done already.
-        show: ``False`` to print nothing.
+    """Show the progress of a task of ``total`` steps, of which ``start`` are done; print nothing without ``show``.
 
     Yields:
         ``report(done, note="")``, to be called after each step. Further positional arguments, such as a total, are
@@ -31,7 +25,11 @@ def progress_bar(task: str, total: int, *, start: int = 0, show: bool = True) ->
     if not show:
         yield lambda done, *_, note="": None
     elif sys.stderr.isatty():
-        with _bar() as progress:
+        columns = (
+            *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}")),
+            *(TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()),
+        )
+        with Progress(*columns, console=Console(stderr=True), refresh_per_second=4) as progress:
             bar = progress.add_task(task, total=total, completed=start, note="")
             yield lambda done, *_, note="": progress.update(bar, completed=done, note=note)
     else:
@@ -54,20 +52,6 @@ def growing_bar(task: str, *, show: bool = True) -> Iterator[Report]:
             bars[0](done)
 
         yield report
-
-
-def _bar() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        refresh_per_second=4,
-    )
 
 
 def _lines(task: str, total: int) -> Report:

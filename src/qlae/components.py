@@ -41,7 +41,7 @@ def find_components(
         run: a finished run of ``ae``. It stays as it is.
         out: the new run directory.
         data: the data that it was trained on, if they cannot be loaded by name.
-        networks: the encoder and the decoder, if the run was trained with networks of your own.
+        networks: the encoder and the decoder, if the run was trained with custom ones.
         show: whether to draw progress bars.
         options: fields of ``qlae.options.ExecutionOptions``.
 
@@ -74,19 +74,12 @@ def components_config(source: Run) -> RunConfig:
 
 
 def reuse_training(target: Run, config: RunConfig, others: Iterable[Run]) -> bool:
-    """Start a run of ``ae-ica`` from a finished one that was trained in the same way, if it is among others.
-
-    Args:
-        target: the run directory; nothing is done if a run is in it.
-        config: of the run.
-        others: runs that may have been trained in this way.
+    """Start a run of ``ae-ica`` from a finished run of ``ae`` that was trained in the same way, if there is one.
 
     Returns:
-        Whether there was one, so that nothing is left to train.
+        Whether there was one among ``others``, so that nothing is left to train.
     """
-    if target.is_begun:
-        return False
-    for other in others:
+    for other in () if target.is_begun else others:
         try:
             if components_config(other) == config:
                 _copy_training(other, target, config)

@@ -3,7 +3,7 @@
 A run is data · networks · latent · objective · training. Networks, latent space and objective are open: each kind owns
 its config and is listed in a table of ``registry.py``. ``presets.py`` fills a config in from a few names.
 
-A config is plain data: it imports no torch and executes nothing.
+A config is plain data: it executes nothing.
 """
 
 import dataclasses
@@ -53,11 +53,9 @@ class DataConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        fields["source_names"] = list(self.source_names)
-        fields["observations"] = self.observations.to_dict()
-        fields["spec"] = None if self.spec is None else DATA.to_dict(self.spec)
-        return fields
+        spec = None if self.spec is None else DATA.to_dict(self.spec)
+        names, observations = list(self.source_names), self.observations.to_dict()
+        return {**vars(self), "source_names": names, "observations": observations, "spec": spec}
 
     @staticmethod
     def from_dict(content: Any, where: str) -> "DataConfig":
@@ -72,25 +70,25 @@ class DataConfig:
 
         Files may have moved: their names and their checksum count, not their folders.
         """
-        many = self.observations.traits.many
-        facts = {
-            "name": (self.name, other.name),
-            "size": (self.observations.size, other.observations.size),
-            "origin": (self.origin, other.origin),
-            f"number of {many}": (self.num_images, other.num_images),
-            "sources": (self.source_names, other.source_names),
-        }
-        for fact, (mine, theirs) in facts.items():
-            if mine != theirs:
-                return f"the {fact} {'are' if fact == 'sources' else 'is'} {mine} and {theirs}"
-        if self.spec is not None and other.spec is not None:
-            mine, theirs = (DATA.to_dict(config.spec.without_folders()) for config in (self, other))
-            for key in mine | theirs:
-                if mine.get(key) != theirs.get(key) and key != "registered_by":
-                    return f"{key} is {mine.get(key)} and {theirs.get(key)}"
+        mine, theirs = self._facts(), other._facts()
+        for fact in mine:
+            if fact in theirs and mine[fact] != theirs[fact]:
+                return f"{fact} {'are' if fact == 'the sources' else 'is'} {mine[fact]} and {theirs[fact]}"
         if self.checksum and other.checksum and self.checksum != other.checksum:
-            return f"the {many} differ, although they have the same number and name"
+            return f"the {self.observations.traits.many} differ, although they have the same number and name"
         return None
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what two equal data sets have in common, as far as it is known."""
+        spec = {} if self.spec is None else DATA.to_dict(self.spec.without_folders())
+        return {
+            "the name": self.name,
+            "the size": self.observations.size,
+            "the origin": self.origin,
+            f"the number of {self.observations.traits.many}": self.num_images,
+            "the sources": self.source_names,
+            **{key: value for key, value in spec.items() if key != "registered_by"},
+        }
 
 
 @dataclass(frozen=True)
@@ -236,10 +234,25 @@ class ObjectiveConfig:
     schedules: dict[str, Curve] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_weights(self.weights)
+        for name, weight in self.weights.items():
+            require_number(f"the weight of {name}", weight)
+            if not 0 <= weight < math.inf:
+                raise ValueError(f"the weight of {name} must not be negative, got {weight}")
         for name, curve in self.schedules.items():
             require_known(name, self.weights, "loss term with a schedule")
             check_curve(f"the schedule of {name}", curve)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The fields of ``config.json``; the kinds of some of them say of which type they are."""
+
+    model: str
+    data: Any
+    networks: Any
+    latent: Any
+    objective: Any
+    training: TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -284,35 +297,30 @@ class RunConfig:
         Raises:
             ValueError: if a field is unknown, missing or of another type, or a part is not registered.
         """
-        if not isinstance(content, dict):
-            raise ValueError(f"config must be an object, got {type(content).__name__}")
-        missing = [f.name for f in dataclasses.fields(RunConfig) if f.name not in content]
-        if missing:
-            raise ValueError(f"config is incomplete: it lacks {', '.join(missing)}")
-        parts = {
-            "data": DataConfig.from_dict(content["data"], "config.data"),
-            "networks": NETWORKS.from_dict(content["networks"], "config.networks"),
-            "latent": LATENTS.from_dict(content["latent"], "config.latent"),
-            "objective": OBJECTIVES.from_dict(content["objective"], "config.objective"),
-            "training": parse(content["training"], TrainingConfig, "config.training"),
-        }
-        unknown = sorted(set(content) - set(parts) - {"model"})
-        if unknown:
-            raise ValueError(f"config has unknown fields: {', '.join(unknown)}; was it written by another version?")
-        if not isinstance(content["model"], str):
-            raise ValueError(f"config.model must be str, got {content['model']!r}")
-        return RunConfig(model=content["model"], **parts)
+        parts = vars(parse(content, _Parts, "config"))
+        return RunConfig(
+            model=parts["model"],
+            data=DataConfig.from_dict(parts["data"], "config.data"),
+            networks=NETWORKS.from_dict(parts["networks"], "config.networks"),
+            latent=LATENTS.from_dict(parts["latent"], "config.latent"),
+            objective=OBJECTIVES.from_dict(parts["objective"], "config.objective"),
+            training=parts["training"],
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Return all values by dotted name, in the order in which they matter."""
+        content = self.to_dict()
+        order = ("model", "training", "objective", "latent", "networks", "data")
+        return flatten({name: content[name] for name in order})
 
     def require_restorable(self) -> None:
         """Raise an error unless the config survives a round trip through JSON; a run cannot be loaded otherwise."""
-        content = self.to_dict()
-        for part in ("networks", "latent", "objective"):
-            for name, value in content[part].items():
-                try:
-                    json.dumps(value)
-                except TypeError as error:
-                    raise ValueError(f"config.json cannot hold {part}.{name} = {value!r}: {error}") from None
-        again = RunConfig.from_dict(json.loads(json.dumps(content)))
+        for name, value in self.values().items():
+            try:
+                json.dumps(value)
+            except TypeError as error:
+                raise ValueError(f"config.json cannot hold {name} = {value!r}: {error}") from None
+        again = RunConfig.from_dict(json.loads(json.dumps(self.to_dict())))
         for name, (before, after) in self.difference(again).items():
             raise ValueError(
                 f"{name} is {before!r} and would be restored from config.json as {after!r}; give the field a type that "
@@ -327,7 +335,7 @@ class RunConfig:
         have one. So is the module that registered a part or a data set, because a file has different names as a script
         and as an imported module.
         """
-        mine, theirs = flatten(self.to_dict()), flatten(other.to_dict())
+        mine, theirs = self.values(), other.values()
         ignored = set()
         if not (self.training.schedule.ends or other.training.schedule.ends):
             ignored.add("training.steps")
@@ -335,20 +343,9 @@ class RunConfig:
             ignored.add("data.checksum")
         elif self.data.spec is not None and other.data.spec is not None:
             for flat, spec in ((mine, self.data.spec), (theirs, other.data.spec)):
-                flat |= flatten({"data": {"spec": DATA.to_dict(spec.without_folders())}})
-        names = (".module", ".registered_by")
-        keys = [key for key in mine | theirs if key not in ignored and not key.endswith(names)]
+                flat |= flatten(DATA.to_dict(spec.without_folders()), "data.spec.")
+        keys = [key for key in mine | theirs if key not in ignored and not key.endswith((".module", ".registered_by"))]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
-
-
-def check_weights(weights: Any) -> None:
-    """Raise an error unless ``weights`` maps names of loss terms to numbers that are not negative."""
-    if not isinstance(weights, dict):
-        raise ValueError(f'weights must map loss terms to numbers, such as {{"reconstruct": 1.0}}, got {weights!r}')
-    for name, weight in weights.items():
-        require_number(f"the weight of {name}", weight)
-        if not 0 <= weight < math.inf:
-            raise ValueError(f"the weight of {name} must not be negative, got {weight}")
 
 
 def require_number(name: str, value: Any) -> None:

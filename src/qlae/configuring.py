@@ -19,9 +19,11 @@ import torch
 
 from ._checks import whole_number
 from ._process import describe_device, pick_device, training_process, usual_errors
-from .config import DataConfig, RunConfig, flatten
-from .data import DataSpec, SourceDataset, data_config, load_data, unread_config
+from ._progress import growing_bar
+from .config import DataConfig, RunConfig
+from .data import DataSpec, SourceDataset, data_config, data_spec, unread_config
 from .data.batches import DeviceBatches
+from .data.image_files import ImageFiles
 from .data.in_memory import is_in_memory
 from .models.building import Networks, own_roles
 from .models.forms import TYPES
@@ -84,7 +86,7 @@ class Configuration:
     @property
     def values(self) -> dict[str, Any]:
         """The values of the config by their dotted names, such as ``"training.optimizer.learning_rate"``."""
-        return _flat_values(self.config)
+        return self.config.values()
 
     @cached_property
     def requirements(self) -> Requirements:
@@ -172,42 +174,38 @@ def configure(
     return _configure(model, data_config(require_data(data)), out, networks=networks, **options)
 
 
-def check_options(
-    model: str | ModelSpec,
-    data: DataSpec,
-    *,
-    out: str | os.PathLike[str],
-    networks: Networks | str | None = None,
-    **options: Any,
-) -> None:
-    """Raise the errors of a training that do not depend on the images, before thousands of image files are read.
+def prepare_data(
+    model: str | ModelSpec, data: Any, *, out: str | os.PathLike[str], show: bool = False, **options: Any
+) -> SourceDataset:
+    """Load the data of a training; arguments as for ``qlae.train``.
 
-    Args:
-        model, out, networks, options: as for ``qlae.train``.
-        data: the description of the images.
+    Errors that do not depend on the images are raised before thousands of image files are read.
     """
-    run = Run(out)
-    if run.is_begun and run.config_path.is_file():
-        described = run.config.data
-    else:
-        described = unread_config(data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the training warns about the same
-        configuration = _configure(model, described, out, networks=networks, **options)
-        configuration.require_trainable()
-    run.require_free(configuration.config)
+    spec = data_spec(data) if isinstance(data, str | Path) else data
+    if isinstance(spec, ImageFiles):
+        run = Run(out)
+        described = run.config.data if run.is_begun and run.config_path.is_file() else unread_config(spec)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the training warns about the same
+            configuration = _configure(model, described, out, **options)
+            configuration.require_trainable()
+        run.require_free(configuration.config)
+    return require_data(spec, show=show)
 
 
-def require_data(data: Any) -> SourceDataset:
-    """Return a data set as it is, or load it by its name or path or from an array; raise an error for anything else."""
+def require_data(data: Any, *, show: bool = False) -> SourceDataset:
+    """Return a data set as it is, or load it from its description, its name or path, or an array."""
     if isinstance(data, SourceDataset):
         return data
     if isinstance(data, str | Path) or is_in_memory(data):
-        return load_data(data)
-    raise ValueError(
-        f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
-        "qlae.load_data(array, sources=…) combines an array with sources"
-    )
+        data = data_spec(data)
+    if not isinstance(data, DataSpec):
+        raise ValueError(
+            f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
+            "qlae.load_data(array, sources=…) combines an array with sources"
+        )
+    with growing_bar("reading", show=show) as report:
+        return data.load(progress=report)
 
 
 def _configure(
@@ -215,7 +213,7 @@ def _configure(
     described: DataConfig,
     out: str | os.PathLike[str] | None,
     *,
-    networks: Networks | str | None,
+    networks: Networks | str | None = None,
     **options: Any,
 ) -> Configuration:
     training, execution = split_options(options)
@@ -231,8 +229,7 @@ def _configure(
     resolved = resolve_values(
         spec, described, len(described.source_names), training, own_networks=own, auto_precision=precision
     )
-    origins = {name: resolved.origin_of(name) for name in _flat_values(resolved.config)}
-    return Configuration(resolved.config, origins, execution, networks)
+    return Configuration(*resolved, execution, networks)
 
 
 def _choose_precision(out: str | os.PathLike[str] | None, device: str, *, trusted: bool) -> str:
@@ -241,13 +238,6 @@ def _choose_precision(out: str | os.PathLike[str] | None, device: str, *, truste
         return str(Run(out).config.training.precision)
     reduced = trusted and pick_device(device).type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return "bfloat16" if reduced else "float32"
-
-
-def _flat_values(config: RunConfig) -> dict[str, Any]:
-    """Return the values of a config by dotted name, in the order in which they matter."""
-    content = config.to_dict()
-    order = ("model", "training", "objective", "latent", "networks", "data")
-    return flatten({name: content[name] for name in order})
 
 
 def _measure(configuration: Configuration) -> Requirements:

@@ -41,6 +41,8 @@ except ImportError:  # scikit-learn before 1.6
 
 
 OUTPUTS = ("latents", "codes")
+#: Parameters that are options of ``qlae.train`` as they are.
+TRAINED_WITH = ("num_values", "steps", "batch_size", "learning_rate", "weight_decay", "size", "device")
 PACKED = "_packed_model"  # takes the place of ``model_`` in a pickle
 
 
@@ -61,7 +63,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         size: ``"small"`` networks, or the ``"full"`` ones of ``qlae.train``, for which a GPU pays.
         output: what ``transform`` returns and ``inverse_transform`` takes: ``"latents"`` (floats) or ``"codes"``
             (integers, the index of each latent's value). It can be changed after ``fit``.
-        kind: ``"images"``, ``"vectors"`` or ``"series"``, where the shape does not tell it: floats (n, h, w) are taken
+        layout: ``"images"``, ``"vectors"`` or ``"series"``, where the shape is ambiguous: floats (n, h, w) are taken
             for series unless ``layout="images"``.
         random_state: an integer for reproducible results (the seed of ``qlae.train``), a generator, or None.
         n_jobs: number of CPU threads; None for one, which is fastest for small networks, and -1 for all cores.
@@ -128,25 +130,11 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         array = validate_data(self, X, reset=True, allow_nd=True)
         data = load_data(array, layout=self.layout, feature_names=getattr(self, "feature_names_in_", ()))
         num_latents = default_latents(data.observations) if self.num_latents is None else self.num_latents
+        options: dict[str, Any] = {name: getattr(self, name) for name in TRAINED_WITH}
+        options |= {"num_latents": num_latents, "seed": _seed(self.random_state), "threads": self._num_threads()}
         with tempfile.TemporaryDirectory(prefix="qlae-") as folder, _own_errors():
-            run = train(
-                "qlae",
-                data,
-                out=Path(folder) / "run",
-                show=bool(self.verbose),
-                evaluate=False,
-                checkpoint_seconds=float("inf"),
-                num_latents=num_latents,
-                num_values=self.num_values,
-                steps=self.steps,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                weight_decay=self.weight_decay,
-                size=self.size,
-                seed=_seed(self.random_state),
-                threads=self._num_threads(),
-                device=self.device,
-            )
+            out, show = Path(folder) / "run", bool(self.verbose)
+            run = train("qlae", data, out=out, show=show, evaluate=False, checkpoint_seconds=float("inf"), **options)
             self.model_ = load(run.path, device=self.device)
         return self
 
@@ -154,7 +142,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """Return the latents (n, num_latents) or, if ``output="codes"``, the codes (n, num_latents) of observations."""
         is_codes = require_known(self.output, OUTPUTS, "output") == "codes"
         array = self._validated(X)
-        with self._evaluating():
+        with evaluation_process(self._num_threads()):
             if is_codes:
                 return self.model_.encode(array)
             return self.model_.latents(array).astype(np.result_type(array.dtype, np.float32), copy=False)
@@ -171,7 +159,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             array = codes
         elif array.dtype.kind != "f":
             array = array.astype(np.float64)
-        with self._evaluating():
+        with evaluation_process(self._num_threads()):
             return self.model_.decode(array)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -183,9 +171,9 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         array = self._validated(X)
         observations = self.model_.observations
         rows = np.require(array.reshape(len(array), *observations.shape), observations.dtype, ["C", "W"])
-        with self._evaluating():
+        with evaluation_process(self._num_threads()):
             arrays = encode_sample(self.model_, rows, task="scoring", show=False)
-        return float(observations.traits.load_fidelity().score_unseen(arrays))
+        return float(observations.traits.load("fidelity").score_unseen(arrays))
 
     def save_pretrained(self, folder: str | os.PathLike[str], *, half: bool = False) -> Path:
         """Write the fitted model to a folder, without pickle: ``config.json``, ``model.safetensors``, a model card.
@@ -257,8 +245,9 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         state = dict(state)
         packed = state.pop(PACKED, None)
         super().__setstate__(state)
-        if packed is not None:
-            self.model_ = unpack_model(packed, device=_available(self.device))
+        if packed is not None:  # on the CPU if the model was fitted on a GPU that this machine does not have
+            is_missing = str(self.device).startswith("cuda") and not torch.cuda.is_available()
+            self.model_ = unpack_model(packed, device="cpu" if is_missing else self.device)
 
     @property
     def _n_features_out(self) -> int:
@@ -269,35 +258,17 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """Return observations as an array; raise an error unless they are such as the model was fitted to."""
         check_is_fitted(self)
         if len(self.model_.observations.shape) == 1:
-            array: NDArray[Any] = validate_data(self, X, reset=False)
-        else:  # the model compares all axes
-            array = check_array(X, allow_nd=True, input_name="X")
-        return array
+            return np.asarray(validate_data(self, X, reset=False))
+        return np.asarray(check_array(X, allow_nd=True, input_name="X"))  # the model compares all axes
 
     def _num_threads(self) -> int:
         return int(joblib.effective_n_jobs(self.n_jobs))
-
-    @contextlib.contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """Use the threads that were asked for and plain float32 in the block, then restore the caller's settings."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._num_threads())
-        try:
-            with evaluation_process():
-                yield
-        finally:
-            torch.set_num_threads(before)
 
 
 def _seed(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return whole_number("random_state", int(random_state), at_least=0)
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _available(device: str) -> str:
-    """Return a device that this machine has: the CPU if the model was fitted on a GPU elsewhere."""
-    return "cpu" if str(device).startswith("cuda") and not torch.cuda.is_available() else device
 
 
 @contextlib.contextmanager

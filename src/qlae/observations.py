@@ -2,12 +2,12 @@
 
 Networks, losses, scores, pictures and files ask an ``Observations`` object instead of assuming images. Whatever depends
 on the kind is named in one table, ``KINDS``; nothing else compares kinds. A kind names its implementations as
-``"module:attribute"``, which are imported on first use, so that this module imports neither torch nor NumPy.
+``"module:attribute"``, which are imported on first use, since they import this module.
 """
 
 import dataclasses
-import importlib
 import math
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +38,7 @@ class Kind:
         view: the class that shows them in the explorer.
         sheet: the function that draws a data set before anything is trained, as `qlae data inspect` does.
         has_bytes: whether arrays may hold bytes; all may hold floats.
-        check: raises a ``ValueError`` if an observation cannot have that shape.
+        check: raises a ``ValueError`` if an observation cannot have a shape of so many axes.
         size: returns a description of the size of an observation.
     """
 
@@ -61,30 +61,9 @@ class Kind:
         """One observation, such as "an image"."""
         return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
 
-    def load_form(self) -> Any:
-        """Return the class of ``form``; this imports torch."""
-        return _load(self.form)
-
-    def load_fidelity(self) -> Any:
-        """Return the class of ``fidelity``."""
-        return _load(self.fidelity)
-
-    def load_drawing(self) -> Any:
-        """Return the class of ``drawing``; this imports matplotlib."""
-        return _load(self.drawing)
-
-    def load_view(self) -> Any:
-        """Return the class of ``view``."""
-        return _load(self.view)
-
-    def load_sheet(self) -> Any:
-        """Return the function of ``sheet``."""
-        return _load(self.sheet)
-
-
-def _load(place: str) -> Any:
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    def load(self, part: str) -> Any:
+        """Return the class or function that an attribute such as ``form`` names; this imports its module."""
+        return pkgutil.resolve_name(getattr(self, part))
 
 
 def _check_image(shape: tuple[int, ...]) -> None:
@@ -106,16 +85,10 @@ def require_sides(height: int, width: int) -> None:
         )
 
 
-def _check_vector(shape: tuple[int, ...]) -> None:
-    if shape[0] < 1:
-        raise ValueError("vectors must have at least one feature")
-
-
 def _check_series(shape: tuple[int, ...]) -> None:
-    length, channels = shape
-    if length < MIN_SIDE or channels < 1:
+    if shape[0] < MIN_SIDE:
         raise ValueError(
-            f"series must have at least {MIN_SIDE} time steps and one channel, got (t, c) = {shape}; shorter ones can "
+            f"series must have at least {MIN_SIDE} time steps, got (t, c) = {shape}; shorter ones can "
             "be vectors: series.reshape(len(series), -1)"
         )
 
@@ -159,7 +132,7 @@ KINDS: dict[str, Kind] = {
             view="qlae.explorer.observation_views:VectorView",
             sheet="qlae.report.vector_pictures:vector_sheet",
             has_bytes=False,
-            check=_check_vector,
+            check=lambda shape: None,
             size=lambda shape: _count(shape[0], "feature"),
         ),
         Kind(

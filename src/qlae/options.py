@@ -3,8 +3,6 @@
 ``TrainingOptions`` decide the result and end up in a run's config. ``ExecutionOptions`` say where and how a run is
 carried out; they never change what it computes beyond rounding. The descriptions of the attributes are the help of the
 command line.
-
-This module imports no torch.
 """
 
 import dataclasses
@@ -29,7 +27,7 @@ class TrainingOptions:
             penalty on the entropy of codes. factor-qvae keeps its own learning rate.
         size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
         form: Follow the paper's text, or the authors' code where it differs.
-        networks: Name of an encoder and decoder, paper, tripod, or a pair that a module of yours registers (--import),
+        networks: Name of an encoder and decoder, paper, tripod, or a pair that your module registers (--import),
             instead of the model's own.
         steps: Number of updates; 200,000 in the paper.
         batch_size: Observations per update; 128 in the paper, 64 for GANs. With a discriminator, half are for it.
@@ -51,7 +49,7 @@ class TrainingOptions:
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and
             commit, …) rise linearly from 0; 0 if not set.
-        num_latents: Number of latents; the preset is twice the number of sources. Data of your own and digits have at
+        num_latents: Number of latents; the preset is twice the number of sources. Your own data and digits have at
             least 10, since more may vary than their sources (vectors of fewer features: as many as features).
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
             with --size small.
@@ -120,20 +118,18 @@ class ExecutionOptions:
     tensorboard: bool = False
 
 
-def option_names(*classes: type) -> tuple[str, ...]:
+def option_names(*groups: type) -> tuple[str, ...]:
     """Return the names of the options that dataclasses declare, in order."""
-    return tuple(f.name for cls in classes for f in dataclasses.fields(cls))
+    return tuple(field.name for group in groups for field in dataclasses.fields(group))
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[TrainingOptions, ExecutionOptions]:
     """Return keyword arguments as the two groups of options; an unknown name is an error that suggests the nearest."""
-    known = option_names(TrainingOptions, ExecutionOptions)
+    of_training = option_names(TrainingOptions)
     for name in options:
-        require_known(name, known, "option of train")
-    training, execution = (
-        {name: value for name, value in options.items() if name in option_names(cls)}
-        for cls in (TrainingOptions, ExecutionOptions)
-    )
+        require_known(name, (*of_training, *option_names(ExecutionOptions)), "option of train")
+    training = {name: value for name, value in options.items() if name in of_training}
+    execution = {name: value for name, value in options.items() if name not in of_training}
     return TrainingOptions(**training), ExecutionOptions(**execution)
 
 

@@ -8,21 +8,22 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._process import pick_device, usual_errors
-from .config import DataConfig, RunConfig
-from .configuring import Configuration, check_options, configure, describe_duration, require_data
-from .data import SourceDataset, data_config, data_spec, load_from_config
-from .data.image_files import ImageFiles
+from .config import RunConfig
+from .configuring import Configuration, configure, describe_duration, prepare_data, require_data
+from .data import SourceDataset, data_config, load_from_config
 from .models.building import Networks
-from .options import ExecutionOptions, TrainingOptions, split_options
+from .options import TrainingOptions, split_options
 from .presets import ModelSpec
 from .runs import checkpoint
 from .runs.directory import Run
+from .scoring.evaluation import evaluate_run, scorer
+from .scoring.fit_latents import fit_run, is_fitted_after_training
+from .scoring.sample import require_scorable
 from .training.callbacks import Callback, TensorBoard
 from .training.trainer import Estimate, Watch, train_run
 
@@ -48,7 +49,7 @@ def train(
         model: a name such as ``"qlae"`` (``qlae.presets.MODELS`` lists them) or a ``qlae.ModelSpec``.
         data: a data set, its name or path, or an array, tensor, data frame or torch data set: see ``qlae.load_data``.
         out: the run directory.
-        networks: an encoder and a decoder of your own, torch modules, of which one may be None for the paper's; or the
+        networks: your encoder and decoder, torch modules, of which one may be None for the paper's; or the
             name of a registered pair. Copies of the modules are trained.
         callbacks: called with rows of the log, with checkpoints, and at the end.
         show: whether to draw progress bars.
@@ -61,9 +62,7 @@ def train(
     Returns:
         The run, with ``.results`` if it was evaluated.
     """
-    if isinstance(data, str | Path) and isinstance(spec := data_spec(data), ImageFiles):
-        check_options(model, spec, out=out, networks=networks, **options)
-    data = require_data(data)
+    data = prepare_data(model, data, out=out, networks=networks, show=show, **options)
     run = Run(out)
     configuration = configure(model, data, out=out, networks=networks, **options)
     _train_and_report(run, configuration, data, callbacks=callbacks, show=show)
@@ -87,7 +86,7 @@ def resume(
         path: the run directory.
         steps: train for more updates than the run was started with.
         data: the data that it was trained on, if they cannot be loaded by name.
-        networks: the encoder and the decoder, if the run was started with networks of your own.
+        networks: the encoder and the decoder, if the run was started with custom ones.
         callbacks, show: as for ``train``.
         options: fields of ``qlae.options.ExecutionOptions``.
 
@@ -108,24 +107,15 @@ def resume(
             )
         config = longer
     data = load_from_config(config.data) if data is None else require_data(data)
-    _require_same_array(data, config.data)
-    configuration = Configuration(config, {}, execution, networks)
-    _train_and_report(run, configuration, data, callbacks=callbacks, show=show)
-    return run
-
-
-def _require_same_array(data: SourceDataset, trained_on: DataConfig) -> None:
-    """Raise a ``ValueError`` if a run was started with another array than these data.
-
-    Data with a spec are not compared: a run of files may be resumed with the same images from an array.
-    """
-    if trained_on.spec is not None or trained_on.checksum is None:
-        return
-    if data_config(data).checksum not in (None, trained_on.checksum):
+    # Data with a spec are not compared: a run of files may be resumed with the same images from an array.
+    was = config.data
+    if was.spec is None and was.checksum is not None and data_config(data).checksum not in (None, was.checksum):
         raise ValueError(
-            f"the run was started with other {trained_on.observations.traits.many} than those in data=…: pass the same "
-            "ones, or start another run"
+            f"the run was started with other {was.observations.traits.many} than those in data=…: pass the same ones, "
+            "or start another run"
         )
+    _train_and_report(run, Configuration(config, {}, execution, networks), data, callbacks=callbacks, show=show)
+    return run
 
 
 def _train_and_report(
@@ -134,7 +124,11 @@ def _train_and_report(
     config, execution, networks = configuration.config, configuration.execution, configuration.networks
     configuration.require_executable()
     if execution.evaluate and data.source_names:
-        _require_scorable(data)
+        try:
+            require_scorable(data)
+        except ValueError as error:
+            advice = "Correct or leave out that source, or train without scoring: evaluate=False"
+            raise ValueError(f"{error} {advice}") from error
     _warn_of_equal_observations(data)
     everyone = list(callbacks)
 
@@ -143,50 +137,32 @@ def _train_and_report(
             everyone.append(TensorBoard(run.path / "tensorboard", step))
         return everyone
 
+    shared: dict[str, Any] = {"networks": networks, "device": execution.device}
+    watch = Watch(execution.score_every, scorer(run, data, **shared)) if execution.score_every else None
     train_run(
         run,
         config,
         data,
-        networks=networks,
-        device=execution.device,
         compile=execution.compile,
         threads=configuration.threads,
-        watch=_watch(execution, run, data, networks) if execution.score_every else None,
+        watch=watch,
         callbacks=callbacks_from,
         estimate=_announcement(config, execution.device) if show else None,
         show=show,
         checkpoint_seconds=execution.checkpoint_seconds,
+        **shared,
     )
-    _fit(run, data, networks, execution.device)
+    if is_fitted_after_training(config):
+        snapshot = checkpoint.load(run.path)
+        assert snapshot is not None
+        fit_run(run, snapshot, data, **shared)
     if execution.evaluate:
-        from .report import draw_pictures
-        from .scoring.evaluation import evaluate_run
+        from .report import draw_pictures  # imports matplotlib
 
-        evaluate_run(run, data=data, networks=networks, device=execution.device, show=show)
+        evaluate_run(run, data=data, show=show, **shared)
         draw_pictures(run)
     for callback in everyone:
         callback.on_end(run)
-
-
-def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) -> None:
-    """Fit the latent space to the trained encoder, if it is one that is fitted after training."""
-    from .scoring.fit_latents import fit_run, is_fitted_after_training
-
-    if is_fitted_after_training(run.config):
-        snapshot = checkpoint.load(run.path)
-        assert snapshot is not None
-        fit_run(run, snapshot, data, networks=networks, device=device)
-
-
-def _require_scorable(data: SourceDataset) -> None:
-    from .scoring.sample import require_scorable
-
-    try:
-        require_scorable(data)
-    except ValueError as error:
-        raise ValueError(
-            f"{error} Correct or leave out that source, or train without scoring: evaluate=False"
-        ) from error
 
 
 def _warn_of_equal_observations(data: SourceDataset) -> None:
@@ -198,12 +174,6 @@ def _warn_of_equal_observations(data: SourceDataset) -> None:
         warnings.warn(
             f"all {many} of {data.name} ({len(data):,}) are the same: there is nothing to learn", stacklevel=4
         )
-
-
-def _watch(execution: ExecutionOptions, run: Run, data: SourceDataset, networks: Networks | None) -> Watch:
-    from .scoring.evaluation import scorer
-
-    return Watch(execution.score_every, scorer(run, data, networks=networks, device=execution.device))
 
 
 def _announcement(config: RunConfig, device: str) -> Estimate:

@@ -238,12 +238,6 @@ class ModelSpec:
         """Return how the model is optimised at a size of the networks by a recipe."""
         return training_preset(size, self.preset or self.objective, recipe)
 
-    def weight_decay_for(self, data: str, form: str = "paper") -> float:
-        """Return the weight decay for a data set."""
-        if form == "official" and self.official_weight_decay is not None:
-            return self.official_weight_decay
-        return self.weight_decay_on.get(data, self.weight_decay)
-
     def weights_for(self, data: str) -> dict[str, float]:
         """Return the weights of the loss terms for a data set."""
         tuned = {self.tuned: self.tuned_on[data]} if data in self.tuned_on else {}
@@ -396,7 +390,5 @@ def find_model(model: str | ModelSpec) -> ModelSpec:
     """Return the specification behind a name; a specification is returned as it is."""
     if isinstance(model, ModelSpec):
         return model
-    spec: Any = MODELS[require_known(model, MODELS, "model")]
-    if not isinstance(spec, ModelSpec):  # anyone can write into the table
-        raise ValueError(f"MODELS[{model!r}] must be a ModelSpec, got {type(spec).__name__}")
+    spec = MODELS[require_known(model, MODELS, "model")]
     return spec if spec.name == model else replace(spec, name=model)

@@ -9,7 +9,7 @@ A run's ``config.json`` stores the kind with the settings, ``{"kind": "quantized
 table turns that back into the dataclass. Code outside the package registers its parts the same way. For such a part
 the JSON also names the module that registered it, so that an error can say what to import.
 
-This module imports no torch. The parts of qlae itself are imported when a table is first asked for a kind.
+The parts of qlae itself are imported when a table is first asked for a kind.
 """
 
 import dataclasses
@@ -37,6 +37,11 @@ class Entry(NamedTuple):
     config: type  # a frozen dataclass
     part: Any  # the class that is built from the config
     module: str  # that registered it, as one would import it
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of its settings."""
+        return tuple(field.name for field in dataclasses.fields(self.config))
 
     @property
     def is_ours(self) -> bool:
@@ -78,7 +83,11 @@ class Registry:
                 self._check_config(kind, part)
             self._load_home(part.__module__)
             present = self._entries.get(kind)
-            if present is not None and _identity(present.part) != _identity(part):
+            same_name = present and (present.part.__module__, present.part.__qualname__) == (
+                part.__module__,
+                part.__qualname__,
+            )  # as when a module is reloaded or a notebook cell runs again
+            if present and not same_name:
                 raise ValueError(
                     f"the {self.what} {kind!r} is already registered by {present.module}; choose another kind, or "
                     "call unregister first"
@@ -89,23 +98,18 @@ class Registry:
         return decorate
 
     def _check_config(self, kind: str, config: type) -> None:
+        what = f"the config of the {self.what} {kind!r}"
         if not isinstance(kind, str) or not kind:
             raise ValueError(f"the kind of a {self.what} must be a non-empty string, got {kind!r}")
-        if not (isinstance(config, type) and dataclasses.is_dataclass(config)) or not _is_frozen(config):
-            raise ValueError(f"the config of the {self.what} {kind!r} must be a frozen dataclass, got {config!r}")
-        fields = [f.name for f in dataclasses.fields(config)]
-        lacking = [name for name in self._base_fields if name not in fields]
-        if lacking:
-            raise ValueError(
-                f"the config of the {self.what} {kind!r} must be a subclass of {self._base}, and {config.__name__} has "
-                f"no field {lacking[0]!r}"
-            )
+        if not (dataclasses.is_dataclass(config) and config.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+            raise ValueError(f"{what} must be a frozen dataclass, got {config!r}")
+        fields = [field.name for field in dataclasses.fields(config)]
+        for name in self._base_fields:
+            if name not in fields:
+                raise ValueError(f"{what} must be a subclass of {self._base}; {config.__name__} has no field {name!r}")
         for name in RESERVED:
             if name in fields:
-                raise ValueError(
-                    f"the config of the {self.what} {kind!r} must not have a field {name!r}, which config.json uses "
-                    "for the part itself; rename it"
-                )
+                raise ValueError(f"{what} must not have a field {name!r}, which is the part's own in config.json")
 
     def unregister(self, kind: str) -> None:
         """Remove a kind, so that another class can register under it."""
@@ -127,10 +131,9 @@ class Registry:
 
     def entry_of(self, config: Any) -> Entry:
         """Return the entry whose config dataclass ``config`` is an instance of."""
-        self._load_home()
-        for entry in self._entries.values():
-            if type(config) is entry.config:
-                return entry
+        for kind in self:
+            if type(config) is self[kind].config:
+                return self[kind]
         raise ValueError(f"{type(config).__name__} is not the config of a registered {self.what}")
 
     def build(self, config: Any, *arguments: Any, **options: Any) -> Any:
@@ -144,15 +147,8 @@ class Registry:
         return {"kind": entry.kind, **outside, **dataclasses.asdict(config)}
 
     def from_dict(self, content: Any, where: str) -> Any:
-        """Return the config from the result of ``to_dict``.
-
-        Args:
-            content: the plain data.
-            where: its place in the file, for error messages.
-        """
-        if not isinstance(content, dict):
-            raise ValueError(f"{where} must be an object, got {type(content).__name__}")
-        settings = dict(content)
+        """Return the config from the result of ``to_dict``; ``where`` is its place in the file, for messages."""
+        settings = parse(content, dict[str, Any], where)
         kind, module = settings.pop("kind", None), settings.pop("module", None)
         if not isinstance(kind, str):
             raise ValueError(f"{where}.kind must be a string, got {kind!r}")
@@ -166,17 +162,8 @@ class Registry:
 
     def _load_home(self, importing: str = "") -> None:
         """Import the built-in parts once, unless it is one of them that is being imported."""
-        if self._home not in sys.modules and not importing.startswith(self._home):
+        if not importing.startswith(self._home):
             importlib.import_module(self._home)
-
-
-def _is_frozen(config: Any) -> bool:
-    return bool(config.__dataclass_params__.frozen)
-
-
-def _identity(part: type) -> tuple[str, str]:
-    """What stays the same when a module is reloaded or a notebook cell runs again."""
-    return part.__module__, part.__qualname__
 
 
 def _importable(module: str) -> str:

@@ -2,18 +2,17 @@
 
 Every schedule is a factor on a constant, as a function of the number of the update (from 1). Factors are computed by
 operations on a tensor that holds this number on the device, so that nothing is read back or sent and a recorded CUDA
-graph stays valid. The module itself imports no torch: it calls methods of the tensors that it is given.
+graph stays valid.
 """
 
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import Tensor
 
 from ._checks import require_known, whole_number
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Curve = tuple[tuple[int, float], ...]  # (update, factor): linear in between, constant before and after
 
@@ -52,7 +51,7 @@ class LearningRateSchedule:
         """Whether the schedule depends on the number of updates of the run."""
         return self.kind != "constant"
 
-    def factor(self, number: "Tensor", steps: int) -> "Tensor":
+    def factor(self, number: Tensor, steps: int) -> Tensor:
         """Return the factor for update ``number`` (a scalar tensor, from 1) of a run of ``steps`` updates.
 
         The first update of the decay has the full rate; the one after the last would have ``floor``.
@@ -68,7 +67,7 @@ class LearningRateSchedule:
         return factor
 
 
-def curve_factor(curve: Curve, number: "Tensor") -> "Tensor":
+def curve_factor(curve: Curve, number: Tensor) -> Tensor:
     """Return the factor of a curve at update ``number`` (a scalar tensor, from 1).
 
     Two points at the same update make a jump: the first factor holds up to and including that update.

@@ -198,7 +198,7 @@ def test_the_level_and_amplitude_of_a_series_reach_the_latents():
 
 def test_the_gaussian_error_is_half_the_squared_error():
     data = qlae.load_data(np.random.default_rng(0).normal(size=(30, 4)))
-    form = data.observations.traits.load_form()(data.observations)
+    form = data.observations.traits.load("form")(data.observations)
     outputs, inputs = torch.randn(5, 4), torch.randn(5, 4)
     normal = torch.distributions.Normal(outputs, 1.0)
     expected = -normal.log_prob(inputs).mean() - 0.5 * np.log(2 * np.pi)

@@ -19,9 +19,9 @@ def test_every_kind_names_parts_that_exist():
 
     for kind in KINDS.values():
         assert kind.networks in NETWORKS
-        assert callable(kind.load_form())
-        assert kind.load_fidelity().parts
-        assert callable(kind.load_drawing().draw)
+        assert callable(kind.load("form"))
+        assert kind.load("fidelity").parts
+        assert callable(kind.load("drawing").draw)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_vectors_are_standardised_even_far_from_zero():
     rng = np.random.default_rng(0)
     vectors = rng.normal([1e9, -3, 0], [1, 20, 0], (1000, 3))
     observations = qlae.load_data(vectors).observations
-    form = observations.traits.load_form()(observations)
+    form = observations.traits.load("form")(observations)
     inputs = form.to_input(torch.from_numpy(vectors))
     assert inputs.dtype == torch.float32
     np.testing.assert_allclose(inputs.mean(0), 0, atol=1e-5)
@@ -124,7 +124,7 @@ def test_float_images_are_scaled_to_the_unit_range_only_if_they_leave_it():
     images = rng.random((5, 8, 8, 2)) * [100, 5] - [50, 0]
     outside = qlae.load_data(images).observations
     np.testing.assert_allclose(outside.offset, images.min((0, 1, 2)))
-    form = outside.traits.load_form()(outside)
+    form = outside.traits.load("form")(outside)
     inputs = form.to_input(torch.from_numpy(images))
     assert inputs.shape == (5, 2, 8, 8)
     assert (inputs.amin((0, 2, 3)).tolist(), inputs.amax((0, 2, 3)).tolist()) == ([0, 0], [1, 1])

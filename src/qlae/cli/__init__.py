@@ -104,8 +104,15 @@ def _run(arguments: list[str]) -> int:
     warnings.showwarning = show_warning
     try:
         command = _parse(arguments)
-        _require_run_directories(arguments[0], command)
-        _own_process(arguments[0])
+        if arguments[0] in ("evaluate", "report"):  # these score and draw runs
+            from ..runs.shipped import require_not_shipped
+
+            for path in command.runs if arguments[0] == "report" else [command.run]:
+                require_not_shipped(path)
+        if arguments[0] == "train":  # the process is ours, so its memory may be tuned
+            from .._process import keep_freed_memory
+
+            keep_freed_memory()
         command()
     except ValueError as error:
         return _fail(translate(error), 2)
@@ -116,7 +123,7 @@ def _run(arguments: list[str]) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
     except ModuleNotFoundError as error:
-        explained = explain_missing(error, f"qlae {arguments[0]}" if arguments else "qlae")
+        explained = explain_missing(error, f"qlae {arguments[0]}")
         if explained is None:
             raise
         return _fail(explained, 2)
@@ -126,9 +133,9 @@ def _run(arguments: list[str]) -> int:
             print(f"\nqlae: {stop}. To continue, run the same command again", file=sys.stderr)
         return 128 + getattr(stop, "signal", signal.SIGINT)
     except RuntimeError as error:
-        if _is_divergence(error):
-            return _fail(error, 1)
-        raise
+        if type(error).__name__ != "TrainingDiverged":  # by its name, since torch may not be installed
+            raise
+        return _fail(error, 1)
     return 0
 
 
@@ -140,15 +147,15 @@ def _parse(arguments: list[str]) -> Any:
     import tyro
     from rich.console import Console
 
-    from .arguments import REGISTRY
+    from .arguments import REGISTRY, hide_unset
 
     name, *options = arguments
     if name.startswith("-"):  # such as --tyro-print-completion
-        commands = {each: command_class(each) for each in COMMANDS}
-        form: Any = Union[tuple(Annotated[cls, tyro.conf.subcommand(each)] for each, cls in commands.items())]  # noqa: UP007
+        commands = [Annotated[command_class(each), tyro.conf.subcommand(each)] for each in COMMANDS]
+        form: Any = Union[tuple(commands)]  # noqa: UP007
         prog, options = "qlae", arguments
     else:
-        form, prog = command_class(name), f"qlae {name}"
+        form, prog = hide_unset(command_class(name)), f"qlae {name}"
     Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
     return tyro.cli(
         form,
@@ -157,31 +164,6 @@ def _parse(arguments: list[str]) -> Any:
         registry=REGISTRY,
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes, tyro.conf.FlagCreatePairsOff),
     )
-
-
-def _is_divergence(error: RuntimeError) -> bool:
-    if "qlae.training" not in sys.modules:  # only metrics were computed, perhaps without torch
-        return False
-    from ..training import TrainingDiverged
-
-    return isinstance(error, TrainingDiverged)
-
-
-def _require_run_directories(name: str, command: Any) -> None:
-    """Raise ``ValueError`` if a command that scores or draws runs gets the name of a shipped model."""
-    if name in ("evaluate", "report"):
-        from ..runs.shipped import require_not_shipped
-
-        for path in command.runs if name == "report" else [command.run]:
-            require_not_shipped(path)
-
-
-def _own_process(name: str) -> None:
-    """Tune the memory allocator for training, which only a program that owns its process may do."""
-    if name == "train":
-        from .._process import keep_freed_memory
-
-        keep_freed_memory()
 
 
 def _reader_gone(console: object) -> None:

@@ -6,8 +6,9 @@ import re
 import typing
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from tyro.conf import UseAppendAction, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
@@ -18,18 +19,16 @@ if TYPE_CHECKING:
     from ..data import DataSpec, SourceDataset
 
 
+Flag = Annotated[bool, arg(help_behavior_hint="")]  # also of a default that is True
+OptionalInt = int | None
+OptionalName = str | None
+OptionalPath = Path | None
 Name = Annotated[str, arg(metavar="NAME")]
+Names = Annotated[tuple[str, ...], arg(metavar="[NAME …]")]
 Directory = Annotated[Path, arg(metavar="RUN")]
-# Help shows the default of an option behind its text. These types have none that would inform: their text says it.
-Flag = Annotated[bool, arg(help_behavior_hint="")]
-OptionalName = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
-OptionalInt = Annotated[int | None, arg(metavar="INT", help_behavior_hint="")]
-OptionalPath = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
-Names = Annotated[tuple[str, ...], arg(metavar="[NAME …]", help_behavior_hint="")]
-ScoredWeights = Annotated[Literal["averaged", "raw"] | None, arg(metavar="{averaged,raw}", help_behavior_hint="")]
-Aggregate = Annotated[
-    Literal["reruns", "all-seeds", "authors"] | None, arg(metavar="{reruns,all-seeds,authors}", help_behavior_hint="")
-]
+Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
+ScoredWeights = Literal["averaged", "raw"] | None
+Aggregate = Literal["reruns", "all-seeds", "authors"] | None
 #: Arguments of the library whose flag has another name; that of all others is their name with dashes.
 FLAGS = {
     "model": "MODEL",
@@ -41,7 +40,6 @@ FLAGS = {
 }
 _RENAMED = re.compile(rf"\b({'|'.join(name for name in FLAGS if '_' in name)})\b(?!=)")
 _ARGUMENT = re.compile(r"\b([a-z_]+)=(…|\[…\]|\"[^\"]*\"|'[^']*'|-?\w[\w.]*)")
-Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,11 @@ class DataOptions:
         layout: What an array holds, images, vectors or series, where its shape is ambiguous.
     """
 
-    resolution: Annotated[str | None, arg(metavar="PIXELS", help_behavior_hint="")] = None
+    resolution: Annotated[str | None, arg(metavar="PIXELS")] = None
     grey: Flag = False
     sources: Names = ()
     continuous: Flag = False
-    correlated: Annotated[tuple[str, ...], arg(metavar="[PAIR …]", help_behavior_hint="")] = ()
+    correlated: Annotated[tuple[str, ...], arg(metavar="[PAIR …]")] = ()
     num_images: OptionalInt = None
     noise: float = 0.0
     data_path: OptionalPath = None
@@ -85,8 +83,7 @@ class DataOptions:
         """Return the description of the data that a command names."""
         from ..data import data_spec
 
-        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        given = {name: value for name, value in values.items() if value != getattr(DataOptions(), name)}
+        given = {name: value for name, value in vars(self).items() if value != getattr(DataOptions(), name)}
         if "data_path" in given:
             given["path"] = given.pop("data_path")
         if "correlated" in given:
@@ -118,126 +115,91 @@ def correlation(pair: str) -> tuple[tuple[str, str], float]:
         ) from None
 
 
-REGISTRY = ConstructorRegistry()
-
-
-def parse_weight(text: str) -> tuple[str, float]:
+def _parse_weight(text: str) -> tuple[str, float]:
     """Return a loss term and its weight from ``"kl=4"``."""
     name, _, value = text.partition("=")
-    try:
-        return name.strip(), float(value)
-    except ValueError:
-        raise ValueError(f'--weights takes "term=number", such as kl=4, got {text!r}') from None
+    return name.strip(), float(value)
 
 
-def parse_weight_schedule(text: str) -> tuple[str, Any]:
+def _parse_weight_schedule(text: str) -> tuple[str, Any]:
     """Return a loss term and its schedule from ``"quantize=0:0,5000:1"``."""
-    name, sign, curve = text.partition("=")
-    if not sign:
-        raise ValueError(f'--weight-schedules takes "term=update:factor,…", such as quantize=0:0,5000:1, got {text!r}')
+    name, _, curve = text.partition("=")
     return name.strip(), parse_curve(curve)
 
 
-def _parse_num_values(texts: list[str]) -> int | tuple[int, ...] | None:
-    try:
-        numbers = tuple(int(text) for text in texts)
-    except ValueError:
-        raise ValueError(f"--num-values takes whole numbers, got {' '.join(texts)!r}") from None
-    return None if not numbers else numbers[0] if len(numbers) == 1 else numbers
-
-
-def _as_text(value: object) -> list[str]:
-    return [str(value)]
+def _parse_num_values(words: list[str]) -> int | tuple[int, ...] | None:
+    """Return one number for all latents, or one per latent."""
+    numbers = tuple(map(int, words))
+    return (numbers[0] if len(numbers) == 1 else numbers) if numbers else None
 
 
 _HINTS = typing.get_type_hints(TrainingOptions)
-# Type of the field → what it shows as its value, and how it is read.
-_RULES: list[tuple[Any, str, Callable[[list[str]], Any]]] = [
-    (_HINTS["weights"], "TERM=NUMBER", lambda texts: dict(parse_weight(text) for text in texts)),
-    (_HINTS["weight_schedules"], "TERM=CURVE", lambda texts: dict(parse_weight_schedule(text) for text in texts)),
-    (_HINTS["num_values"], "INT", _parse_num_values),
+#: Type of an option → how many words it takes, what help shows for them, and how they are read. For an option that may
+#: be None, tyro would show ``{None}|INT``.
+_RULES: list[tuple[Any, Literal["*", 1], str, Callable[[list[str]], Any]]] = [
+    (_HINTS["weights"], "*", "[TERM=NUMBER …]", lambda words: dict(map(_parse_weight, words))),
+    (_HINTS["weight_schedules"], "*", "[TERM=CURVE …]", lambda words: dict(map(_parse_weight_schedule, words))),
+    (_HINTS["num_values"], "*", "[INT …]", _parse_num_values),
+    (
+        _HINTS["weight_decay_schedule"],
+        1,
+        "NAME|CURVE",
+        lambda words: parse_curve(words[0]) if ":" in words[0] else words[0],
+    ),
+    (int | None, 1, "INT", lambda words: int(words[0])),
+    (float | None, 1, "FLOAT", lambda words: float(words[0])),
+    (str | None, 1, "NAME", lambda words: words[0]),
+    (Path | None, 1, "PATH", lambda words: Path(words[0])),
 ]
+REGISTRY = ConstructorRegistry()
 
 
 @REGISTRY.primitive_rule
-def _read_structured(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    for kind, metavar, parse in _RULES:
-        if info.type == kind:
-            return PrimitiveConstructorSpec(
-                nargs="*",
-                metavar=f"[{metavar} …]",
-                instance_from_str=parse,
-                is_instance=lambda value: True,
-                str_from_instance=_as_text,
-            )
+def _read_option(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    rules = [rule for rule in _RULES if rule[0] == info.type] or _choice_rules(info.type)
+    for _, nargs, metavar, read in rules:
+        return PrimitiveConstructorSpec(
+            nargs=nargs,
+            metavar=metavar,
+            instance_from_str=read,
+            is_instance=lambda value: True,
+            str_from_instance=lambda value: [str(value)],
+            choices=tuple(metavar[1:-1].split(",")) if metavar[0] == "{" else None,
+        )
     return None
 
 
-@REGISTRY.primitive_rule
-def _read_optional(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Show ``INT`` for an option whose default is None; tyro would show ``{None}|INT``."""
-    for kind, metavar in ((int, "INT"), (float, "FLOAT"), (str, "NAME")):
-        if info.type == kind | None:
-            return PrimitiveConstructorSpec(
-                nargs=1,
-                metavar=metavar,
-                instance_from_str=lambda texts, kind=kind: kind(texts[0]),  # type: ignore[misc]
-                is_instance=lambda value: True,
-                str_from_instance=_as_text,
-            )
-    return None
+def _choice_rules(kind: Any) -> list[tuple[Any, Literal["*", 1], str, Callable[[list[str]], Any]]]:
+    """Return the rule of a choice that may be None; there is none for other types."""
+    members = [member for member in get_args(kind) if member is not type(None)]
+    if len(members) != 1 or get_origin(members[0]) is not Literal:
+        return []
+    return [(kind, 1, f"{{{','.join(get_args(members[0]))}}}", lambda words: words[0])]
 
 
-@REGISTRY.primitive_rule
-def _read_optional_choice(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Show ``{a,b}`` for a choice whose default is None; tyro would show ``{None,a,b}``."""
-    options = [kind for kind in get_args(info.type) if kind is not type(None)]
-    if len(options) == len(get_args(info.type)) or [get_origin(kind) for kind in options] != [Literal]:
-        return None
-    choices = get_args(options[0])
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar=f"{{{','.join(choices)}}}",
-        instance_from_str=lambda texts: texts[0],
-        is_instance=lambda value: True,
-        str_from_instance=_as_text,
-        choices=choices,
-    )
-
-
-@REGISTRY.primitive_rule
-def _read_schedule(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    """Parse a name such as ``step`` or a curve, for fields that take either."""
-    if info.type != _HINTS["weight_decay_schedule"]:
-        return None
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="NAME|CURVE",
-        instance_from_str=lambda texts: parse_curve(texts[0]) if ":" in texts[0] else texts[0],
-        is_instance=lambda value: True,
-        str_from_instance=_as_text,
-    )
-
-
-Options = TypeVar("Options", bound=type)
-
-
-def hide_unset(options: Options) -> Options:
-    """Decorate a dataclass of options so that its help shows no default that only says "not set".
+@cache
+def hide_unset(command: Any) -> Any:
+    """Let the help of a command, and of the groups of options in it, show no default that only says "not set".
 
     These are None, False and empty collections: the text of an option says what they mean.
     """
-    types = typing.get_type_hints(options, include_extras=True)
-    unset = [field.name for field in dataclasses.fields(options) if _is_unset(field)]
-    silent = {name: Annotated[types[name], arg(help_behavior_hint="")] for name in unset}
-    options.__annotations__ = {**inspect.get_annotations(options), **silent}
-    return options
+    hints, silent = typing.get_type_hints(command, include_extras=True), {}
+    for field in dataclasses.fields(command):
+        for group in _dataclasses_in(hints[field.name]):
+            hide_unset(group)
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        is_unset = default is None or default is False or default in ((), {})
+        if is_unset and UseAppendAction not in get_args(hints[field.name]):  # whose help says that it is repeatable
+            silent[field.name] = Annotated[hints[field.name], arg(help_behavior_hint="")]
+    command.__annotations__ = {**inspect.get_annotations(command), **silent}
+    return command
 
 
-def _is_unset(field: "dataclasses.Field[object]") -> bool:
-    if field.default_factory is not dataclasses.MISSING:
-        return not field.default_factory()
-    return field.default is None or field.default is False or field.default == ()
+def _dataclasses_in(hint: Any) -> list[Any]:
+    """Return the dataclasses that a type hint is made of, such as the groups and subcommands of a command."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return [hint]
+    return [group for member in get_args(hint) for group in _dataclasses_in(member)]
 
 
 def flag(name: str) -> str:
@@ -250,11 +212,7 @@ def flag(name: str) -> str:
 
 
 def in_flags(message: str, names: Collection[str]) -> str:
-    """Return a message of the library with the flags of the command line for the arguments that it names.
-
-    Args:
-        message: with arguments such as ``out=…`` or ``size='small'``.
-        names: the arguments that the command has.
+    """Return a message of the library with the flags of the command line for those of its arguments that it names.
 
     >>> in_flags("use size='small' or evaluate=False, or choose another folder with out=…", ["size", "evaluate", "out"])
     'use --size small or --no-evaluate, or choose another folder with --out'

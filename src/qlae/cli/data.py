@@ -181,7 +181,7 @@ class Inspect:
             print_columns(inspection.columns)
         if data is not None:
             picture = "Picture" if inspection.columns else "Contact sheet"
-            print(f"{picture} written to {data.observations.traits.load_sheet()(data, out)}")
+            print(f"{picture} written to {data.observations.traits.load('sheet')(data, out)}")
         if inspection.refusal is not None:
             print(f"These data cannot be trained on yet: {inspection.refusal}")
 

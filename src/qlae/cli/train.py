@@ -1,6 +1,5 @@
 """``qlae train`` and ``qlae demo``: train one model, several seeds of it, or two small models side by side."""
 
-import dataclasses
 import importlib.util
 import subprocess
 import sys
@@ -21,23 +20,14 @@ from .arguments import (
     OptionalInt,
     OptionalPath,
     flag,
-    hide_unset,
-    load,
     with_imports,
 )
 
 if TYPE_CHECKING:
-    from ..data import SourceDataset
+    from ..data import DataSpec
     from ..runs.directory import Run
 
 
-@hide_unset
-@dataclass(frozen=True)
-class Training(TrainingOptions):
-    __doc__ = TrainingOptions.__doc__
-
-
-@hide_unset
 @dataclass(frozen=True)
 class Execution(ExecutionOptions):
     """Where and how a training is carried out.
@@ -46,14 +36,11 @@ class Execution(ExecutionOptions):
         compile: Run plain PyTorch operations one by one, which are easiest to read and debug, instead of the fast
             path (fused operations, and on a GPU Triton kernels and CUDA graphs).
         evaluate: Neither score the trained model nor draw its pictures.
-        threads: Number of CPU threads; by default one per core, or one for small networks on short observations. Fewer
-            are faster if other programs use the cores.
     """
 
     # Flags turn these two off, so their help says what the flag does.
     compile: Flag = True
     evaluate: Flag = True
-    threads: OptionalInt = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +60,7 @@ class Train:
             qlae-no-weight-decay, vq-vae-weight-decay, infowgan-gp, qlinfowgan-gp, qlinfowgan-gp-no-weight-decay), a
             model that came after it (fsq-ae; tripod, with penalties on dependent latents and on interactions in the
             decoder; factor-vae and factor-qvae, with a discriminator against total correlation; ae-ica, independent
-            components of a trained autoencoder), or a model of your own (--import).
+            components of a trained autoencoder), or your own model (--import).
         data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy
             or .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
@@ -86,15 +73,15 @@ class Train:
             apply.
         trained: With the model ae-ica: take the networks of this finished run of ae instead of training them, and find
             the independent components of its latents. Only --out and the execution options apply.
-        imports: A module or file of yours to import first, which registers models, latent spaces, objectives, networks
+        imports: Your module or file to import first, which registers models, latent spaces, objectives, networks
             or data sets.
         quiet: Do not show progress bars.
     """
 
-    model: Positional[Annotated[str | None, arg(metavar="[MODEL]", help_behavior_hint="")]] = None
+    model: Positional[Annotated[str | None, arg(metavar="[MODEL]")]] = None
     data: str = "shapes3d"
     images: DataOptions = field(default_factory=DataOptions)
-    training: Training = field(default_factory=Training)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
     execution: Execution = field(default_factory=Execution)
     out: OptionalPath = None
     seeds: OptionalInt = None
@@ -109,33 +96,21 @@ class Train:
         import_modules(self.imports)
         if self.dry_run:
             self._show_configuration()
-            return
-        if self.trained is not None:
-            run = self._find_components()
+        elif self.trained is not None:
+            self._print_run(self._find_components(self.trained), start)
         elif self.resume is not None:
-            run = self._resume()
+            self._print_run(self._resume(self.resume), start)
         elif self.seeds is not None:
-            self._start_seeds(start)
-            return
+            self._train_seeds(self.seeds, start)
         else:
-            run = self._start()
-        what = "trained"
-        if self.execution.evaluate:
-            from ..report import print_results
+            self._print_run(self._train(), start)
 
-            print_results([run], weights=("averaged", "raw"), warn=False)
-            what = "trained, scored and pictured"
-        print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s")
-        print(_next_steps(run, self.imports, evaluated=self.execution.evaluate))
-
-    def _start(self) -> "Run":
+    def _train(self) -> "Run":
         from ..pipeline import train
 
-        model, options = self._require_model(), _shallow(self.training) | _shallow(self.execution)
-        self._check_options(f"s{self.training.seed}")
-        data = load(self.data, self.images, show=not self.quiet)
-        out = self.out or Path("runs") / self._folder_name(data.name, f"s{self.training.seed}")
-        return train(model, data, out=out, show=not self.quiet, **options)
+        model, spec = self._model_and_data()
+        out = self.out or Path("runs") / self._folder_name(spec.name, f"s{self.training.seed}")
+        return train(model, spec, out=out, show=not self.quiet, **self._options())
 
     def _show_configuration(self) -> None:
         """Print what a training would do, after the errors that it would raise."""
@@ -146,174 +121,99 @@ class Train:
                 "--dry-run shows a new training; the values of a run that exists are in its config.json, so leave out "
                 "--resume and --trained"
             )
-        model = self._require_model()
-        data = load(self.data, self.images, show=not self.quiet)
-        options = _shallow(self.training) | _shallow(self.execution)
-        configuration = configure(model, data, out=self.out, **options)
+        model, spec = self._model_and_data()
+        configuration = configure(model, spec, out=self.out, **self._options())
         configuration.require_trainable()
         print(configuration.describe(flag))
         if self.seeds is not None:
             print(f"With --seeds {self.seeds}, {self.seeds} times as long")
 
-    def _start_seeds(self, start: float) -> None:
+    def _train_seeds(self, seeds: int, start: float) -> None:
         """Train several seeds, and print how they compare and which run to take."""
-        model = self._require_model()
+        from ..report import print_results
+        from ..selection.display import print_selection
+        from ..selection.train_seeds import train_seeds
+        from ..training.callbacks import Callback
+
+        model, spec = self._model_and_data()
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
-        from ..selection.train_seeds import require_seeds, require_seeds_folder
-
-        assert self.seeds is not None
-        require_seeds(self.seeds)
-        if self.out is not None:
-            require_seeds_folder(self.out)
-        self._check_options("seeds", f"s{self.training.seed}")
-        data = load(self.data, self.images, show=not self.quiet)
-        train_and_compare(
-            model,
-            data,
-            out=self.out or Path("runs") / self._folder_name(data.name, "seeds"),
-            seeds=self.seeds,
-            options=_shallow(self.training) | _shallow(self.execution),
-            imports=self.imports,
-            start=start,
-            show=not self.quiet,
+        out = self.out or Path("runs") / self._folder_name(spec.name, "seeds")
+        trained: list[Run] = []
+        count = type("Count", (Callback,), {"on_end": lambda _, run: trained.append(run)})()
+        selection = train_seeds(
+            model, spec, out=out, seeds=seeds, callbacks=[count], show=not self.quiet, **self._options()
         )
+        runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
+        print_results(runs, warn=False)
+        print_selection(selection)
+        work = f"{len(runs)} runs trained, scored and compared" if trained else f"{len(runs)} finished runs compared"
+        if 0 < len(trained) < len(runs):
+            work = f"{len(runs)} runs compared, {len(trained)} of them trained now,"
+        print(f"{out}: {work} in {time.monotonic() - start:.0f} s")
+        print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, self.imports)}")
 
-    def _require_model(self) -> str:
-        """Return the model's name; raise a ``ValueError`` for what cannot be trained, before any data are read."""
-        from ..data.pictures import picture_size
-        from ..observations import require_sides
+    def _print_run(self, run: "Run", start: float) -> None:
+        """Print the scores of a run that has ended, how long it took, and what to do next."""
+        what, then = "trained", f"Next: {with_imports(f'qlae evaluate {run.path}', self.imports)}"
+        if self.execution.evaluate:
+            from ..report import print_results
+
+            print_results([run], weights=("averaged", "raw"), warn=False)
+            what, then = "trained, scored and pictured", next_step(run, self.imports)
+        print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s")
+        print(then)
+
+    def _model_and_data(self) -> "tuple[str, DataSpec]":
+        """Return the name of the model and the description of the data, of which nothing is read yet."""
         from ..presets import find_model
 
         if self.model is None:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         find_model(self.model)
-        if self.images.resolution is not None:
-            size = picture_size(self.images.resolution)
-            if self.training.networks is None:
-                require_sides(size.height, size.width)
-        return self.model
+        return self.model, self.images.describe(self.data)
 
-    def _check_options(self, last: str, run: str = "") -> None:
-        """Raise the errors of a training on image files before all of them are read."""
-        from ..configuring import check_options
-        from ..data.image_files import ImageFiles
-
-        spec = self.images.describe(self.data)
-        if isinstance(spec, ImageFiles):
-            out = self.out or Path("runs") / self._folder_name(spec.name, last)
-            options = _shallow(self.training) | _shallow(self.execution)
-            assert self.model is not None
-            check_options(self.model, spec, out=out / run, **options)
+    def _options(self) -> dict[str, Any]:
+        return vars(self.training) | vars(self.execution)
 
     def _folder_name(self, data_name: str, last: str) -> str:
         recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
         return f"{data_name}-{self.model}{recipe}-{self.training.size}-{last}"
 
-    def _resume(self) -> "Run":
+    def _resume(self, path: Path) -> "Run":
         from ..pipeline import resume
 
-        assert self.resume is not None
         names = ["MODEL"] * (self.model is not None) + self._surplus("data", "out", "seeds", allowed=("steps",))
         if names:
             raise ValueError(
                 f"--resume resumes a run with its own configuration, so leave out {', '.join(names)}; only --steps "
                 "and execution options such as --device apply"
             )
-        execution = _shallow(self.execution)
-        return resume(self.resume, steps=self.training.steps, show=not self.quiet, **execution)
+        return resume(path, steps=self.training.steps, show=not self.quiet, **vars(self.execution))
 
-    def _find_components(self) -> "Run":
+    def _find_components(self, trained: Path) -> "Run":
         from ..components import MODEL, find_components
 
-        assert self.trained is not None
         names = self._surplus("data", "seeds", "resume")
         if self.model != MODEL or names:
             surplus = f", and leave out {', '.join(names)}" if names else ""
             raise ValueError(
-                f"--trained takes the networks of a run as they are; use `qlae train {MODEL} --trained "
-                f"{self.trained} --out FOLDER`{surplus}. Only execution options such as --device apply"
+                f"--trained takes the networks of a run as they are; use `qlae train {MODEL} --trained {trained} "
+                f"--out FOLDER`{surplus}. Only execution options such as --device apply"
             )
-        out = self.out or self.trained.with_name(f"{self.trained.name}-ica")
-        return find_components(self.trained, out=out, show=not self.quiet, **_shallow(self.execution))
+        out = self.out or trained.with_name(f"{trained.name}-ica")
+        return find_components(trained, out=out, show=not self.quiet, **vars(self.execution))
 
     def _surplus(self, *fields: str, allowed: tuple[str, ...] = ()) -> list[str]:
         """Return the flags that were set among these fields, the options of images and those of the training."""
         default = Train()
         surplus = [name for name in fields if getattr(self, name) != getattr(default, name)]
-        for group in ("images", "training"):
-            options, defaults = _shallow(getattr(self, group)), _shallow(getattr(default, group))
-            surplus += [name for name in options if options[name] != defaults[name] and name not in allowed]
-        return [f"--{name.replace('_', '-')}" for name in surplus]
-
-
-def _shallow(options: Any) -> dict[str, Any]:
-    return {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-
-
-def _next_steps(run: "Run", imports: tuple[str, ...], *, evaluated: bool) -> str:
-    """Return the last line of a training: where the pictures are, and what to do next."""
-    if not evaluated:
-        return f"Next: {with_imports(f'qlae evaluate {run.path}', imports)}"
-    return next_step(run, imports)
+        for group, defaults in ((self.images, default.images), (self.training, default.training)):
+            surplus += [n for n, value in vars(group).items() if value != getattr(defaults, n) and n not in allowed]
+        return [flag(name) for name in surplus]
 
 
 PICTURES = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
-
-
-def train_and_compare(
-    model: str,
-    data: "SourceDataset",
-    *,
-    out: Path,
-    seeds: int,
-    options: dict[str, Any],
-    imports: tuple[str, ...],
-    start: float,
-    show: bool,
-) -> None:
-    """Train several seeds, and print how they compare and which run to take.
-
-    Args:
-        model: its name.
-        data: the data set.
-        out: the folder of the runs.
-        seeds: number of seeds.
-        options: of the training and of its execution.
-        imports: modules that the user imports first, for the command that is suggested.
-        start: when the command began, by ``time.monotonic``.
-        show: whether to draw progress bars.
-    """
-    from ..report import print_results
-    from ..selection.display import print_selection
-    from ..selection.train_seeds import train_seeds
-    from ..training.callbacks import Callback
-
-    trained: list[Run] = []
-
-    class Count(Callback):
-        def on_end(self, run: "Run") -> None:
-            trained.append(run)
-
-    selection = train_seeds(model, data, out=out, seeds=seeds, callbacks=[Count()], show=show, **options)
-    runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
-    print_results(runs, warn=False)
-    print_selection(selection)
-    print(f"{out}: {describe_work(len(runs), len(trained))} in {time.monotonic() - start:.0f} s")
-    print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, imports)}")
-
-
-def describe_work(num_runs: int, num_trained: int) -> str:
-    """Describe what was done now, and what had been done before.
-
-    >>> describe_work(3, 3), describe_work(3, 1), describe_work(3, 0)
-    ('3 runs trained, scored and compared', '3 runs compared, 1 of them trained now,', '3 finished runs compared')
-    """
-    if not num_trained:
-        return f"{num_runs} finished runs compared"
-    if num_trained < num_runs:
-        return f"{num_runs} runs compared, {num_trained} of them trained now,"
-    return f"{num_runs} runs trained, scored and compared"
 
 
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:
@@ -357,8 +257,9 @@ class Demo:
     quiet: Flag = False
 
     def __call__(self) -> None:
-        _require_training()
-
+        for module in TRAINING:  # before any process is started
+            if importlib.util.find_spec(module) is None:
+                raise ModuleNotFoundError(f"No module named {module!r}", name=module)
         from ..presets import SIZES
         from ..report import print_results
         from ..runs.directory import Run
@@ -386,7 +287,9 @@ class Demo:
             pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
             console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)
         console.print(f"{time.monotonic() - started:.0f} seconds in total")
-        command = f"{_qlae()} explore {runs[0].path}"
+        script = Path(sys.executable).with_name("qlae")  # of this environment, as short as it can be typed from here
+        here = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
+        command = f"{here if script.exists() else 'qlae'} explore {runs[0].path}"
         console.print(f"See in the browser what every code means: [bold]{command}[/bold]", soft_wrap=True)
 
     def _start(self, model: str, run: "Run", steps: int) -> "subprocess.Popen[bytes]":
@@ -395,13 +298,6 @@ class Demo:
         command += ["--resolution", str(self.resolution), "--steps", str(steps), "--seed", str(self.seed)]
         command += ["--threads", "1", "--device", "cpu", "--quiet"]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL)
-
-
-def _require_training() -> None:
-    """Raise a ``ModuleNotFoundError`` before any process is started if only the metrics are installed."""
-    for module in TRAINING:
-        if importlib.util.find_spec(module) is None:
-            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
 
 def _follow(runs: "list[Run]", trainings: list["subprocess.Popen[bytes]"], steps: int, *, show: bool) -> None:
@@ -414,11 +310,3 @@ def _follow(runs: "list[Run]", trainings: list["subprocess.Popen[bytes]"], steps
             notes = [f"{model} loss {row['loss']:.3f}" for model, row in zip(MODELS, rows, strict=True) if row["step"]]
             report(sum(row["step"] for row in rows), note="  ".join(notes) or "rendering")
             time.sleep(0.5)
-
-
-def _qlae() -> str:
-    """Return the command that runs qlae in this environment, as short as it can be typed from here."""
-    script = Path(sys.executable).with_name("qlae")
-    if not script.exists():
-        return "qlae"
-    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)

@@ -58,7 +58,7 @@ class Exploration:
                 f"{len(self.images):,} images; give the data set that the run was trained on"
             )
         self.file_names, self.originals = None if data is None else data.file_names, find_originals(data)
-        self.view: View = model.observations.traits.load_view()(model.observations)
+        self.view: View = model.observations.traits.load("view")(model.observations)
         self.has_codes = isinstance(model.latent, DiscreteLatent)
         self.codes: NDArray[Any] = sample["codes" if self.has_codes else "latents"]  # (n, num_latents)
         self.controls = build_controls(model.latent, self.codes, self.results["averaged"])

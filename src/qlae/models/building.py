@@ -123,7 +123,7 @@ def _require_latent(latent: LatentSpace, config: Any) -> None:
 
 def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, observations: Observations) -> None:
     """Raise an error unless encoder and decoder have the sizes that the latent space needs."""
-    shape = observations.traits.load_form()(observations).input_shape
+    shape = observations.traits.load("form")(observations).input_shape
     inputs = f"(b, {', '.join(map(str, shape))})"
     encoder_shape = output_shape(encoder, encoder, *shape)
     if encoder_shape != (latent.num_inputs,):

@@ -71,7 +71,7 @@ class Model(nn.Module):
         self.latent = latent
         self.decoder = decoder
         self.parts = nn.ModuleDict(dict(parts or {}))
-        self.form: Form = self.observations.traits.load_form()(self.observations)
+        self.form: Form = self.observations.traits.load("form")(self.observations)
         self.origin: Origin | None = None
 
     @property

@@ -109,7 +109,7 @@ def draw_pictures(run: Run) -> list[Path]:
     scores = results["averaged"]
     title = f"{results['model']} on {results['data']['name']}"
     labels = LatentLabels.from_results(results, arrays["interventions"].shape[2])
-    figures = observations.traits.load_drawing()(observations, labels).draw(arrays, scores, title)
+    figures = observations.traits.load("drawing")(observations, labels).draw(arrays, scores, title)
     if "nmi" in scores:
         figures["nmi"] = plot_nmi(scores, labels, results["data"]["source_names"], title)
     if log := run.log():

@@ -204,7 +204,7 @@ def _draw(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[n
 def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) -> Arrays:
     """Return codes if there are any, latents if each is one number, and how faithful reconstructions are."""
     parts: dict[str, list[NDArray[Any]]] = {}
-    fidelity = model.observations.traits.load_fidelity()(model.form, images)
+    fidelity = model.observations.traits.load("fidelity")(model.form, images)
     with progress_bar(task, len(images), show=show) as report, torch.inference_mode():
         for start in range(0, len(images), CHUNK):
             batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))

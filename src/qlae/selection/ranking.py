@@ -316,7 +316,7 @@ def _caveats(
     traits = runs[0].config.data.observations.traits
     messages = []
     if count == 2:
-        fidelity = find_score(traits.load_fidelity().key).title
+        fidelity = find_score(traits.load("fidelity").key).title
         messages.append(
             "two runs agree with each other equally, so agreement cannot choose between them; the smaller gap or the "
             f"higher {fidelity} decides. Train more seeds"

@@ -17,7 +17,7 @@ from .._io import write_json
 from .._process import pick_device, usual_errors
 from .._progress import progress_bar
 from ..config import RunConfig
-from ..configuring import configure, require_data
+from ..configuring import configure, prepare_data
 from ..data import RenderedImages, SourceDataset, data_config
 from ..models.building import Networks
 from ..pipeline import train
@@ -36,7 +36,7 @@ PICTURE_FILE = "agreement.png"
 @usual_errors()
 def train_seeds(
     model: str | ModelSpec,
-    data: SourceDataset | str,
+    data: Any,
     *,
     out: str | os.PathLike[str],
     seeds: int,
@@ -62,7 +62,7 @@ def train_seeds(
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
     first = whole_number("seed", options.get("seed", 0), at_least=0)
     folder = require_seeds_folder(out)
-    data = copy.copy(require_data(data))
+    data = copy.copy(prepare_data(model, data, out=folder / f"s{first}", networks=networks, show=show, **options))
     data.checksum = data_config(data).checksum  # computed once for all seeds
     jobs = [(seed, Run(folder / f"s{seed}")) for seed in range(first, first + seeds)]
     configs = {}

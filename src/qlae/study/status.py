@@ -266,7 +266,7 @@ def _progress_in_plan(run: RunState, folder: StudyFolder) -> str:
 def _fidelity_scores(plan: Plan) -> list[str]:
     """Return the keys of the scores that measure reconstructions of the plan's data."""
     jobs = [make_job(plan, "rerun", data, plan.models[0], None, 0) for data in plan.data]
-    return list(dict.fromkeys(KINDS[kind_and_shape(job)[0]].load_fidelity().key for job in jobs))
+    return list(dict.fromkeys(KINDS[kind_and_shape(job)[0]].load("fidelity").key for job in jobs))
 
 
 def kind_and_shape(job: Job) -> tuple[str, tuple[int, ...]]:

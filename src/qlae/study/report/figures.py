@@ -162,7 +162,7 @@ class _ShownRun:
 
 def _has_tiles(group: Group) -> bool:
     """Return whether the data of a group are images, which can be shown as small pictures."""
-    return bool(described_observations(group.results["data"]).traits.load_drawing().has_tiles)
+    return bool(described_observations(group.results["data"]).traits.load("drawing").has_tiles)
 
 
 def _represent(group: Group, *, by_code: bool = False) -> _ShownRun:
