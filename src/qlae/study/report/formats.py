@@ -1,34 +1,31 @@
 """Write the tables of a study as Markdown, LaTeX, CSV and HTML."""
 
 import html
-import math
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from ...metrics import find_score
-from .tables import DCI, PUBLISHED, ResultsTable, TableCell, TableRow
+from .tables import DCI, PUBLISHED, Table
 
 MAX_WIDE_COLUMNS = 8  # columns of an HTML table up to which mean and interval stand in one line
+CSV_COLUMNS = (
+    *("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold"),
+    *("published", "difference"),
+)
 
 
-def to_markdown(table: ResultsTable) -> str:
+def to_markdown(table: Table) -> str:
     """Return the table as Markdown; if there are several data sets, the head of each column names its own."""
     several = len(table.spans) > 1
-    heads = [
-        f"{data}<br>{find_score(score).heading}" if several else find_score(score).heading
-        for data, score in table.columns
-    ]
+    heads = [f"{data}<br>" * several + find_score(score).heading for data, score in table.columns]
     lines = [f"| model | weights | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
-    for row in table.rows():
-        texts = [f"{f'**{value}**' if bold else value} {note}".rstrip() for value, note, bold in row.texts()]
-        lines.append(f"| {row.model} | {row.weights} | {' | '.join(texts)} |")
+    for _, model, weights, cells in table.rows():
+        texts = [f"{f'**{cell.text}**' if cell.bold else cell.text} {cell.note}".rstrip() for cell in cells]
+        lines.append(f"| {model} | {weights} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
-def to_latex(table: ResultsTable, notes: Sequence[str] = ()) -> str:
+def to_latex(table: Table, notes: Sequence[str] = ()) -> str:
     """Return the table as a LaTeX ``tabular``, which needs the package booktabs, below the notes as comments."""
     spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_latex(data)}}}" for data, width in table.spans)
     heads = " & ".join(
@@ -39,9 +36,11 @@ def to_latex(table: ResultsTable, notes: Sequence[str] = ()) -> str:
     lines += [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
     lines += [rf" & & {spans} \\"] if len(table.spans) > 1 else []
     lines += [rf"model & weights & {heads} \\"]
-    for block in table.blocks:
-        lines.append(r"\midrule")
-        lines += [_latex_row(row) for row in block]
+    last_block = None
+    for block, model, weights, cells in table.rows():
+        lines += [r"\midrule"] if block != last_block else []
+        lines.append(rf"{_latex(model)} & {weights} & {' & '.join(map(_latex_cell, cells))} \\")
+        last_block = block
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -55,61 +54,26 @@ def _latex(text: str) -> str:
     return "".join(words.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
 
 
-def _latex_row(row: TableRow) -> str:
-    cells = [_latex_cell(*text) for text in row.texts()]
-    return rf"{_latex(row.model)} & {row.weights} & {' & '.join(cells)} \\"
+def _latex_cell(cell: Any) -> str:
+    if not cell.text[0].isdigit() or " of " in cell.text:
+        return _latex(cell.text)
+    number = cell.text.replace("±", r"\pm")
+    number = rf"$\mathbf{{{number}}}$" if cell.bold else f"${number}$"
+    return f"{number} {{\\tiny ${cell.note}$}}" if cell.note else number
 
 
-def _latex_cell(value: str, note: str, bold: bool) -> str:
-    if not value[0].isdigit() or " of " in value:
-        return _latex(value)
-    number = value.replace("±", r"\pm")
-    number = rf"$\mathbf{{{number}}}$" if bold else f"${number}$"
-    return f"{number} {{\\tiny ${note}$}}" if note else number
+def to_csv(table: Table) -> str:
+    """Return the table as CSV with one line per cell; published numbers have separate columns."""
+    numbers = table.cells[table.cells["mean"].notna()].reindex(columns=CSV_COLUMNS)
+    return str(numbers.astype({"bold": int}).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
-CSV_COLUMNS = (
-    *("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold"),
-    *("published", "difference"),
-)
-
-
-def to_csv(table: ResultsTable, origins: Mapping[str, str]) -> str:
-    """Return the table as CSV with one line per cell; published numbers have separate columns.
-
-    Args:
-        table: the table.
-        origins: whether each data set is rendered or real; published numbers are of real data.
-    """
-    lines = [
-        {"table": table.name, "data": cell.data, "origin": origins[cell.data], "model": row.model}
-        | {"weights": row.weights, "score": cell.score, **numbers}
-        for row in table.rows()
-        for cell in row.cells
-        if row.weights != PUBLISHED and (numbers := _numbers(cell))
-    ]
-    return str(pd.DataFrame(lines, columns=CSV_COLUMNS).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
-
-
-def _numbers(cell: TableCell) -> dict[str, Any]:
-    """Return the numbers of a cell for CSV; none if it is empty."""
-    if cell.counts:
-        values = ";".join(f"{count.informative}/{count.active}" for count in cell.counts)
-        mean = fmean(count.informative for count in cell.counts)
-        return {"mean": mean, "num_seeds": len(cell.counts), "values": values, "bold": 0}
-    if cell.scores is None:
-        return {}
-    scores = cell.scores
-    values = ";".join(f"{value:.6g}" for value in scores.values)
-    numbers = {"mean": scores.mean, "ci95": scores.half, "num_seeds": len(scores.values), "values": values}
-    published = cell.published.mean if cell.published else math.nan
-    return numbers | {"bold": int(cell.bold), "published": published, "difference": scores.mean - published}
-
-
-def to_html(table: ResultsTable) -> str:
+def to_html(table: Table) -> str:
     """Return the table as HTML, with narrow columns if there are many."""
-    lefts = [table.columns[0], *table.columns[:-1]]
-    starts = [_starts_group(left, column) for left, column in zip(lefts, table.columns, strict=True)]
+    classes = [
+        _group_class(_starts_group(left, column))
+        for left, column in zip([table.columns[0], *table.columns], table.columns, strict=False)
+    ]
     spans = "".join(
         f'<th{_group_class(number > 0)} colspan="{width}">{html.escape(data)}</th>'
         for number, (data, width) in enumerate(table.spans)
@@ -118,38 +82,44 @@ def to_html(table: ResultsTable) -> str:
         find_score(score).heading.replace(" ", "<br>").replace("informative", "infor&shy;mative")
         for _, score in table.columns
     ]
-    heads = "".join(
-        f"<th{_group_class(starts_group)}>{title}</th>" for title, starts_group in zip(titles, starts, strict=True)
-    )
+    heads = "".join(f"<th{css_class}>{title}</th>" for title, css_class in zip(titles, classes, strict=True))
     data_row = f"<tr><th></th><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
-    css_class = "results compact" if len(table.columns) > MAX_WIDE_COLUMNS else "results"
-    lines = [
-        f'<div class=wide><table class="{css_class}" style="--columns: {len(table.columns) + 1}">',
-        f"<thead>{data_row}<tr><th>model</th><th class=text>weights</th>{heads}</tr></thead>",
-    ]
-    for block in table.blocks:
+    compact = "results compact" if len(table.columns) > MAX_WIDE_COLUMNS else "results"
+    return "\n".join(
+        [
+            f'<div class=wide><table class="{compact}" style="--columns: {len(table.columns) + 1}">',
+            f"<thead>{data_row}<tr><th>model</th><th class=text>weights</th>{heads}</tr></thead>",
+            *_html_rows(table, classes),
+            "</table></div>",
+        ]
+    )
+
+
+def _html_rows(table: Table, classes: Sequence[str]) -> list[str]:
+    """Return the rows; the first row of a model has its name, for all of them."""
+    rows = list(table.rows())
+    lines = []
+    for block in dict.fromkeys(row[0] for row in rows):
         lines.append("<tbody>")
-        lines += [_html_row(row, number, block, starts) for number, row in enumerate(block)]
+        models = [model for number, model, _, _ in rows if number == block]
+        previous = None
+        for _, model, weights, cells in (row for row in rows if row[0] == block):
+            last = " class=last" if model == models[-1] else ""  # a rule below the block
+            is_first = model != previous
+            name = f'<th rowspan="{models.count(model)}"{last}>{html.escape(model)}</th>' if is_first else ""
+            row_class = " ".join(["first"] * is_first + [PUBLISHED] * (weights == PUBLISHED))
+            texts = "".join(map(_html_cell, cells, classes))
+            lines.append(f'<tr class="{row_class}">{name}<td class=text>{weights}</td>{texts}</tr>')
+            previous = model
         lines.append("</tbody>")
-    return "\n".join([*lines, "</table></div>"])
+    return lines
 
 
-def _html_row(row: TableRow, number: int, block: Sequence[TableRow], starts: Sequence[bool]) -> str:
-    """Return a row; the first row of a model has its name, for all of them."""
-    cells = "".join(_html_cell(*text, starts_group) for text, starts_group in zip(row.texts(), starts, strict=True))
-    is_first = number == 0 or block[number - 1].model != row.model
-    height = sum(other.model == row.model for other in block)
-    last = " class=last" if row.model == block[-1].model else ""  # a rule below the block
-    name = f'<th rowspan="{height}"{last}>{html.escape(row.model)}</th>' if is_first else ""
-    classes = " ".join(word for word, holds in (("first", is_first), (PUBLISHED, row.weights == PUBLISHED)) if holds)
-    return f'<tr class="{classes}">{name}<td class=text>{row.weights}</td>{cells}</tr>'
-
-
-def _html_cell(value: str, note: str, bold: bool, starts_group: bool) -> str:
-    first, _, rest = value.partition(" ")
+def _html_cell(cell: Any, css_class: str) -> str:
+    first, _, rest = cell.text.partition(" ")
     text = f"{first} <span>{rest}</span>" if rest else first  # on separate lines in narrow columns
-    small = f"<small>{note}</small>" if note else ""
-    return f"<td{_group_class(starts_group)}>{f'<b>{text}</b>' if bold else text}{small}</td>"
+    small = f"<small>{cell.note}</small>" if cell.note else ""
+    return f"<td{css_class}>{f'<b>{text}</b>' if cell.bold else text}{small}</td>"
 
 
 def _starts_group(left: tuple[str, str], column: tuple[str, str]) -> bool:

@@ -9,9 +9,13 @@ in every table. `formats` writes tables as Markdown, LaTeX, CSV and HTML.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
+from typing import Any
 
-from ...metrics import METRICS, InformativeCount, find_score
-from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
+import pandas as pd
+
+from ...metrics import METRICS, find_score
+from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
 from .cells import MIN_SEEDS, Cell, mark_bold
@@ -26,86 +30,36 @@ EVERYTHING = (
 )
 PUBLISHED = "published"  # stands in the column of the weights
 
-
-@dataclass(frozen=True)
-class TableCell:
-    """A cell of a table: a score over seeds, or a published number, or the latents that InfoM counts."""
-
-    data: str
-    score: str
-    scores: Cell | None = None
-    published: Published | None = None
-    counts: tuple[InformativeCount, ...] = ()
-    bold: bool = False
-    most_seeds: int = 0  # largest number of seeds in the table
-
-    @property
-    def value(self) -> str:
-        """The mean ± half of the interval, single values if there is no interval, or the counts, as text."""
-        if self.counts:
-            return describe_counts(self.counts)
-        if self.scores is None:
-            return "–"
-        if len(self.scores.values) < MIN_SEEDS:
-            return ", ".join(f"{value:.{printed_digits(self.score)}f}" for value in self.scores.values)
-        return self._format(self.scores.mean, self.scores.half)
-
-    @property
-    def published_value(self) -> str:
-        """The published mean ± half of its interval, as text."""
-        return self._format(self.published.mean, self.published.half) if self.published else "–"
-
-    @property
-    def num_fewer_seeds(self) -> str:
-        """The number of seeds as text, if it is smaller than in other cells; otherwise empty."""
-        count = len(self.scores.values) if self.scores else self.most_seeds
-        return f"n = {count}" if MIN_SEEDS <= count < self.most_seeds else ""
-
-    def _format(self, mean: float, half: float | None) -> str:
-        digits = printed_digits(self.score)
-        return f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
-
-
-def printed_digits(score: str) -> int:
-    """Return the number of decimal places of a score in tables."""
-    return min(find_score(score).digits, 2)
+Column = tuple[str, str]  # the label of a data set and a score
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """A row of a table: a model, its weights (or that the numbers are published), and the cells."""
+class Table:
+    """A table of a study.
 
-    model: str
-    weights: str
-    cells: tuple[TableCell, ...]
-
-    def texts(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield for each cell its value, the number of seeds if it has fewer than others, and whether it is bold."""
-        for cell in self.cells:
-            if self.weights == PUBLISHED:
-                yield cell.published_value, "", False
-            else:
-                yield cell.value, cell.num_fewer_seeds, cell.bold
-
-
-@dataclass(frozen=True)
-class ResultsTable:
-    """A table: blocks of rows, separated by rules, under columns of (data set, score)."""
+    Attributes:
+        name: of its files.
+        title: above it.
+        columns: data set and score of each column.
+        cells: one row per cell, ordered by the rows of the table and then by its columns: ``block`` (blocks of rows are
+            separated by rules), ``model``, ``weights``, ``data``, ``score``, the ``text`` of the cell, a ``note`` (the
+            number of seeds if other cells have more), and the numbers that `formats.to_csv` writes.
+    """
 
     name: str
     title: str
-    columns: tuple[tuple[str, str], ...]
-    blocks: tuple[tuple[TableRow, ...], ...] = ()
+    columns: list[Column]
+    cells: pd.DataFrame
 
     @property
     def spans(self) -> list[tuple[str, int]]:
         """The data sets above the columns, with the number of columns that each spans."""
         return [(data, len(list(columns))) for data, columns in groupby(self.columns, key=lambda column: column[0])]
 
-    def rows(self) -> Iterator[TableRow]:
-        """Yield all rows."""
-        for block in self.blocks:
-            yield from block
+    def rows(self) -> Iterator[tuple[int, str, str, list[Any]]]:
+        """Yield block, model, weights and cells of each row."""
+        for (block, model, weights), cells in self.cells.groupby(["block", "model", "weights"], sort=False):
+            yield block, model, weights, list(cells.itertuples())
 
 
 def order_models(summary: Summary) -> list[list[str]]:
@@ -116,7 +70,7 @@ def order_models(summary: Summary) -> list[list[str]]:
     return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
 
 
-def study_tables(summary: Summary) -> list[ResultsTable]:
+def study_tables(summary: Summary) -> list[Table]:
     """Return all tables for which the study has models."""
     everything = order_models(summary)
     ablations = {*ABLATED_AUTOENCODERS, *ABLATED_GANS}
@@ -124,28 +78,26 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
     ablated = [[model for model in block if model in ablations] for block in everything]
     data_columns = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
     fidelity = " or ".join(find_score(key).heading for key in summary.fidelity)
-    first = ("InfoMEC", "infomec") if summary.has_sources else (f"agreement and {fidelity}", "agreement")
+    first = ("InfoMEC", "infomec") if summary.has_sources() else (f"agreement and {fidelity}", "agreement")
     kinds = ((INFOMEC, *first), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
-    tables = []
-    for name, title, blocks in (
-        ("main", "Main results", main),
-        ("ablations", "Ablations", [block for block in ablated if len(block) > 1]),
-    ):
-        for scores, kind, suffix in kinds:
-            columns = [(data, score) for data in data_columns for score in scores]
-            tables.append(make_table(summary, f"{name}-{suffix}", f"{title}, {kind}", columns, blocks))
-    for data in summary.data:
-        columns = [(data, score) for score in EVERYTHING]
-        tables.append(make_table(summary, data, f"All results on {data}", columns, everything))
-    keys = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
-    columns = [(data, score) for data in data_columns for score in keys if score not in EVERYTHING]
-    tables.append(make_table(summary, "other-metrics", "Other metrics", columns, everything))
-    return [table for table in tables if table]
+    others = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
+    wanted = [
+        (f"{name}-{suffix}", f"{title}, {kind}", [(data, score) for data in data_columns for score in scores], blocks)
+        for name, title, blocks in (
+            ("main", "Main results", main),
+            ("ablations", "Ablations", [block for block in ablated if len(block) > 1]),
+        )
+        for scores, kind, suffix in kinds
+    ]
+    wanted += [(d, f"All results on {d}", [(d, score) for score in EVERYTHING], everything) for d in summary.data]
+    columns = [(data, score) for data in data_columns for score in others if score not in EVERYTHING]
+    wanted.append(("other-metrics", "Other metrics", columns, everything))
+    return [table for entry in wanted if (table := make_table(summary, *entry))]
 
 
 def make_table(
-    summary: Summary, name: str, title: str, columns: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
-) -> ResultsTable | None:
+    summary: Summary, name: str, title: str, columns: Sequence[Column], blocks: Sequence[Sequence[str]]
+) -> Table | None:
     """Return a table of models in blocks, without columns that hold no number; None if no column is left.
 
     Args:
@@ -156,63 +108,102 @@ def make_table(
         blocks: labels of the models in each block of rows.
     """
     models = [model for block in blocks for model in block]
-    present = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
-    if not present:
+    columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
+    if not columns:
         return None
-    cells = [summary.cell(data, model, score) for data, score in present if data != AGGREGATED for model in models]
+    cells = [summary.cell(data, model, score) for data, score in columns if data != AGGREGATED for model in models]
     most_seeds = max((len(cell.values) for cell in cells if cell), default=0)
-    has_published = any(summary.published(data, model, score) for data, score in present for model in models)
-    others = [weights for weights in SCORED_WEIGHTS if weights != summary.weights]
-    row_weights = [summary.weights, *(others if has_published else ())]
-    rows = [_make_block(summary, present, block, row_weights, most_seeds) for block in blocks if block]
-    return ResultsTable(name, title, tuple(present), tuple(rows))
+    has_published = any(summary.published(data, model, score) for data, score in columns for model in models)
+    weights = [summary.weights, *(w for w in SCORED_WEIGHTS if w != summary.weights and has_published)]
+    rows = [
+        {"table": name, "block": number, "model": model} | cell
+        for number, block in enumerate(blocks)
+        for model, model_cells in zip(block, _block_cells(summary, columns, block, weights, most_seeds), strict=True)
+        for cell in model_cells
+    ]
+    table = pd.DataFrame(rows)
+    return Table(name, title, columns, table.assign(origin=table.data.map(summary.origins)))
 
 
-def _make_block(
-    summary: Summary,
-    columns: Sequence[tuple[str, str]],
-    models: Sequence[str],
-    row_weights: Sequence[str],
-    most_seeds: int,
-) -> tuple[TableRow, ...]:
-    """Return the rows of models that are compared with each other, one per set of weights and one of the paper."""
+def _block_cells(
+    summary: Summary, columns: Sequence[Column], models: Sequence[str], row_weights: Sequence[str], most_seeds: int
+) -> list[list[dict[str, Any]]]:
+    """Return the cells of each of the models that are compared with each other."""
     by_weights = {
-        weights: [_make_column(summary, *column, models, weights, most_seeds) for column in columns]
+        weights: list(zip(*(_column_cells(summary, *c, models, weights, most_seeds) for c in columns), strict=True))
         for weights in row_weights
     }
-    rows = []
+    by_model: list[list[dict[str, Any]]] = []
     for number, model in enumerate(models):
-        for weights in row_weights:
-            cells = tuple(column[number] for column in by_weights[weights])
-            if weights == summary.weights or any(cell.scores for cell in cells):
-                rows.append(TableRow(model, weights, cells))
-        published = tuple(
-            TableCell(*column, published=summary.published(column[0], model, column[1])) for column in columns
-        )
-        if any(cell.published for cell in published):
-            rows.append(TableRow(model, PUBLISHED, published))
-    return tuple(rows)
+        rows = [by_weights[weights][number] for weights in row_weights]
+        others = [row for row in rows[1:] if any("values" in c and c["score"] != "informative" for c in row)]
+        published = [_published_cell(summary, data, model, score) for data, score in columns]
+        has_published = any(cell["text"] != "–" for cell in published)
+        by_model.append([cell for row in (rows[0], *others, published if has_published else ()) for cell in row])
+    return by_model
 
 
-def _make_column(
+def _column_cells(
     summary: Summary, data: str, score: str, models: Sequence[str], weights: str, most_seeds: int
-) -> list[TableCell]:
+) -> list[dict[str, Any]]:
     """Return the cells of one column, for models that are compared with each other."""
+    place = {"weights": weights, "data": data, "score": score, "note": "", "bold": False}
     if score == "informative":
-        counts = [summary.latent_counts(data, model, weights) for model in models]
-        return [TableCell(data, score, counts=tuple(count), most_seeds=most_seeds) for count in counts]
-    scores = [summary.cell(data, model, score, weights) for model in models]
-    bold = mark_bold(scores, aggregate=summary.aggregate, digits=printed_digits(score))
+        return [place | _counts_cell(summary, data, model, weights) for model in models]
+    cells = [summary.cell(data, model, score, weights) for model in models]
+    bold = mark_bold(cells, aggregate=summary.aggregate, digits=printed_digits(score))
     return [
-        TableCell(data, score, cell, summary.published(data, model, score), bold=is_bold, most_seeds=most_seeds)
-        for model, cell, is_bold in zip(models, scores, bold, strict=True)
+        place | {"bold": is_bold} | (_score_cell(summary, data, model, score, cell, most_seeds) if cell else NO_SCORE)
+        for model, cell, is_bold in zip(models, cells, bold, strict=True)
     ]
+
+
+NO_SCORE = {"text": "–"}
+
+
+def _counts_cell(summary: Summary, data: str, model: str, weights: str) -> dict[str, Any]:
+    counts = summary.latent_counts(data, model, weights)
+    if not counts:
+        return NO_SCORE
+    values = ";".join(f"{count.informative}/{count.active}" for count in counts)
+    mean = fmean(count.informative for count in counts)
+    return {"text": describe_counts(counts), "mean": mean, "num_seeds": len(counts), "values": values}
+
+
+def _score_cell(summary: Summary, data: str, model: str, score: str, cell: Cell, most_seeds: int) -> dict[str, Any]:
+    number, digits = len(cell.values), printed_digits(score)
+    single = ", ".join(f"{value:.{digits}f}" for value in cell.values)
+    published = summary.published(data, model, score)
+    return {
+        "text": single if number < MIN_SEEDS else _with_half(cell.mean, cell.half, digits),
+        "note": f"n = {number}" if MIN_SEEDS <= number < most_seeds else "",
+        "mean": cell.mean,
+        "ci95": cell.half,
+        "num_seeds": number,
+        "values": ";".join(f"{value:.6g}" for value in cell.values),
+        "published": published.mean if published else None,
+        "difference": cell.mean - published.mean if published else None,
+    }
+
+
+def _published_cell(summary: Summary, data: str, model: str, score: str) -> dict[str, Any]:
+    published = summary.published(data, model, score)
+    text = _with_half(published.mean, published.half, printed_digits(score)) if published else "–"
+    return {"weights": PUBLISHED, "data": data, "score": score, "text": text, "note": "", "bold": False}
+
+
+def _with_half(mean: float, half: float | None, digits: int) -> str:
+    return f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
+
+
+def printed_digits(score: str) -> int:
+    """Return the number of decimal places of a score in tables."""
+    return min(find_score(score).digits, 2)
 
 
 def _has(summary: Summary, data: str, model: str, score: str) -> bool:
     if score == "informative":
         return bool(summary.latent_counts(data, model))
-    group = summary.groups.get((data, model))
-    if score == AGREEMENT and group is not None and not group.has_sources:
+    if score == AGREEMENT and (data, model) in summary.groups and not summary.has_sources(data):
         return True  # a run without others has no agreement, and its cell says so
     return summary.cell(data, model, score) is not None
