@@ -46,7 +46,7 @@ def test_every_run_is_done_and_a_value_is_selected(study):
 def test_tables_have_agreement_and_psnr_and_name_the_run_to_take(study):
     _, folder, _, _ = study
     summary = summarise(folder)
-    assert not summary.has_sources
+    assert not summary.has_sources()
     page = report_study(folder, show=False).read_text()
     text = (folder.report_path / "tables.md").read_text()
     assert "| model | weights | agreement | PSNR (dB) |" in text

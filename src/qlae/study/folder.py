@@ -266,7 +266,7 @@ def _require_same_images(state: StudyState, folder: StudyFolder, *, strict: bool
         if run_state.state != "done":
             continue
         run = folder.run(name)
-        first = first_run.setdefault(run_state.job.data, run)
+        first = first_run.setdefault(run_state.job.data.label, run)
         difference = run.config.data.difference(first.config.data)
         if difference and strict:
             raise ValueError(

@@ -88,7 +88,12 @@ def _wait_until_free(run: Run) -> bool:
 
 def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
     """Do what is missing in a run directory."""
-    scoring: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
+    scoring: dict[str, Any] = {
+        "protocol": job.plan.protocol,
+        "metrics": job.plan.metrics,
+        "jobs": threads,
+        "show": False,
+    }
     if needs_scores_only(job, run):
         try:
             rescore_run(run, **scoring)
@@ -101,16 +106,16 @@ def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
 def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
     data = _load_data(job)
     if data.source_names:
-        require_scorable(data, job.metrics)
+        require_scorable(data, job.plan.metrics)
     else:  # the PSNR is all that images alone give; the study compares such runs by their agreement
         scoring = scoring | {"metrics": ("infomec",)}
     siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
     _require_same_images(job, data_config(data), [sibling for sibling in siblings if sibling.path != run.path])
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
-    if job.model_name == MODEL:
-        reuse_training(run, configure(job.model_name, data, out=run.path, **options).config, siblings)
-    train(job.model_name, data, out=run.path, show=False, **options)
-    evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)
+    if job.model.name == MODEL:
+        reuse_training(run, configure(job.model.name, data, out=run.path, **options).config, siblings)
+    train(job.model.name, data, out=run.path, show=False, **options)
+    evaluate_run(run, data=data, device=device, num_samples=job.plan.num_samples, **scoring)
 
 
 def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) -> None:
@@ -122,17 +127,17 @@ def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) ->
             continue
         if difference:
             raise ValueError(
-                f"{job.data} differs from the data of {sibling.path}: {difference}; files have changed since"
+                f"{job.data.label} differs from the data of {sibling.path}: {difference}; files have changed since"
             )
         return  # the driver has checked that the other runs agree with this one
 
 
 def _load_data(job: Job) -> SourceDataset:
     """Return the data of a job; those of the last job are kept."""
-    key = json.dumps(DATA.to_dict(job.spec), sort_keys=True)
+    key = json.dumps(DATA.to_dict(job.data.spec), sort_keys=True)
     if key not in _data_cache:
         _data_cache.clear()
-        data = job.spec.load()
+        data = job.data.spec.load()
         num_bytes = math.prod(data.images.shape) * data.images.dtype.itemsize
         if isinstance(data.images, RenderedImages):
             data.images.keeps = True  # the images stay on a GPU that has rendered them
