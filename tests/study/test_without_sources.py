@@ -70,8 +70,8 @@ def test_a_missing_sample_is_no_agreement_instead_of_an_error(study):
     content = sample.read_bytes()
     try:
         sample.unlink()
-        group = summarise(folder).groups["mine", "ae"]
-        assert group.rows.agreement.notna().tolist() == [False, True]
+        runs = summarise(folder).groups["mine", "ae"]
+        assert runs.agreement.notna().tolist() == [False, True]
         report_study(folder, show=False)
     finally:
         sample.write_bytes(content)

@@ -53,7 +53,7 @@ def collect(
     plan = folder.plan
     weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
     aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
-    state = read_state(plan, folder, strict=False)
+    state = read_state(plan, folder)
     facts, settings, scores = [], [], []
     for name, run in state.runs.items():
         results = run.results or {}

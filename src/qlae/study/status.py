@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .._io import is_locked
 from ..observations import IMAGES, KINDS, SERIES, VECTORS, Observations
 from ..presets import MODELS, training_preset
 from .folder import STATES, RunState, StudyFolder, StudyState, read_state
@@ -46,10 +45,8 @@ OVERHEAD_SECONDS = 3.0  # loading, writing files, drawing pictures
 def status(folder: StudyFolder) -> RenderableType:
     """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
     plan = folder.plan
-    state = read_state(plan, folder, strict=False)
-    running = [name for name in state.names("waiting") if is_locked(folder.run(name).path)]
-    for name in running:
-        state.runs[name].state = "running"
+    state = read_state(plan, folder)
+    running = state.names("running")
     is_driven = folder.is_driven()
     parts: list[RenderableType] = [status_table(state, title=f"{plan.name} in {folder.path}")]
     parts += [Text(f"running {name}: {_progress(folder, state.runs[name].job)}") for name in running]
@@ -211,6 +208,7 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
     folder.require_free()
     require_runnable(plan)
     state = read_state(plan, folder)
+    state.require_consistent()
     # The values for the reruns of tuned models are unknown until tuning is over; the first stands in for them.
     first = {(d.label, m.label): next(iter(m.grid), None) for d in plan.data for m in plan.models}
     tuning, reruns = tune_jobs(plan), rerun_jobs(plan, first | state.rerun_values(plan))

@@ -172,9 +172,8 @@ def _represent(summary: Summary, data: str, model: str, *, by_code: bool = False
     results, arrays, observations = run.results, run.arrays(run.pictures_path, ["interventions"]), run.observations
     if _has_tiles(summary, data):
         arrays = {n: to_colours(array, observations) if array.ndim >= 4 else array for n, array in arrays.items()}
-    is_even = "interpolations" in arrays or np.issubdtype(
-        arrays.get("intervention_steps", np.empty(0, int)).dtype, float
-    )
+    steps = arrays.get("intervention_steps", np.empty(0, int))
+    is_even = "interpolations" in arrays or np.issubdtype(steps.dtype, np.floating)
     by_code = by_code or not is_even
     name = "interventions" if by_code or "interpolations" not in arrays else "interpolations"
     blocks = arrays[name][:NUM_BLOCKS]

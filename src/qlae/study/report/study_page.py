@@ -25,10 +25,9 @@ from ..tuning import AGREEMENT, FIDELITY_SCORES, describe_rule, lowest_near
 from .charts import draw_curve, draw_dots, make_bounds
 from .correlations import between_metrics, mean_scores, published_means, with_published
 from .figures import draw_sheets
-from .formats import to_csv, to_html, to_latex, to_markdown
 from .notes import NOT_THE_SAME, notes, uninformative_groups
 from .summary import Pair, Summary, summarise
-from .tables import EVERYTHING, order_models, study_tables
+from .tables import EVERYTHING, order_models, study_tables, to_csv, to_html, to_latex, to_markdown
 from .vignettes import VIGNETTES, caption_vignette, compute_vignettes, draw_vignette
 
 DPI = 150
