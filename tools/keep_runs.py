@@ -35,15 +35,16 @@ def keep(study: Path, out: Path, *, samples: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(study / "study.json", out / "study.json")
     summary = summarise(StudyFolder.open(study))
-    for group in summary.groups.values():
-        for run in group.runs:
+    for (data, model), runs in summary.groups.items():
+        median = summary.median_run(data, model)
+        for run in map(summary.run, runs.run):
             folder = out / run.path.relative_to(study)
             folder.mkdir(parents=True, exist_ok=True)
             for name in (*FILES, *([SAMPLE] if samples else [])):
                 if (run.path / name).is_file() and not (folder / name).exists():
                     shutil.copyfile(run.path / name, folder / name)
-            if run.path == group.median_run.path:
-                draw_interventions(run, f"{group.model} on {group.data}", folder / PICTURE)
+            if run.path == median.path:
+                draw_interventions(run, f"{model} on {data}", folder / PICTURE)
             else:
                 (folder / PICTURE).unlink(missing_ok=True)  # of a run that was the median before
 

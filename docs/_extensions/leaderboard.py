@@ -1,19 +1,20 @@
 """Write the leaderboards from their studies in ``results``: per data set a chart, a table and pictures."""
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import pandas as pd
 from generated_pages import register, write_page
 from run_pictures import TITLES, beside_heatmap, copy_pictures, draw_heatmap, find_pictures
 
 from qlae.published import published_results
 from qlae.study.folder import StudyFolder
-from qlae.study.report.charts import Dot, DotRow, draw_dots
-from qlae.study.report.summary import Group, Summary, summarise
+from qlae.study.report.charts import draw_dots
+from qlae.study.report.study_page import score_dots
+from qlae.study.report.summary import Summary, summarise
 
 #: Scores of which a row shows the mean, with short headings.
 MEANS = {
@@ -93,47 +94,50 @@ def write_leaderboard(board: Board, folder: Path, results: Path) -> None:
     steps = summary.plan.content["steps"]
     lines = [board.opening.format(steps=steps, done=(summary.runs.state == "done").sum(), all=len(summary.runs))]
     for data in summary.data:
-        groups = sorted((g for (name, _), g in summary.groups.items() if name == data), key=_mean_infom, reverse=True)
-        published = {group.model: _published(board, group) for group in groups}
-        lines += [f"## {TITLES[data]}", "", _chart(groups, published), "", *table(summary, groups, published), ""]
+        means = {
+            model: fmean(summary.values(data, model, "infom").values()) for d, model in summary.groups if d == data
+        }
+        models = sorted(means, key=means.__getitem__, reverse=True)
+        published = {model: value for model in models if (value := _published(board, summary, data, model))}
+        chart = _chart(summary, data, models, published)
+        lines += [f"## {TITLES[data]}", "", chart, "", *table(summary, data, models, published), ""]
         lines += ["### What the latents encode", "", "Of each model, the run of median InfoM.", ""]
-        for group in groups:
-            lines += _pictures(group, pictures)
+        for model in models:
+            lines += _pictures(summary, data, model, pictures)
     write_page(folder / f"{board.name}.md", "\n".join(lines))
 
 
-def _published(board: Board, group: Group) -> float | None:
+def _published(board: Board, summary: Summary, data: str, model: str) -> float | None:
     """Return the published InfoM of a model, also for variants of it; None if there is none."""
-    key = group.data, group.results["model"], "infom"
-    return published_results()[key].mean if board.shows_published and key in published_results() else None
+    cell = published_results().get((data, summary.groups[data, model].preset.iloc[0], "infom"))
+    return cell.mean if board.shows_published and cell else None
 
 
-def table(summary: Summary, groups: list[Group], published: Mapping[str, float | None]) -> list[str]:
+def table(summary: Summary, data: str, models: list[str], published: dict[str, float]) -> list[str]:
     """Return the lines of a data set's table, from the best model to the worst, and of the models without runs.
 
     Args:
         summary: of the study.
-        groups: the runs of each model.
+        data: label of the data set.
+        models: labels of its models that have runs.
         published: InfoM by model; there is no such column if there are no values.
     """
-    has_published = any(published.values())
-    heads = ["model", "InfoM", "of each seed", *["published"] * has_published, *MEANS.values(), "s"]
+    heads = ["model", "InfoM", "of each seed", *["published"] * bool(published), *MEANS.values(), "s"]
     lines = [_line(*heads), "|---|---:|---|" + "---:|" * (len(heads) - 3)]
-    for group in groups:
-        values = list(group.values("infom").values())
-        mean = published[group.model]
+    for model in models:
+        values = summary.values(data, model, "infom").values()
+        mean = f"{published[model]:.2f}" if model in published else "–"
         lines.append(
             _line(
-                f"`{group.model}`",
+                f"`{model}`",
                 f"{fmean(values):.3f}",
                 _in_rows([f"{value:.3f}" for value in values]),
-                *([f"{mean:.2f}" if mean else "–"] if has_published else []),
-                *(_mean(group, key) for key in MEANS),
-                f"{group.rows.seconds.median():.0f}",
+                *[mean] * bool(published),
+                *(_mean(summary, data, model, key) for key in MEANS),
+                f"{summary.groups[data, model].seconds.median():.0f}",
             )
         )
-    finished = {group.model for group in groups}
-    absent = [f"`{model.label}`" for model in summary.plan.models if model.label not in finished]
+    absent = [f"`{model.label}`" for model in summary.plan.models if model.label not in models]
     return [*lines, *(["", f"Not run yet: {', '.join(absent)}."] if absent else [])]
 
 
@@ -146,37 +150,30 @@ def _in_rows(texts: list[str], length: int = 2) -> str:
     return ",<br>".join(", ".join(texts[start : start + length]) for start in range(0, len(texts), length))
 
 
-def _mean_infom(group: Group) -> float:
-    return fmean(group.values("infom").values())
+def _mean(summary: Summary, data: str, model: str, key: str) -> str:
+    cell = summary.cell(data, model, key)
+    return f"{cell.mean:.{1 if key == 'psnr' else 2}f}" if cell else "–"
 
 
-def _mean(group: Group, key: str) -> str:
-    values = group.values(key).values()
-    return f"{fmean(values):.{1 if key == 'psnr' else 2}f}" if values else "–"
-
-
-def _chart(groups: list[Group], published: Mapping[str, float | None]) -> str:
+def _chart(summary: Summary, data: str, models: list[str], published: dict[str, float]) -> str:
     """Return a dot per seed and model over InfoM, with a line at the published mean."""
-    rows = []
-    for group in groups:
-        dots = (Dot(value, group.describe_value(n, "infom")) for n, value in enumerate(group.values("infom").values()))
-        rows.append(DotRow(group.model, tuple(dots), published[group.model]))
-    title = "InfoM, a dot per seed" + ("; line: published" if any(published.values()) else "")
-    chart = draw_dots(title, rows, (0.0, 1.0))
+    dots = pd.concat([score_dots(summary, summary.groups[data, model], "infom") for model in models])
+    title = "InfoM, a dot per seed" + ("; line: published" if published else "")
+    chart = draw_dots(title, dots.assign(link=""), (0.0, 1.0), published)
     return f"```{{raw}} html\n{chart}\n```"
 
 
-def _pictures(group: Group, pictures: Path) -> list[str]:
-    name = f"{group.data}-{group.model}"
-    run = group.median_run
+def _pictures(summary: Summary, data: str, model: str, pictures: Path) -> list[str]:
+    name = f"{data}-{model}"
+    run = summary.median_run(data, model)
     results = run.results
-    scores = results[group.weights]
+    scores = results[summary.weights]
     draw_heatmap(run.path, scores, results["data"]["source_names"], pictures / f"{name}-nmi.png")
-    title = f"{group.model} on {TITLES[group.data]}"
+    title = f"{model} on {TITLES[data]}"
     most_telling = dict(itertools.islice(find_pictures([run.path], name).items(), 1))
     right = copy_pictures(most_telling, pictures, name, title)
     return [
-        f"**{group.model}**, seed {results['seed']}, InfoM {scores['infom']:.3f}",
+        f"**{model}**, seed {results['seed']}, InfoM {scores['infom']:.3f}",
         "",
         *beside_heatmap(pictures, f"{name}-nmi.png", f"NMI of latents and sources, {title}", right),
     ]

@@ -10,7 +10,6 @@ from qlae.data import data_config, load_data
 from qlae.resolving import resolve
 from qlae.study import Plan, StudyFolder
 from qlae.study.folder import write_failure
-from qlae.study.run import Event
 from qlae.study.worker import run_job
 
 TINY = {
@@ -56,11 +55,11 @@ class InlineEngine:
         for job in jobs:
             if len(self.names) == self.stop_after:
                 raise KeyboardInterrupt
-            yield Event(job, "running")
             self.names.append(job.name)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # tiny models may have too few active latents
-                yield Event(job, run_job(job, folder.run(job.name), device="cpu"))
+                run_job(job, folder.run(job.name), device="cpu")
+            yield
 
 
 SEEDS = (2, 3, 4)  # of the 2 to 5 of the plan of `report_folder`

@@ -96,7 +96,7 @@ def test_runs_without_raw_scores_are_unfinished(tuned):
 
 def test_seven_seeds_as_in_the_authors_tables(tuned):
     reruns = summarise(tuned).groups["shapes3d", "qlae"]
-    assert reruns.seeds == [2, 3, 4, 5, 6]
+    assert reruns.seed.tolist() == [2, 3, 4, 5, 6]
     values = [*TUNING[0.1], *RERUNS]
     for aggregate, ddof in (("all-seeds", 1), ("authors", 0)):
         cell = summarise(tuned, aggregate=aggregate).cell("shapes3d", "qlae", "infom")

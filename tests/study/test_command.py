@@ -168,6 +168,6 @@ def test_a_run_that_another_process_holds_is_left_to_it(tmp_path, capsys, monkey
         assert run(*command) == 1
         assert "busy shapes3d/ae/s1: another process is running it" in capsys.readouterr().out
         state = run_study(StudyFolder(tmp_path / "x").plan, tmp_path / "x", InlineEngine())
-        assert state.runs["shapes3d/ae/s1"].state == "waiting"
+        assert state.runs["shapes3d/ae/s1"].state == "running"
     assert not (tmp_path / "x/runs/shapes3d/ae/s1/failure.json").exists()
     assert run(*command) == 0

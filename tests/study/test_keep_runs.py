@@ -28,10 +28,10 @@ def test_what_is_kept_has_the_same_tables_and_is_left_alone(tool, folder, tmp_pa
     tool.keep(study, kept, samples=False)
     whole, part = summarise(StudyFolder.open(study)), summarise(StudyFolder.open(kept))
     assert part.groups.keys() == whole.groups.keys()
-    for key, group in whole.groups.items():
-        assert part.groups[key].values("infom") == group.values("infom")
-        pictured = [run.path for run in part.groups[key].runs if (run.path / tool.PICTURE).is_file()]
-        assert pictured == [kept / group.median_run.path.relative_to(study)]
+    for pair, runs in part.groups.items():
+        assert part.values(*pair, "infom") == whole.values(*pair, "infom")
+        pictured = [path for path in (part.run(name).path for name in runs.run) if (path / tool.PICTURE).is_file()]
+        assert pictured == [kept / whole.median_run(*pair).path.relative_to(study)]
         assert Image.open(pictured[0] / tool.PICTURE).mode == "P"
     assert not list(kept.rglob("*.safetensors")) + list(kept.rglob("*.npz"))
 

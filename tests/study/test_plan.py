@@ -9,7 +9,7 @@ from study_fixtures import TINY, tiny_plan
 
 from qlae.presets import MODELS
 from qlae.study import Plan, plan_names, read_plan
-from qlae.study.jobs import find_job, num_updates, rerun_jobs, tune_jobs
+from qlae.study.jobs import find_job, planned_jobs, rerun_jobs, tune_jobs
 
 
 def test_the_paper_is_all_models_on_all_data_with_the_published_grids():
@@ -21,7 +21,7 @@ def test_the_paper_is_all_models_on_all_data_with_the_published_grids():
         assert model.grid == tuple(MODELS[model.name].grid)
     tuned = tune_jobs(plan)
     assert len(tuned) == 2 * 4 * sum(len(MODELS[model.name].grid) for model in plan.models)
-    assert all(num_updates(job) == 200_000 for job in tuned)
+    assert all(job.steps == 200_000 for job in tuned)
 
 
 @pytest.mark.parametrize("name", plan_names())
@@ -42,7 +42,7 @@ def test_run_names_are_unique_and_the_stages_use_different_seeds():
 
 def test_jobs_carry_the_tuned_value_where_it_belongs():
     plan = Plan.from_content({"data": ["shapes3d"], "models": ["qlae", "beta-vae", "vq-vae"]})
-    by_model = {job.model: job for job in tune_jobs(plan)}
+    by_model = {job.model.label: job for job in tune_jobs(plan)}
     assert set(by_model) == {"qlae", "beta-vae"}  # vq-vae has no grid
     assert by_model["qlae"].options["weight_decay"] == by_model["qlae"].value == 1.0
     assert by_model["beta-vae"].options["weights"] == {"kl": 10.0}
@@ -68,7 +68,7 @@ def test_labels_let_one_model_or_data_set_appear_twice():
     data = {"clean": {"name": "shapes3d"}, "noisy": {"name": "shapes3d", "noise": 0.1}}
     plan = tiny_plan(data=data, models={"wide": {"model": "qlae", "num_values": 12, "grid": [0.1]}})
     job = tune_jobs(plan)[1]
-    assert (job.name, job.spec.name, job.spec.noise) == ("noisy/wide/weight-decay-0.1-s0", "shapes3d", 0.1)
+    assert (job.name, job.data.spec.name, job.data.spec.noise) == ("noisy/wide/weight-decay-0.1-s0", "shapes3d", 0.1)
     assert job.options["num_values"] == 12
 
 
@@ -129,7 +129,7 @@ def test_a_model_may_have_a_number_of_seeds_of_its_own():
     models["c"]["grid"] = [0.1]
     plan = Plan.from_content({"data": ["shapes3d"], "models": models, "tune": False, "tune_seeds": 1, "rerun_seeds": 2})
     jobs = rerun_jobs(plan, {("shapes3d", label): None for label in models})
-    assert {label: [job.seed for job in jobs if job.model == label] for label in models} == {
+    assert {label: [job.seed for job in jobs if job.model.label == label] for label in models} == {
         **{"a": [1, 2, 3, 4], "b": [1, 2], "c": []}
     }
     with pytest.raises(ValueError, match=r"models\.b: rerun_seeds must be at least 0, got -1"):
@@ -147,7 +147,7 @@ def test_the_leaderboard_has_every_model_with_the_same_number_of_updates(name, n
     pairs = {(data.label, model.label): None for data in plan.data for model in plan.models}
     jobs = rerun_jobs(plan, pairs)
     assert len(jobs) == num_jobs
-    assert {num_updates(job) for job in jobs} == {steps}
+    assert {job.steps for job in jobs} == {steps}
 
 
 def size_plan(**entry):
@@ -167,9 +167,9 @@ def size_plan(**entry):
     ],
 )
 def test_resolutions_are_those_of_the_command_line(entry, expected):
-    job = rerun_jobs(size_plan(**entry), {("mine", "qlae"): None, ("mine", "ae"): None})[0]
-    assert job.spec.size.plain == expected
-    assert set(job.spec.paths()) == {"path"}
+    spec = planned_jobs(size_plan(**entry))[0].data.spec
+    assert spec.size.plain == expected
+    assert set(spec.paths()) == {"path"}
 
 
 def test_a_resolution_that_is_none_is_refused():
@@ -183,8 +183,5 @@ def test_a_resolution_that_is_none_is_refused():
 def test_arrays_in_files_keep_their_size_unless_the_plan_says_one(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.zeros((4, 28, 28, 1), np.uint8))
-    jobs = [
-        rerun_jobs(size_plan(path=str(path), **entry), {("mine", "qlae"): None})[0]
-        for entry in ({}, {"resolution": 64, "grey": True})
-    ]
-    assert [job.spec.preview().shape for job in jobs] == [(28, 28, 1), (64, 64, 1)]
+    jobs = [planned_jobs(size_plan(path=str(path), **entry))[0] for entry in ({}, {"resolution": 64, "grey": True})]
+    assert [job.data.spec.preview().shape for job in jobs] == [(28, 28, 1), (64, 64, 1)]

@@ -19,10 +19,9 @@ from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS
 from qlae.study.report import figures, report_study, study_page
 from qlae.study.report.correlations import between_metrics, mean_scores, published_means, spearman, with_published
-from qlae.study.report.figures import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, groups_to_compare
-from qlae.study.report.formats import to_markdown
-from qlae.study.report.summary import AGGREGATED, Group, summarise
-from qlae.study.report.tables import study_tables
+from qlae.study.report.figures import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, models_to_compare
+from qlae.study.report.summary import AGGREGATED, summarise
+from qlae.study.report.tables import study_tables, to_markdown
 from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
 
 
@@ -80,22 +79,22 @@ def test_heatmaps_of_three_models_are_side_by_side(folder):
 
 def test_vq_vae_is_left_out_of_the_figures_as_in_the_paper_or_included_by_choice(folder, monkeypatch):
     summary = summarise(folder)
-    vq_vae = Group(summary.groups["shapes3d", "qlae"].rows.assign(model="vq-vae"), folder.path)
+    vq_vae = summary.groups["shapes3d", "qlae"].assign(model="vq-vae")
     summary = dataclasses.replace(summary, groups={**summary.groups, ("shapes3d", "vq-vae"): vq_vae})
 
     def compared(**options):
-        return [group.model for group in groups_to_compare(summary, "shapes3d", **options)]
+        return models_to_compare(summary, "shapes3d", **options)
 
     assert compared() == ["qlae", "beta-vae"]
     assert compared(with_vq_vae=True) == ["qlae", "vq-vae"]
     for name in ("draw_sheet", "draw_codes", "draw_heatmaps"):
         monkeypatch.setattr(figures, name, lambda *_, **__: np.zeros((1, 1, 3), np.uint8))
-    assert [s.name for s in draw_sheets(summary, "isaac3d")] == [
+    assert [name for name, _, _ in draw_sheets(summary, "isaac3d")] == [
         "interventions-isaac3d",
         "codes-isaac3d",
         "nmi-isaac3d",
     ]
-    captions = [draw_sheets(summary, "shapes3d", with_vq_vae=chosen)[0].caption for chosen in (False, True)]
+    captions = [draw_sheets(summary, "shapes3d", with_vq_vae=chosen)[0][2] for chosen in (False, True)]
     assert "qlae and beta-vae. VQ-VAE is left out, as in the paper." in captions[0]
     assert "qlae and vq-vae. Above" in captions[1]
 
@@ -225,8 +224,8 @@ def test_without_reruns_the_tuning_runs_of_the_selected_value_count(tmp_path):
     plan = tiny_plan(rerun_seeds=0, models={"qlae": {"grid": [0.1, 0.3]}})
     index = run_study(plan, tmp_path / "x", InlineEngine())
     (chosen,) = index.selected_values("shapes3d", "qlae")
-    (group,) = summarise(StudyFolder(tmp_path / "x")).groups.values()
-    assert [run.config.training.optimizer.weight_decay for run in group.runs] == [chosen]
+    (runs,) = summarise(StudyFolder(tmp_path / "x")).groups.values()
+    assert runs["training.optimizer.weight_decay"].tolist() == [chosen]
     assert report_study(StudyFolder(tmp_path / "x"), show=False).is_file()
 
 

@@ -16,10 +16,9 @@ from qlae._io import write_json
 from qlae.published import PAPER_ROWS, published_results
 from qlae.study import Plan, StudyFolder
 from qlae.study.report.cells import Cell, combine_data_sets, make_cell, mark_bold
-from qlae.study.report.formats import to_csv, to_html, to_latex, to_markdown
 from qlae.study.report.notes import notes
 from qlae.study.report.summary import AGGREGATED, summarise
-from qlae.study.report.tables import study_tables
+from qlae.study.report.tables import study_tables, to_csv, to_html, to_latex, to_markdown
 
 COMMITTED = Path(__file__).parents[2] / "results" / "study"
 
@@ -109,7 +108,7 @@ def test_tables_hold_both_weights_and_published_numbers(folder):
     assert r"qlae & averaged & $\mathbf{0.85 \pm 0.12}$ & 6 of 8" in latex  # aggregated
     assert r"qlae & published & $0.86$ & --" in latex  # aggregated
     assert latex.count(r"\midrule") == 1
-    rows = list(csv.DictReader(to_csv(tables["isaac3d"], {"isaac3d": "rendered"}).splitlines()))
+    rows = list(csv.DictReader(to_csv(tables["isaac3d"]).splitlines()))
     assert {row["origin"] for row in rows} == {"rendered"}
     by_key = {(row["model"], row["weights"], row["score"]): row for row in rows}
     row = by_key["qlae", "averaged", "infom"]
@@ -134,10 +133,10 @@ def test_the_published_infoe_stands_below_the_column_of_its_kind(folder):
 def test_rows_have_the_papers_order_in_every_table(folder):
     assert [model.label for model in folder.plan.models] == ["qlae", "beta-vae", "ae"]
     for table in tables_of(summarise(folder)).values():
-        assert list(dict.fromkeys(row.model for row in table.rows())) == ["ae", "beta-vae", "qlae"]
+        assert list(table.cells.model.unique()) == ["ae", "beta-vae", "qlae"]
     committed = tables_of(summarise(StudyFolder(COMMITTED)))
     for table in committed.values():
-        models = list(dict.fromkeys(row.model for row in table.rows()))
+        models = list(table.cells.model.unique())
         assert models == [model for model in PAPER_ROWS if model in models]
 
 
@@ -192,8 +191,8 @@ def test_cells_of_the_committed_tables_recomputed_from_the_runs():
 def test_tables_of_the_raw_weights(folder):
     summary = summarise(folder, scored_weights="raw")
     assert summary.cell("shapes3d", "qlae", "infom").mean == pytest.approx(0.85)
-    rows = [row.weights for row in tables_of(summary)["shapes3d"].rows() if row.model == "ae"]
-    assert rows == ["raw", "averaged", "published"]
+    cells = tables_of(summary)["shapes3d"].cells
+    assert cells[cells.model == "ae"].weights.unique().tolist() == ["raw", "averaged", "published"]
     assert "Scores of the raw weights" in "".join(notes(summary))
     with pytest.raises(ValueError, match="unknown scored_weights 'ema'"):
         summarise(folder, scored_weights="ema")
@@ -251,7 +250,7 @@ def test_published_numbers_stand_beside_comparable_runs_only(tmp_path, data, opt
     )
     assert reason in text
     (table,) = study_tables(summary)[-1:]
-    assert [row.weights for row in table.rows()] == ["averaged"]
+    assert set(table.cells.weights) == {"averaged"}
 
 
 @pytest.mark.parametrize("options", [{"steps": 600}, {"form": "official"}, {"weight_decay": 0.01}])

@@ -46,7 +46,7 @@ def test_every_run_is_done_and_a_value_is_selected(study):
 def test_tables_have_agreement_and_psnr_and_name_the_run_to_take(study):
     _, folder, _, _ = study
     summary = summarise(folder)
-    assert not summary.has_sources
+    assert not summary.has_sources()
     page = report_study(folder, show=False).read_text()
     text = (folder.report_path / "tables.md").read_text()
     assert "| model | weights | agreement | PSNR (dB) |" in text
@@ -70,8 +70,8 @@ def test_a_missing_sample_is_no_agreement_instead_of_an_error(study):
     content = sample.read_bytes()
     try:
         sample.unlink()
-        group = summarise(folder).groups["mine", "ae"]
-        assert group.rows.agreement.notna().tolist() == [False, True]
+        runs = summarise(folder).groups["mine", "ae"]
+        assert runs.agreement.notna().tolist() == [False, True]
         report_study(folder, show=False)
     finally:
         sample.write_bytes(content)

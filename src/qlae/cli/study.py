@@ -188,8 +188,9 @@ def _print_unfinished(state: "StudyState") -> None:
         print(f"failed {name}: {state.runs[name].error}")
     if failed:
         print(f"{len(failed)} runs failed; --retry-failed repeats them")
-    for name in state.names("waiting"):
-        print(f"not finished {name}: {state.runs[name].error}; repeat the command later")
+    for name in state.names("waiting") + state.names("running"):
+        reason = state.runs[name].error or "another process is running it"
+        print(f"not finished {name}: {reason}; repeat the command later")
 
 
 def _qlae() -> list[str]:

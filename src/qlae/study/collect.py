@@ -19,7 +19,7 @@ from ..config import flatten
 from ..metrics import count_informative
 from ..runs.directory import Run
 from .folder import RunState, StudyFolder, StudyState, read_state
-from .plan import AGGREGATES, SCORED_WEIGHTS, Plan
+from .plan import AGGREGATES, SCORED_WEIGHTS
 from .tuning import AGREEMENT, run_agreements
 
 FACTS = ("seconds", "steps", "num_samples", "protocol", "device")  # entries of results.json
@@ -53,32 +53,31 @@ def collect(
     plan = folder.plan
     weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
     aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
-    state = read_state(plan, folder, strict=False)
+    state = read_state(plan, folder)
     facts, settings, scores = [], [], []
     for name, run in state.runs.items():
         results = run.results or {}
-        facts.append(_facts(run, state, plan, aggregate) | _evaluation(results) | {"weights": weights})
+        facts.append(_facts(run, state, aggregate) | _evaluation(results) | {"weights": weights})
         settings.append(_settings(folder.run(name)) if results else {})
         scores.append(_scores(results, weights))
     runs = pd.concat([pd.DataFrame(part) for part in (facts, settings, scores)], axis=1)
     return _with_agreements(runs, folder, weights, plan.scored_weights)
 
 
-def _facts(run: RunState, state: StudyState, plan: Plan, aggregate: str) -> dict[str, Any]:
+def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
     """Return what the study knows about a run: its place in the plan, its state, and whether it counts."""
     job = run.job
-    model = next(model for model in plan.models if model.label == job.model)
     candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
     selected = candidate.selected if candidate else job.value is None
-    only_reruns = aggregate == "reruns" and plan.rerun_seeds_of(model) > 0
+    only_reruns = aggregate == "reruns" and job.plan.rerun_seeds_of(job.model) > 0
     return {
         "run": job.name,
-        "data": job.data,
-        "model": job.model,
+        "data": job.data.label,
+        "model": job.model.label,
         "stage": job.stage,
         "seed": job.seed,
-        "preset": model.name,
-        "hyperparameter": model.tuned if model.grid else None,
+        "preset": job.model.name,
+        "hyperparameter": job.model.tuned if job.model.grid else None,
         "value": job.value,
         "state": run.state,
         "error": run.error,

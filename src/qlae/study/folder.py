@@ -6,7 +6,6 @@ there says why, and running while a process holds its lock.
 
 import contextlib
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,28 +143,30 @@ class RunState:
         state: one of `STATES`.
         error: why it failed, or why a run that has results must run again.
         results: its results if it is done.
+        contradicts: whether the directory holds another run than the plan asks for.
     """
 
     job: Job
     state: str = "waiting"
     error: str | None = None
     results: dict[str, Any] | None = None
+    contradicts: bool = False
 
 
-def read_run_state(job: Job, run: Run, *, retry_failed: bool = False, strict: bool = True) -> RunState:
-    """Return the state of a run from its directory; arguments as for `read_state`."""
+def read_run_state(job: Job, run: Run) -> RunState:
+    """Return the state of a run from its directory."""
     try:
         missing = missing_work(job, run)
     except ValueError as error:
-        if strict:
-            raise
-        missing = str(error)
+        return RunState(job, error=str(error), contradicts=True)
     if missing is None:
         return RunState(job, "done", results=run.results)
-    failure = None if retry_failed else read_failure(run)
+    if is_locked(run.path):
+        return RunState(job, "running")
+    failure = read_failure(run)
     if failure is not None:
         return RunState(job, "failed", failure)
-    return RunState(job, "waiting", missing if run.results_path.is_file() else None)
+    return RunState(job, error=missing if run.results_path.is_file() else None)
 
 
 @dataclass
@@ -200,38 +201,21 @@ class StudyState:
         """Return the names of the runs in a state."""
         return [name for name, run in self.runs.items() if run.state == state]
 
+    def require_consistent(self) -> None:
+        """Raise ``ValueError`` if a run directory contradicts the plan."""
+        for run in self.runs.values():
+            if run.contradicts:
+                raise ValueError(run.error)
 
-def read_state(plan: Plan, folder: StudyFolder, *, retry_failed: bool = False, strict: bool = True) -> StudyState:
-    """Return the state of a study from its run directories.
 
-    Args:
-        plan: the plan of the study.
-        folder: the folder of the study.
-        retry_failed: whether failed runs count as waiting.
-        strict: whether a run directory that contradicts the plan is an error; otherwise its state notes the reason.
-
-    Raises:
-        ValueError: if ``strict`` and a run directory contradicts the plan.
-    """
-    state = StudyState()
-    for job in tune_jobs(plan):
-        state.runs[job.name] = read_run_state(job, folder.run(job.name), retry_failed=retry_failed, strict=strict)
+def read_state(plan: Plan, folder: StudyFolder) -> StudyState:
+    """Return the state of a study from its run directories."""
+    state = StudyState({job.name: read_run_state(job, folder.run(job.name)) for job in tune_jobs(plan)})
     select_values(plan, folder, state)
-    add_reruns(plan, folder, state, retry_failed=retry_failed, strict=strict)
-    _require_same_images(state, folder, strict=strict)
+    reruns = rerun_jobs(plan, state.rerun_values(plan))
+    state.runs |= {job.name: read_run_state(job, folder.run(job.name)) for job in reruns}
+    _leave_out_other_images(state, folder)
     return state
-
-
-def add_reruns(
-    plan: Plan, folder: StudyFolder, state: StudyState, *, retry_failed: bool = False, strict: bool = True
-) -> None:
-    """Add the reruns of the selected values, and remove those of values that are no longer selected."""
-    known = state.runs
-    state.runs = {name: run for name, run in known.items() if run.job.stage == "tune"}
-    for job in rerun_jobs(plan, state.rerun_values(plan)):
-        state.runs[job.name] = known.get(job.name) or read_run_state(
-            job, folder.run(job.name), retry_failed=retry_failed, strict=strict
-        )
 
 
 def select_values(plan: Plan, folder: StudyFolder, state: StudyState) -> None:
@@ -259,20 +243,15 @@ def _grid_scores(runs: Sequence[RunState], folder: StudyFolder, weights: str) ->
     return [(run.job.value or 0.0, own) for run, own in zip(runs, scores, strict=True)]
 
 
-def _require_same_images(state: StudyState, folder: StudyFolder, *, strict: bool) -> None:
-    """Raise an error, or warn and exclude the run, if a run saw other images than the first run on its data set."""
+def _leave_out_other_images(state: StudyState, folder: StudyFolder) -> None:
+    """Leave out runs that saw other images than the first run on their data set."""
     first_run: dict[str, Run] = {}
-    for name, run_state in state.runs.items():
-        if run_state.state != "done":
-            continue
-        run = folder.run(name)
-        first = first_run.setdefault(run_state.job.data, run)
-        difference = run.config.data.difference(first.config.data)
-        if difference and strict:
-            raise ValueError(
+    for name in state.names("done"):
+        job, run = state.runs[name].job, folder.run(name)
+        first = first_run.setdefault(job.data.label, run)
+        if difference := run.config.data.difference(first.config.data):
+            error = (
                 f"{run.path} and {first.path} are on different data: {difference}; move the wrong one out of the "
                 "study, or choose another folder with out=…"
             )
-        if difference:
-            state.runs[name] = RunState(run_state.job, "waiting", difference)
-            warnings.warn(f"{run.path} is left out: {difference} in {first.path}", stacklevel=3)
+            state.runs[name] = RunState(job, error=error, contradicts=True)

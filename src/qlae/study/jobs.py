@@ -17,118 +17,97 @@ from .plan import DataPlan, ModelPlan, Plan
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a study: a model, its data, options, a seed, and how it is scored.
+    """One run of a study: a model, its data and a seed, which are scored as the plan says.
 
     Attributes:
-        stage: ``"tune"`` or ``"rerun"``.
-        data: label of the data set in the plan.
-        model: label of the model in the plan.
+        plan: the plan of the study.
+        data: the data set.
+        model: the model and its options.
         value: value of the tuned hyperparameter; None for the preset's.
         seed: seed of the run.
-        model_name: name of the preset.
-        spec: the description of the data.
-        options: further arguments of `qlae.train`.
-        metrics: metrics to compute.
-        num_samples: number of images to score on.
-        protocol: InfoMEC protocol.
     """
 
-    stage: str
-    data: str
-    model: str
+    plan: Plan = field(repr=False)
+    data: DataPlan
+    model: ModelPlan
     value: float | None
     seed: int
-    model_name: str
-    spec: DataSpec
-    options: dict[str, Any] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ("infomec",)
-    num_samples: int = 10_000
-    protocol: str = "paper"
+
+    @property
+    def stage(self) -> str:
+        """``"tune"`` or ``"rerun"``."""
+        return "tune" if self.model.grid and self.seed < self.plan.tune_seeds else "rerun"
 
     @property
     def name(self) -> str:
         """The path of the run directory inside the study's ``runs`` folder."""
-        value = "" if self.value is None else f"{MODELS[self.model_name].tuned.replace('_', '-')}-{self.value:g}-"
-        return f"{self.data}/{self.model}/{value}s{self.seed}"
+        value = "" if self.value is None else f"{self.model.tuned.replace('_', '-')}-{self.value:g}-"
+        return f"{self.data.label}/{self.model.label}/{value}s{self.seed}"
 
     @property
     def pair(self) -> tuple[str, str]:
         """The labels of the data set and the model."""
-        return self.data, self.model
+        return self.data.label, self.model.label
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Further arguments of `qlae.train`."""
+        options = self.model.options | {"seed": self.seed}
+        if self.value is None:
+            return options
+        if self.model.tuned == "weight_decay":
+            return options | {"weight_decay": self.value}
+        return options | {"weights": options.get("weights", {}) | {self.model.tuned: self.value}}
+
+    @property
+    def steps(self) -> int:
+        """The number of updates."""
+        size, recipe = self.model.options.get("size", "full"), self.model.options.get("recipe", "paper")
+        return int(self.model.options.get("steps", MODELS[self.model.name].training_preset(size, recipe).steps))
+
+
+def planned_jobs(plan: Plan) -> list[Job]:
+    """Return all runs that a plan may ask for: each value of each grid with each seed.
+
+    All runs of a seed come before those of the next, so that an unfinished study is useful too. If tuning runs count in
+    the tables (``aggregate``), models without a grid are run with the seeds of tuning as well, so that all models have
+    the same number of seeds.
+    """
+    return [
+        Job(plan, data, model, value, seed)
+        for seed in range(plan.tune_seeds + max(map(plan.rerun_seeds_of, plan.models)))
+        for data in plan.data
+        for model in plan.models
+        for value in model.grid or (None,)
+        if (0 if model.grid or plan.aggregate != "reruns" else plan.tune_seeds)
+        <= seed
+        < plan.tune_seeds + plan.rerun_seeds_of(model)
+    ]
 
 
 def tune_jobs(plan: Plan) -> list[Job]:
-    """Return the tuning runs: each value of each grid with the first seeds.
-
-    All runs of a seed come before those of the next, so that an unfinished study is useful too.
-    """
-    return [
-        make_job(plan, "tune", data, model, value, seed)
-        for seed in range(plan.tune_seeds)
-        for data in plan.data
-        for model in plan.models
-        for value in model.grid
-    ]
+    """Return the tuning runs: each value of each grid with the first seeds."""
+    return [job for job in planned_jobs(plan) if job.stage == "tune"]
 
 
 def rerun_jobs(plan: Plan, values: Mapping[tuple[str, str], float | None]) -> list[Job]:
     """Return the reruns, with seeds that tuning did not use.
 
-    If tuning runs count in the tables (``aggregate``), models without a grid are run with the seeds of tuning as well,
-    so that all models have the same number of seeds.
-
     Args:
         plan: the plan of the study.
-        values: the value of the tuned hyperparameter by (data, model), None for the preset's; other pairs are left out.
+        values: the value of the tuned hyperparameter by (data, model), None for models without a grid; other pairs are
+            left out.
     """
-    return [
-        make_job(plan, "rerun", data, model, values[data.label, model.label], seed)
-        for seed in range(plan.tune_seeds + max(map(plan.rerun_seeds_of, plan.models)))
-        for data in plan.data
-        for model in plan.models
-        if (data.label, model.label) in values and seed in _rerun_seeds(plan, model)
-    ]
-
-
-def _rerun_seeds(plan: Plan, model: ModelPlan) -> range:
-    first = plan.tune_seeds if model.grid or plan.aggregate == "reruns" else 0
-    return range(first, plan.tune_seeds + plan.rerun_seeds_of(model))
+    jobs = [job for job in planned_jobs(plan) if job.stage == "rerun" and job.pair in values]
+    return [job for job in jobs if job.value == values[job.pair]]
 
 
 def find_job(plan: Plan, name: str) -> Job:
     """Return the job of a plan whose run directory has a name, whatever value of a grid is selected."""
-    for data in plan.data:
-        for model in plan.models:
-            if name.startswith(f"{data.label}/{model.label}/"):
-                for value in model.grid or (None,):
-                    for seed in range(plan.tune_seeds + plan.rerun_seeds_of(model)):
-                        stage = "tune" if model.grid and seed < plan.tune_seeds else "rerun"
-                        job = make_job(plan, stage, data, model, value, seed)
-                        if job.name == name:
-                            return job
+    for job in planned_jobs(plan):
+        if job.name == name:
+            return job
     raise ValueError(f"the plan {plan.name} has no run {name}; `qlae study PLAN --dry-run` lists them")
-
-
-def make_job(plan: Plan, stage: str, data: DataPlan, model: ModelPlan, value: float | None, seed: int) -> Job:
-    """Return the job of one run of a plan."""
-    options = model.options | {"seed": seed}
-    if value is not None and model.tuned == "weight_decay":
-        options["weight_decay"] = value
-    elif value is not None:
-        options["weights"] = options.get("weights", {}) | {model.tuned: value}
-    return Job(
-        stage=stage,
-        data=data.label,
-        model=model.label,
-        value=value,
-        seed=seed,
-        model_name=model.name,
-        spec=data.spec,
-        options=options,
-        metrics=plan.metrics,
-        num_samples=plan.num_samples,
-        protocol=plan.protocol,
-    )
 
 
 def require_runnable(plan: Plan) -> None:
@@ -139,19 +118,18 @@ def require_runnable(plan: Plan) -> None:
     Images from files are not read for this check.
     """
     for data in plan.data:
-        jobs = [make_job(plan, "rerun", data, model, None, 0) for model in plan.models]
         try:
             config = _checked_data(data.spec, plan)
         except (ValueError, TypeError) as error:
             raise ValueError(f"data.{data.label}: {error}") from None
-        for job in jobs:
-            sizes = job.options.get("num_values")
+        for model in plan.models:
+            sizes = model.options.get("num_values")
             # The number of sources in files is unknown here, so the list itself decides the number of latents.
             unread = {"num_latents": len(sizes)} if data.spec.paths() and isinstance(sizes, list) else {}
             try:
-                resolve(job.model_name, config, len(config.source_names), **unread | job.options)
+                resolve(model.name, config, len(config.source_names), **unread | model.options)
             except (ValueError, TypeError) as error:
-                raise ValueError(f"models.{job.model}: {error}") from None
+                raise ValueError(f"models.{model.label}: {error}") from None
 
 
 def _checked_data(spec: DataSpec, plan: Plan) -> DataConfig:
@@ -167,13 +145,6 @@ def _checked_data(spec: DataSpec, plan: Plan) -> DataConfig:
     if config.observations.kind == IMAGES:
         require_sides(*config.observations.shape[:2])
     return config
-
-
-def num_updates(job: Job) -> int:
-    """Return the number of updates of a job."""
-    size, recipe = job.options.get("size", "full"), job.options.get("recipe", "paper")
-    preset = MODELS[job.model_name].training_preset(size, recipe)
-    return int(job.options.get("steps", preset.steps))
 
 
 def missing_work(job: Job, run: Run) -> str | None:
@@ -213,7 +184,7 @@ def needs_scores_only(job: Job, run: Run) -> bool:
 
 def _missing_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | None:
     """Describe whether a run has fewer updates, or another number of samples, than its job asks for."""
-    steps, num_samples = num_updates(job), min(job.num_samples, run.config.data.num_images)
+    steps, num_samples = job.steps, min(job.plan.num_samples, run.config.data.num_images)
     if results["steps"] < steps:
         return f"evaluated after {results['steps']:,} updates, the plan says {steps:,}"
     if results["num_samples"] != num_samples:
@@ -223,26 +194,23 @@ def _missing_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | N
 
 def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
     """Describe whether a run was scored with another protocol, or without some metric of its job."""
-    if results["protocol"] != job.protocol:
-        return f"scored with the protocol {results['protocol']}, the plan says {job.protocol}"
+    if results["protocol"] != job.plan.protocol:
+        return f"scored with the protocol {results['protocol']}, the plan says {job.plan.protocol}"
     if not results["data"]["source_names"]:
         return None  # metrics need sources
-    missing = [metric for metric in job.metrics if not find_metric(metric).is_in(results["averaged"])]
+    missing = [metric for metric in job.plan.metrics if not find_metric(metric).is_in(results["averaged"])]
     return f"not scored with {', '.join(missing)} yet" if missing else None
 
 
 def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     """Raise ``ValueError`` if a run's config contradicts its job. A run with fewer updates can be resumed."""
-    options = {
-        "precision": config.training.precision
-    } | job.options  # the device decides the precision unless the plan does
-    planned_config = resolve(job.model_name, config.data, len(config.data.source_names), **options)
-    differences = config.difference(planned_config)
-    planned_data = replace(config.data, name=job.spec.name, spec=job.spec)
-    if difference := config.data.difference(planned_data):
+    options = {"precision": config.training.precision} | job.options  # the device decides it unless the plan does
+    differences = config.difference(resolve(job.model.name, config.data, len(config.data.source_names), **options))
+    spec = job.data.spec
+    if difference := config.data.difference(replace(config.data, name=spec.name, spec=spec)):
         raise ValueError(f"{run.path} holds another run: {difference} in the plan. Choose another folder with out=…")
-    if config.training.steps > num_updates(job):
-        differences["training.steps"] = config.training.steps, num_updates(job)
+    if config.training.steps > job.steps:
+        differences["training.steps"] = config.training.steps, job.steps
     if differences:
         details = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differences.items())
         raise ValueError(f"{run.path} holds another run: {details}. Choose another folder with out=…")

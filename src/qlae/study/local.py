@@ -4,12 +4,13 @@ A worker process takes one job after another, so that torch is loaded only once.
 a new worker is started and resumes the job from its last checkpoint.
 """
 
+import contextlib
 import os
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import IO
 
 import torch
@@ -19,7 +20,7 @@ from .._io import open_own
 from ..metrics.parallel import num_cores
 from .folder import StudyFolder, write_failure
 from .jobs import Job
-from .run import TICK_SECONDS, Event
+from .run import TICK_SECONDS
 
 MAX_LOSSES = 3  # workers that may die of one job before it counts as failed
 STOP_SECONDS = 60.0  # time for workers to save their runs when the study is stopped
@@ -59,26 +60,21 @@ class LocalEngine:
             return f"{_count(self.num_workers, 'worker')} on {_count(len(self.gpus), 'GPU')}"
         return f"{_count(self.num_workers, 'worker')}, {_count(self.threads, 'CPU thread')} each"
 
-    def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
-        """Yield events until each job has ended, and None if nothing happens for a while."""
+    def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
+        """Run jobs until all have ended, and yield about once per second."""
         job_queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
         for job in jobs:
             job_queue.put(job)
-        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        dispatchers = [
-            _Dispatcher(lambda n=n: self.start_worker(n, folder), folder, job_queue, events)  # type: ignore[misc]
-            for n in range(min(self.num_workers, len(jobs)))
-        ]
+        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
+        numbers = range(min(self.num_workers, len(jobs)))
+        dispatchers = [_Dispatcher(self, number, folder, job_queue, ended) for number in numbers]
+        num_left = len(dispatchers)
         try:
-            num_left = len(jobs)
-            while num_left:
-                try:
-                    event = events.get(timeout=TICK_SECONDS)
-                except queue.Empty:
-                    yield None
-                    continue
-                num_left -= event.is_end
-                yield event
+            while num_left:  # a signal may not interrupt `Thread.join`, which would take the thread for ended
+                with contextlib.suppress(queue.Empty):
+                    ended.get(timeout=TICK_SECONDS)
+                    num_left -= 1
+                yield
         finally:
             for dispatcher in dispatchers:
                 dispatcher.stop()
@@ -110,12 +106,13 @@ class _Dispatcher:
 
     def __init__(
         self,
-        start: Callable[[], Worker],
+        engine: LocalEngine,
+        number: int,
         folder: StudyFolder,
         job_queue: "queue.SimpleQueue[Job]",
-        events: "queue.SimpleQueue[Event]",
+        ended: "queue.SimpleQueue[int]",
     ):
-        self.start, self.folder, self.job_queue, self.events = start, folder, job_queue, events
+        self.engine, self.number, self.folder, self.job_queue, self.ended = engine, number, folder, job_queue, ended
         self.worker: Worker | None = None
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._dispatch, daemon=True)
@@ -135,34 +132,30 @@ class _Dispatcher:
             self.worker.wait()
 
     def _dispatch(self) -> None:
-        while not self.stopping.is_set():
-            try:
-                job = self.job_queue.get_nowait()
-            except queue.Empty:
-                break
-            if state := self._run_job(job):
-                self.events.put(Event(job, state))
-        if self.worker is not None:
-            _pipe(self.worker.stdin).close()
-            self.worker.wait()
+        try:
+            while not self.stopping.is_set():
+                self._run_job(self.job_queue.get_nowait())
+        except queue.Empty:
+            pass
+        finally:
+            self.ended.put(self.number)
+            if self.worker is not None:
+                _pipe(self.worker.stdin).close()
+                self.worker.wait()
 
-    def _run_job(self, job: Job) -> str:
-        """Return how a job ended; an empty string if the study was stopped in between."""
+    def _run_job(self, job: Job) -> None:
+        """Let the worker run a job, and replace it if it dies."""
         for _ in range(MAX_LOSSES):
-            self.events.put(Event(job, "running"))
-            state = self._ask_worker(job)
-            if state or self.stopping.is_set():
-                return state
-            self.events.put(Event(job, "waiting"))
+            if self._ask_worker(job) or self.stopping.is_set():
+                return
         assert self.worker is not None
         error = f"{MAX_LOSSES} workers died during this run, the last with exit code {self.worker.returncode}"
         write_failure(self.folder.run(job.name), f"{error}; see the logs of the workers in {self.folder.path}")
-        return "failed"
 
     def _ask_worker(self, job: Job) -> str:
         """Return how the worker says that a job ended; an empty string if the worker died first."""
         if self.worker is None or self.worker.poll() is not None:
-            self.worker = self.start()
+            self.worker = self.engine.start_worker(self.number, self.folder)
         if self.stopping.is_set():  # `stop` was called while the worker was being started
             self.worker.terminate()
         try:

@@ -8,7 +8,7 @@ value with new seeds. A plan is plain data: reading one executes nothing.
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -60,9 +60,9 @@ class _ModelTable(_Options):
     rerun_seeds: int | None = None
 
 
-@dataclass(frozen=True)
-class _PlanTable(_Options):
-    """The top of a plan."""
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    """The entries at the top of a plan that are no options of models."""
 
     name: str = "study"
     about: str = ""
@@ -75,6 +75,12 @@ class _PlanTable(_Options):
     protocol: str = "paper"
     scored_weights: ScoredWeights = "averaged"
     aggregate: Aggregate = "reruns"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PlanTable(_Settings, _Options):
+    """The top of a plan."""
+
     data: list[str] | dict[str, dict[str, Any]] = field(default_factory=dict)
     models: list[str] | dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -111,29 +117,18 @@ class ModelPlan:
         return bool(OBJECTIVES[MODELS[self.name].objective].part.reconstructs)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A whole study before it is run.
+@dataclass(frozen=True, kw_only=True)
+class Plan(_Settings):
+    """A whole study before it is run. Further attributes are the settings at the top of its file.
 
     Attributes:
-        near_db: largest distance of an autoencoder's PSNR from the best of its grid, for selection.
-        scored_weights: the weights whose scores select values and fill the tables, out of `SCORED_WEIGHTS`.
-        aggregate: which runs count in the tables, and their intervals, out of `AGGREGATES`.
+        data: the data sets.
+        models: the models.
         content: the content of the plan's file, with absolute paths, so that a study can be resumed from anywhere.
     """
 
-    name: str
     data: tuple[DataPlan, ...]
     models: tuple[ModelPlan, ...]
-    about: str
-    tune_seeds: int
-    rerun_seeds: int
-    near_db: float
-    metrics: tuple[str, ...]
-    num_samples: int
-    protocol: str
-    scored_weights: str
-    aggregate: str
     content: dict[str, Any]
 
     @staticmethod
@@ -142,19 +137,13 @@ class Plan:
         table = parse(content, _PlanTable, "plan")
         _require_no_seed(content, "plan")
         tables = {label: _with_absolute_paths(entry) for label, entry in _tables("data", table.data).items()}
-        data = [_data_plan(label, entry) for label, entry in tables.items()]
+        data = tuple(_data_plan(label, entry) for label, entry in tables.items())
         shared = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
         models = [_model_plan(label, t, shared, table.tune) for label, t in _tables("models", table.models).items()]
-        same = ("about", "tune_seeds", "rerun_seeds", "num_samples", "protocol", "scored_weights", "aggregate")
-        plan = Plan(
-            name=content.get("name", name),
-            data=tuple(data),
-            models=tuple(models),
-            near_db=table.near_db,
-            metrics=tuple(dict.fromkeys(("infomec", *table.metrics))),
-            content=content | {"data": {one.label: tables[one.label] | one.spec.paths() for one in data}},
-            **{key: getattr(table, key) for key in same},
-        )
+        settings = {field.name: getattr(table, field.name) for field in fields(_Settings)}
+        settings |= {"name": content.get("name", name), "metrics": tuple(dict.fromkeys(("infomec", *table.metrics)))}
+        absolute = {one.label: tables[one.label] | one.spec.paths() for one in data}
+        plan = Plan(data=data, models=tuple(models), content=content | {"data": absolute}, **settings)
         plan.check()
         return plan
 

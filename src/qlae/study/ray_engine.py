@@ -13,7 +13,7 @@ from typing import Any
 from .._io import read_regular, write_bytes
 from .folder import FAILURE_FILE, StudyFolder, write_failure
 from .jobs import Job
-from .run import TICK_SECONDS, Event
+from .run import TICK_SECONDS
 from .worker import run_job_on_node
 
 MAX_RETRIES = 3  # for a task whose node or worker was lost
@@ -69,22 +69,15 @@ class RayEngine:
         """Describe how many runs Ray has room for."""
         return f"{self.num_workers} runs at a time on Ray" if self.ray.is_initialized() else "one run at a time on Ray"
 
-    def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
-        """Yield events until each job has ended, and None if nothing happens for a while."""
+    def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
+        """Run jobs until all have ended, and yield at least once per second."""
         pending = self._submit(jobs, folder)
-        started: set[str] = set()
         try:
             while pending:
                 ended, _ = self.ray.wait(list(pending), num_returns=1, timeout=TICK_SECONDS)
                 for reference in ended:
-                    yield self._outcome(pending.pop(reference), reference, folder)
-                # Ray does not say which tasks have started; in a shared folder their run directories show it.
-                new = [job for job in pending.values() if job.name not in started and _has_started(job, folder)]
-                for job in new:
-                    started.add(job.name)
-                    yield Event(job, "running")
-                if not ended and not new:
-                    yield None
+                    self._keep_files(pending.pop(reference), reference, folder)
+                yield
         finally:
             for reference in pending:
                 self.ray.cancel(reference, force=True)
@@ -102,25 +95,20 @@ class RayEngine:
         plan = folder.plan.content
         return {task.remote(plan, job.name, *options): job for job in jobs}
 
-    def _outcome(self, job: Job, reference: Any, folder: StudyFolder) -> Event:
-        """Return the last event of a task, after writing the files that it sent back."""
+    def _keep_files(self, job: Job, reference: Any, folder: StudyFolder) -> None:
+        """Write the files that a task sent back, or that it was lost."""
         run = folder.run(job.name)
         try:
             state, files = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            write_failure(run, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
-            return Event(job, "failed")
+            write_failure(run, f"Ray lost the task: {type(error).__name__}", str(error))
+            return
         run.path.mkdir(parents=True, exist_ok=True)
         if state == "done":
             (run.path / FAILURE_FILE).unlink(missing_ok=True)  # of an earlier attempt
         # results.json comes last, because it marks the run as finished.
         for name, content in sorted(files.items(), key=lambda item: item[0] == "results.json"):
             write_bytes(run.path / name, content)
-        return Event(job, state)
-
-
-def _has_started(job: Job, folder: StudyFolder) -> bool:
-    return folder.run(job.name).config_path.is_file()
 
 
 def _token(folder: StudyFolder) -> str:

@@ -1,7 +1,7 @@
 """Run a study: tune → select → rerun. The same call on the same folder resumes it and repeats no finished run.
 
 A study is a list of jobs, and an engine runs lists: in worker processes (`local`), on a Ray cluster (`ray_engine`), or
-by hand (`qlae study PLAN --list`). Each job ends in a run directory, where the driver reads what happened.
+by hand (`qlae study PLAN --list`). The driver reads what happened from the run directories.
 """
 
 import contextlib
@@ -9,32 +9,17 @@ import os
 import signal
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import Protocol
 
-from .folder import RunState, StudyFolder, StudyState, add_reruns, read_run_state, read_state, select_values
-from .jobs import Job, require_runnable
+from .folder import FAILURE_FILE, StudyFolder, StudyState, read_run_state, read_state
+from .jobs import Job, planned_jobs, require_runnable
 from .plan import Plan
 
 TICK_SECONDS = 1.0  # longest time between two yields of `Engine.run`
+UNFINISHED = ("waiting", "running")  # a run whose last worker is still ending is running, too
 
 Show = Callable[[StudyState], None]
-
-
-@dataclass(frozen=True)
-class Event:
-    """A job has started (``"running"``), was lost and will start again (``"waiting"``), or ended.
-
-    A job ends as ``"done"``, as ``"failed"``, or as ``"busy"`` because a process outside this study is running it.
-    """
-
-    job: Job
-    state: str
-
-    @property
-    def is_end(self) -> bool:
-        return self.state in ("done", "failed", "busy")
 
 
 class Engine(Protocol):
@@ -59,8 +44,8 @@ class Engine(Protocol):
         """Describe the engine, as in ``"2 workers, 1 CPU thread each"``."""
         ...
 
-    def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[Event | None, None, None]:
-        """Yield events until each job has ended, and None if nothing happens for ``TICK_SECONDS``."""
+    def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
+        """Run jobs, each until its directory says how it ended; yield at least once per ``TICK_SECONDS``."""
         ...
 
 
@@ -91,8 +76,8 @@ def run_study(
     with _opened(plan, out) as folder, _sigterm_as_interrupt():
         state = _start(plan, folder, engine.imports, retry_failed=retry_failed)
         _run_stage("tune", state, folder, engine, show)
-        select_values(plan, folder, state)
-        add_reruns(plan, folder, state, retry_failed=retry_failed)
+        state = read_state(plan, folder)  # with the reruns of the values that are selected now
+        state.require_consistent()
         _run_stage("rerun", state, folder, engine, show)
     return state
 
@@ -120,7 +105,12 @@ def _opened(plan: Plan, out: str | os.PathLike[str]) -> Iterator[StudyFolder]:
 
 def _start(plan: Plan, folder: StudyFolder, imports: Sequence[str], *, retry_failed: bool) -> StudyState:
     """Write the plan into the folder if no run there contradicts it; return the state."""
-    state = read_state(plan, folder, retry_failed=retry_failed)
+    state = read_state(plan, folder)
+    state.require_consistent()
+    if retry_failed:
+        for job in planned_jobs(plan):
+            (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
+        state = read_state(plan, folder)
     _warn_about_unplanned_runs(plan, folder)
     folder.write_plan(plan, imports)
     return state
@@ -139,27 +129,22 @@ def _warn_about_unplanned_runs(plan: Plan, folder: StudyFolder) -> None:
 
 
 def _run_stage(stage: str, state: StudyState, folder: StudyFolder, engine: Engine, show: Show | None) -> None:
-    """Run the waiting jobs of a stage, and keep the state up to date."""
-    jobs = [run.job for run in state.runs.values() if run.state == "waiting" and run.job.stage == stage]
-    if show is not None:
-        show(state)
-    if not jobs:
-        return
-    with contextlib.closing(engine.run(jobs, folder)) as events:
-        for event in events:
-            if event is not None:
-                state.runs[event.job.name] = _state_after(event, folder)
-            if show is not None:
-                show(state)
+    """Run the unfinished jobs of a stage, and keep the state up to date with their directories."""
+    jobs = [run.job for run in state.runs.values() if run.job.stage == stage and run.state in UNFINISHED]
 
+    def update() -> None:
+        for job in jobs:
+            if state.runs[job.name].state in UNFINISHED:
+                state.runs[job.name] = read_run_state(job, folder.run(job.name))
+        if show is not None:
+            show(state)
 
-def _state_after(event: Event, folder: StudyFolder) -> RunState:
-    """Return the state of a run after an event; the directory of a run that has ended says how."""
-    if event.state in ("running", "waiting"):
-        return RunState(event.job, event.state)
-    if event.state == "busy":
-        return RunState(event.job, "waiting", "another process is running it")
-    return read_run_state(event.job, folder.run(event.job.name), strict=False)
+    update()
+    if jobs:
+        with contextlib.closing(engine.run(jobs, folder)) as ticks:
+            for _ in ticks:
+                update()
+        update()
 
 
 @contextlib.contextmanager

@@ -1,29 +1,22 @@
-"""Describe a study in the terminal: its state, live or once, and what it would do, with an estimate of the time."""
-
 import contextlib
-import json
 import math
 import os
 import shlex
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean
 
+import pandas as pd
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .._io import is_locked
-from ..observations import IMAGES, KINDS, SERIES, VECTORS
+from ..observations import IMAGES, KINDS, SERIES, VECTORS, Observations
 from ..presets import MODELS, training_preset
-from ..registry import DATA
 from .folder import STATES, RunState, StudyFolder, StudyState, read_state
-from .jobs import Job, make_job, needs_scores_only, num_updates, require_runnable, rerun_jobs, tune_jobs
+from .jobs import Job, needs_scores_only, require_runnable, rerun_jobs, tune_jobs
 from .plan import Plan
 from .run import Engine, Show
 from .tuning import describe_rule
@@ -52,10 +45,8 @@ OVERHEAD_SECONDS = 3.0  # loading, writing files, drawing pictures
 def status(folder: StudyFolder) -> RenderableType:
     """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
     plan = folder.plan
-    state = read_state(plan, folder, strict=False)
-    running = [name for name in state.names("waiting") if is_locked(folder.run(name).path)]
-    for name in running:
-        state.runs[name].state = "running"
+    state = read_state(plan, folder)
+    running = state.names("running")
     is_driven = folder.is_driven()
     parts: list[RenderableType] = [status_table(state, title=f"{plan.name} in {folder.path}")]
     parts += [Text(f"running {name}: {_progress(folder, state.runs[name].job)}") for name in running]
@@ -80,22 +71,16 @@ def status_table(state: StudyState, *, title: str) -> Table:
         table.add_column(name)
     for name in ("tuned", "value", "rerun", "running", "failed"):
         table.add_column(name, justify="right")
-    groups: dict[tuple[str, str], list[RunState]] = {}
-    for run in state.runs.values():
-        groups.setdefault(run.job.pair, []).append(run)
-    data_sets = list(dict.fromkeys(data for data, _ in groups))
-    for pair, runs in sorted(groups.items(), key=lambda item: data_sets.index(item[0][0])):
-        values = state.selected_values(*pair)
-        value = f"{values[0]:g}" if values else "·"
-        counts = [sum(run.state == wanted for run in runs) for wanted in ("running", "failed")]
-        stages = (_count_done(runs, "tune"), value, _count_done(runs, "rerun"))
-        table.add_row(*pair, *stages, *(str(count or "·") for count in counts), style="red" if counts[1] else None)
+    plan = next(iter(state.runs.values())).job.plan
+    for pair in ((data.label, model.label) for data in plan.data for model in plan.models):
+        runs = [run for run in state.runs.values() if run.job.pair == pair]
+        done = {stage: [run.state == "done" for run in runs if run.job.stage == stage] for stage in ("tune", "rerun")}
+        tuned, rerun = (f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·" for of_stage in done.values())
+        value = next((f"{value:g}" for value in state.selected_values(*pair)), "·")
+        running, failed = (sum(run.state == wanted for run in runs) for wanted in ("running", "failed"))
+        style = "red" if failed else None
+        table.add_row(*pair, tuned, value, rerun, str(running or "·"), str(failed or "·"), style=style)
     return table
-
-
-def _count_done(runs: Sequence[RunState], stage: str) -> str:
-    of_stage = [run.state == "done" for run in runs if run.job.stage == stage]
-    return f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·"
 
 
 def summary_line(state: StudyState, num_workers: int | None, plan: Plan) -> Text:
@@ -113,36 +98,34 @@ def summary_line(state: StudyState, num_workers: int | None, plan: Plan) -> Text
     unselected = [model for _, model in tuning for _ in range(num_seeds[model])]
     if unselected:
         parts.append(f"{len(unselected)} reruns not selected yet")
-    left = seconds_left(state.runs.values(), unselected, num_workers or 1)
-    if left:
-        parts.append(f"about {format_seconds(left)} {'left' if num_workers else 'of work left'}")
+    if left := seconds_left(state, unselected):
+        parts.append(f"about {format_seconds(left / (num_workers or 1))} {'left' if num_workers else 'of work left'}")
     return Text(", ".join(parts))
 
 
-def seconds_left(runs: Iterable[RunState], unselected: Sequence[str], num_workers: int) -> float | None:
-    """Return the seconds until all runs are over, from the time that finished runs of the same model took to train.
+def seconds_left(state: StudyState, unselected: Sequence[str]) -> float | None:
+    """Return the seconds of work left, from the time that finished runs of the same model took to train.
 
     Args:
-        runs: the runs of the study.
+        state: the state of the study.
         unselected: the models of reruns that are not selected yet.
-        num_workers: number of runs at a time.
 
     Returns:
         None as long as no run has finished.
     """
-    durations: dict[str, list[float]] = defaultdict(list)
+    runs = state.runs.values()
     shares = {"waiting": 1.0, "running": 0.5}
-    work = dict.fromkeys(unselected, 0.0) | {"": 0.0}
-    for model in unselected:
-        work[model] += 1.0
-    for run in runs:
-        if run.results:
-            durations[run.job.model].append((run.results.get("seconds") or 0.0) + scoring_seconds(run.job))
-        work[run.job.model] = work.get(run.job.model, 0.0) + shares.get(run.state, 0.0)
-    if not durations:
+    left = [(run.job.model.label, shares[run.state]) for run in runs if run.state in shares]
+    left += [(model, 1.0) for model in unselected]
+    done = [
+        (r.job.model.label, (r.results.get("seconds") or 0.0) + scoring_seconds(r.job.plan)) for r in runs if r.results
+    ]
+    if not done:
         return None
-    everything = [seconds for group in durations.values() for seconds in group]
-    return sum(fmean(durations.get(m) or everything) * share for m, share in work.items()) / max(1, num_workers)
+    durations = pd.DataFrame(done, columns=["model", "seconds"]).groupby("model").seconds
+    means = durations.mean()
+    overall = sum(seconds for _, seconds in done) / len(done)
+    return float(sum(means.get(model, overall) * share for model, share in left))
 
 
 def format_seconds(seconds: float) -> str:
@@ -177,7 +160,7 @@ def _progress(folder: StudyFolder, job: Job) -> str:
     log = folder.run(job.name).log()
     if not log:
         return "no update logged yet"
-    progress = f"update {log[-1]['step']:,} of {num_updates(job):,}"
+    progress = f"update {log[-1]['step']:,} of {job.steps:,}"
     return f"{progress}, loss {log[-1]['loss']:.4f}" if "loss" in log[-1] else progress
 
 
@@ -225,22 +208,28 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
     folder.require_free()
     require_runnable(plan)
     state = read_state(plan, folder)
-    values = state.rerun_values(plan)
-    # The values for the reruns of tuned models are unknown until tuning is over; the presets' values stand in for them.
-    pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
-    tuning, reruns = tune_jobs(plan), rerun_jobs(plan, {pair: values.get(pair) for pair in pairs})
+    state.require_consistent()
+    # The values for the reruns of tuned models are unknown until tuning is over; the first stands in for them.
+    first = {(d.label, m.label): next(iter(m.grid), None) for d in plan.data for m in plan.models}
+    tuning, reruns = tune_jobs(plan), rerun_jobs(plan, first | state.rerun_values(plan))
+    observations = {data.label: data.spec.preview() for data in plan.data}
     progress = {name: _progress_in_plan(run, folder) for name, run in state.runs.items()}
+    seconds = {
+        job.name: _seconds_of(job, progress.get(job.name, ""), observations[job.data.label], engine)
+        for job in (*tuning, *reruns)
+    }
 
     def stage(title: str, jobs: Sequence[Job]) -> list[str]:
-        seconds = sum(_seconds_of(job, progress.get(job.name, ""), engine) for job in jobs)
-        lines = [f"{title}: {_count_runs(len(jobs))}" + (f", roughly {format_seconds(seconds)}" if seconds else "")]
+        of_stage = sum(seconds[job.name] for job in jobs)
+        lines = [f"{title}: {_count_runs(len(jobs))}" + (f", roughly {format_seconds(of_stage)}" if of_stage else "")]
         for job in jobs:
             is_known = job.name in state.runs
-            name = job.name if is_known else job.name.replace(f"/s{job.seed}", f"/(selected value)-s{job.seed}")
-            lines.append(f"   {name}  {num_updates(job):,} updates  {progress.get(job.name, '')}".rstrip())
+            name = job.name if is_known else f"{'/'.join(job.pair)}/(selected value)-s{job.seed}"
+            lines.append(f"   {name}  {job.steps:,} updates  {progress.get(job.name, '')}".rstrip())
         return [*lines, ""]
 
-    rule = describe_rule(plan.near_db, plan.scored_weights, _fidelity_scores(plan))
+    fidelity = [KINDS[observed.kind].load_fidelity().key for observed in observations.values()]
+    rule = describe_rule(plan.near_db, plan.scored_weights, fidelity)
     lines = [
         *(f"{plan.name}: {plan.about}".rstrip(": "), ""),
         *stage("1. tune", tuning),
@@ -249,9 +238,8 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
         *(f"4. report: tables, figures and a page in {Path(out) / 'report'}", ""),
         f"{_count_runs(len(tuning) + len(reruns))}, {len(state.names('done'))} known to be finished",
     ]
-    seconds = sum(_seconds_of(job, progress.get(job.name, ""), engine) for job in (*tuning, *reruns))
-    if seconds:
-        estimate = f"roughly {format_seconds(seconds)} with {engine.describe()}"
+    if everything := sum(seconds.values()):
+        estimate = f"roughly {format_seconds(everything)} with {engine.describe()}"
         lines.append(f"The others take {estimate}; trust the order of magnitude only")
     return "\n".join(lines)
 
@@ -263,52 +251,32 @@ def _progress_in_plan(run: RunState, folder: StudyFolder) -> str:
     return TO_SCORE if needs_scores_only(run.job, folder.run(run.job.name)) else ""
 
 
-def _fidelity_scores(plan: Plan) -> list[str]:
-    """Return the keys of the scores that measure reconstructions of the plan's data."""
-    jobs = [make_job(plan, "rerun", data, plan.models[0], None, 0) for data in plan.data]
-    return list(dict.fromkeys(KINDS[kind_and_shape(job)[0]].load("fidelity").key for job in jobs))
-
-
-def kind_and_shape(job: Job) -> tuple[str, tuple[int, ...]]:
-    """Return the kind of a job's observations and the shape of one."""
-    return _kind_and_shape(json.dumps(DATA.to_dict(job.spec), sort_keys=True))
-
-
-@lru_cache(maxsize=64)
-def _kind_and_shape(spec: str) -> tuple[str, tuple[int, ...]]:
-    observations = DATA.from_dict(json.loads(spec), "data").preview()
-    return observations.kind, observations.shape
-
-
-def _seconds_of(job: Job, progress: str, engine: Engine) -> float:
+def _seconds_of(job: Job, progress: str, observations: Observations, engine: Engine) -> float:
     """Return a guess at the seconds that a run adds to a study."""
     if progress == FINISHED:
         return 0.0
-    seconds = scoring_seconds(job) if progress == TO_SCORE else run_seconds(job, engine.device_type)
+    seconds = scoring_seconds(job.plan)
+    if progress != TO_SCORE:
+        seconds += job.steps * _update_seconds(job, observations, engine.device_type) + OVERHEAD_SECONDS
     return seconds / engine.num_workers
 
 
-def run_seconds(job: Job, device_type: str) -> float:
-    """Return a guess at the seconds that a run takes on one worker."""
-    size = job.options.get("size", "full")
-    preset = MODELS[job.model_name].training_preset(size)
-    batch = job.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
-    scale = _relative_work(job, size, batch) if device_type == "cpu" else 1.0
-    update = SECONDS_PER_UPDATE[size, device_type] * scale * preset.relative_seconds[device_type]
-    return num_updates(job) * update + scoring_seconds(job) + OVERHEAD_SECONDS
+def _update_seconds(job: Job, observations: Observations, device_type: str) -> float:
+    """Return a guess at the seconds of an update; on a CPU they grow with the batch, the pixels or the time steps."""
+    size = job.model.options.get("size", "full")
+    preset = MODELS[job.model.name].training_preset(size)
+    seconds = SECONDS_PER_UPDATE[size, device_type] * preset.relative_seconds[device_type]
+    if device_type != "cpu":
+        return seconds
+    batch = job.model.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
+    work = math.prod(observations.shape[:-1]) / MEASURED[size, observations.kind] * batch
+    return seconds * (max(work, 0.2) if observations.kind == IMAGES else work)
 
 
-def _relative_work(job: Job, size: str, batch: float) -> float:
-    """Return how long an update takes, relative to one on what was measured; `batch` is relative to that as well."""
-    kind, shape = kind_and_shape(job)
-    work = math.prod(shape[:-1]) / MEASURED[size, kind] * batch  # pixels, time steps, or 1 for a vector
-    return max(work, 0.2) if kind == IMAGES else work
-
-
-def scoring_seconds(job: Job) -> float:
+def scoring_seconds(plan: Plan) -> float:
     """Return a guess at the seconds that scoring a run's sample takes."""
-    full = sum(SCORING_SECONDS.get(metric, OTHER_SCORING_SECONDS) for metric in job.metrics)
-    return full * job.num_samples / 10_000
+    full = sum(SCORING_SECONDS.get(metric, OTHER_SCORING_SECONDS) for metric in plan.metrics)
+    return full * plan.num_samples / 10_000
 
 
 def _count_runs(number: int) -> str:

@@ -12,7 +12,6 @@ of the PSNR.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -120,22 +119,8 @@ def run_agreements(runs: Sequence[Run], weights: str) -> dict[Path, float]:
 
     Runs whose sample is missing or damaged are absent, and so is a run without others to agree with.
     """
-    return dict(_agreements(tuple((str(run.path), _sample_version(run)) for run in runs), weights))
-
-
-def _sample_version(run: Run) -> tuple[int, int]:
-    """Return numbers that change if the sample of a run is written again."""
-    try:
-        status = run.sample_path.stat()
-    except OSError:
-        return 0, 0
-    return status.st_mtime_ns, status.st_size
-
-
-@lru_cache(maxsize=64)  # a study asks for the same runs again and again: while it runs, and for its report
-def _agreements(versions: tuple[tuple[str, tuple[int, int]], ...], weights: str) -> tuple[tuple[Path, float], ...]:
-    compared, _ = read_codes([Run(path) for path, _ in versions], weights=weights)
+    compared, _ = read_codes(runs, weights=weights)
     if len(compared) < 2:
-        return ()
+        return {}
     scores = scores_of(agreement_matrix(common_representations(compared)))
-    return tuple((run.run.path, float(score)) for run, score in zip(compared, scores, strict=True))
+    return {run.run.path: float(score) for run, score in zip(compared, scores, strict=True)}

@@ -36,6 +36,7 @@ from .plan import Plan
 
 MAX_CACHE_BYTES = 2**28  # a worker renders data sets of up to this size once and keeps their images
 LOCK_SECONDS = 120.0  # time to wait for a run whose last worker is still ending
+GRACE_SECONDS = 2.0  # `is_locked`, which the driver asks every second, holds the lock for an instant
 PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
 RETURNED_FILES = (
     *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz", FAILURE_FILE),
@@ -55,7 +56,7 @@ def run_job(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> st
         ``"done"``; ``"failed"`` after writing the error into the directory; ``"busy"`` if another process is running
         the job.
     """
-    if not _wait_until_free(run):
+    if not _wait_until_free(run, LOCK_SECONDS):
         return "busy"
     try:
         (run.path / FAILURE_FILE).unlink(missing_ok=True)
@@ -64,7 +65,7 @@ def run_job(job: Job, run: Run, *, device: str = "auto", threads: int = 1) -> st
         for name in BACKUP_FILES:
             (run.path / name).unlink(missing_ok=True)
     except Exception as error:
-        if is_locked(run.path):  # by another process, which was faster
+        if not _wait_until_free(run, GRACE_SECONDS):  # another process was faster
             return "busy"
         record_failure(run, error)
         return "failed"
@@ -76,9 +77,9 @@ def record_failure(run: Run, error: Exception) -> None:
     write_failure(run, f"{type(error).__name__}: {error}", "".join(traceback.format_exception(error)))
 
 
-def _wait_until_free(run: Run) -> bool:
+def _wait_until_free(run: Run, seconds: float) -> bool:
     """Wait for a worker that lost its driver to save the run and release it; return whether the run is free."""
-    deadline = time.monotonic() + LOCK_SECONDS
+    deadline = time.monotonic() + seconds
     while is_locked(run.path):
         if time.monotonic() > deadline:
             return False
@@ -88,7 +89,12 @@ def _wait_until_free(run: Run) -> bool:
 
 def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
     """Do what is missing in a run directory."""
-    scoring: dict[str, Any] = {"protocol": job.protocol, "metrics": job.metrics, "jobs": threads, "show": False}
+    scoring: dict[str, Any] = {
+        "protocol": job.plan.protocol,
+        "metrics": job.plan.metrics,
+        "jobs": threads,
+        "show": False,
+    }
     if needs_scores_only(job, run):
         try:
             rescore_run(run, **scoring)
@@ -101,16 +107,16 @@ def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
 def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
     data = _load_data(job)
     if data.source_names:
-        require_scorable(data, job.metrics)
+        require_scorable(data, job.plan.metrics)
     else:  # the PSNR is all that images alone give; the study compares such runs by their agreement
         scoring = scoring | {"metrics": ("infomec",)}
     siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
     _require_same_images(job, data_config(data), [sibling for sibling in siblings if sibling.path != run.path])
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
-    if job.model_name == MODEL:
-        reuse_training(run, configure(job.model_name, data, out=run.path, **options).config, siblings)
-    train(job.model_name, data, out=run.path, show=False, **options)
-    evaluate_run(run, data=data, device=device, num_samples=job.num_samples, **scoring)
+    if job.model.name == MODEL:
+        reuse_training(run, configure(job.model.name, data, out=run.path, **options).config, siblings)
+    train(job.model.name, data, out=run.path, show=False, **options)
+    evaluate_run(run, data=data, device=device, num_samples=job.plan.num_samples, **scoring)
 
 
 def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) -> None:
@@ -122,17 +128,17 @@ def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) ->
             continue
         if difference:
             raise ValueError(
-                f"{job.data} differs from the data of {sibling.path}: {difference}; files have changed since"
+                f"{job.data.label} differs from the data of {sibling.path}: {difference}; files have changed since"
             )
         return  # the driver has checked that the other runs agree with this one
 
 
 def _load_data(job: Job) -> SourceDataset:
     """Return the data of a job; those of the last job are kept."""
-    key = json.dumps(DATA.to_dict(job.spec), sort_keys=True)
+    key = json.dumps(DATA.to_dict(job.data.spec), sort_keys=True)
     if key not in _data_cache:
         _data_cache.clear()
-        data = job.spec.load()
+        data = job.data.spec.load()
         num_bytes = math.prod(data.images.shape) * data.images.dtype.itemsize
         if isinstance(data.images, RenderedImages):
             data.images.keeps = True  # the images stay on a GPU that has rendered them
@@ -152,15 +158,8 @@ def run_job_on_node(
 ) -> tuple[str, dict[str, bytes]]:
     """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
 
-    Args:
-        plan: the content of the study's plan.
-        name: the name of the run.
-        study: the study's folder.
-        token: the content of the study's ``.token`` file, by which a node recognises the folder.
-        device: the device to train on.
-        threads: number of torch threads.
-        imports: modules to import first.
-        directory: the driver's current directory, where modules are looked for if the node sees it.
+    A node recognises the folder by the token in its ``.token`` file. Modules to import may lie in `directory`,
+    the current directory of the driver, if the node sees it.
 
     Returns:
         How the job ended, as `run_job` says; and from a temporary folder, the content of the run directory.

@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from ...metrics import find_score
-from ...published import PAPER_COLUMNS, published_results
+from ...published import INFOE_KEYS, PAPER_COLUMNS, published_metric, published_results
 from .summary import Summary
 
 #: Columns that measure the same property: modularity, explicitness, compactness.
@@ -62,15 +62,16 @@ def with_published(summary: Summary) -> list[dict[str, object]]:
 
     The list is empty for data that the paper does not have, such as vectors and series.
     """
-    ours, theirs = mean_scores(summary), mean_scores(summary, published=True)
+    points = pd.concat({"ours": mean_scores(summary), "theirs": mean_scores(summary, published=True)}, axis=1)
     labels = [label for label in summary.data if label in {data for data, _, _ in published_results()}]
-    correlations = []
-    for score in PAPER_COLUMNS:
-        points = pd.concat([ours[score], theirs[score]], axis=1)
-        for where in labels if len(labels) < 2 else [EVERYWHERE, *labels]:
-            rows = points if where == EVERYWHERE else points[points.index.get_level_values("data") == where]
-            correlations.append(spearman(f"{find_score(score).heading}, ours and published", where, rows))
-    return correlations
+    places = {where: points.query("data == @where") for where in labels}
+    if len(labels) > 1:
+        places = {EVERYWHERE: points} | places
+    return [
+        spearman(f"{find_score(score).heading}, ours and published", where, rows.xs(score, axis=1, level=1))
+        for score in PAPER_COLUMNS
+        for where, rows in places.items()
+    ]
 
 
 def mean_scores(summary: Summary, *, published: bool = False) -> pd.DataFrame:
@@ -78,13 +79,22 @@ def mean_scores(summary: Summary, *, published: bool = False) -> pd.DataFrame:
 
     InfoE reads codes as the authors' code does, which depends on the model.
     """
-    means = {}
-    for (data, model), group in summary.groups.items():
-        keys = {score: group.key_like_published(score) for score in PAPER_COLUMNS}
-        cells = {s: summary.published(data, model, k) if published else group.cell(k) for s, k in keys.items()}
-        means[data, model] = {score: cell.mean if cell else float("nan") for score, cell in cells.items()}
-    index = pd.MultiIndex.from_tuples(means, names=["data", "model"])
-    return pd.DataFrame(list(means.values()), index=index)
+    read = summary.published if published else summary.cell
+    cells = [
+        {score: read(*pair, _like_published(summary, *pair, score)) for score in PAPER_COLUMNS}
+        for pair in summary.groups
+    ]
+    means = [{score: cell.mean if cell else float("nan") for score, cell in row.items()} for row in cells]
+    return pd.DataFrame(means, index=pd.MultiIndex.from_tuples(summary.groups, names=["data", "model"]))
+
+
+def _like_published(summary: Summary, data: str, model: str, score: str) -> str:
+    """Return our score of the same kind as a published column, which matters for InfoE."""
+    if score != "infoe":
+        return score
+    kind = summary.infoe_input(data, model)
+    same = [key for key in INFOE_KEYS if summary.values(data, model, key) and published_metric(model, key, kind)]
+    return same[0] if same else score
 
 
 def published_means() -> pd.DataFrame:
@@ -93,6 +103,4 @@ def published_means() -> pd.DataFrame:
     >>> [round(row["rho"], 2) for row in between_metrics(published_means(), "the paper's tables")]
     [0.79, 0.75, 0.59]
     """
-    rows = [(data, model, metric, cell.mean) for (data, model, metric), cell in published_results().items()]
-    table = pd.DataFrame(rows, columns=["data", "model", "metric", "mean"])
-    return table.pivot(index=["data", "model"], columns="metric", values="mean")
+    return pd.Series({key: cell.mean for key, cell in published_results().items()}).unstack()

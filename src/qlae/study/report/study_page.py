@@ -6,6 +6,8 @@ import json
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -16,23 +18,21 @@ from PIL import Image
 
 from ..._progress import progress_bar
 from ...metrics import find_score
+from ...presets import MODELS
 from ...report.html_page import ReportFiles, Section, page, paragraph, picture, plain_table
 from ..folder import StudyFolder
-from ..tuning import FIDELITY_SCORES, describe_rule, lowest_near
-from .charts import CurvePoint, Dot, DotRow, draw_curve, draw_dots, make_bounds
+from ..tuning import AGREEMENT, FIDELITY_SCORES, describe_rule, lowest_near
+from .charts import draw_curve, draw_dots, make_bounds
 from .correlations import between_metrics, mean_scores, published_means, with_published
 from .figures import draw_sheets
-from .formats import to_csv, to_html, to_latex, to_markdown
 from .notes import NOT_THE_SAME, notes, uninformative_groups
-from .summary import Group, Summary, summarise
-from .tables import EVERYTHING, ResultsTable, order_models, study_tables
+from .summary import Pair, Summary, summarise
+from .tables import EVERYTHING, order_models, study_tables, to_csv, to_html, to_latex, to_markdown
 from .vignettes import VIGNETTES, caption_vignette, compute_vignettes, draw_vignette
 
 DPI = 150
 #: Scores that have a chart of all seeds.
 CHARTS = tuple(key for key in EVERYTHING if key not in ("informative", "infoe_corrected", "infoc_corrected"))
-
-CaptionedPng = tuple[bytes, str]
 
 
 def report_study(
@@ -62,50 +62,55 @@ def report_study(
     """
     summary = summarise(folder, scored_weights=scored_weights, aggregate=aggregate)
     for warning in uninformative_groups(summary):
-        warnings.warn(warning.removeprefix("Warning: "), stacklevel=2)
+        warnings.warn(warning, stacklevel=2)
     files = ReportFiles(folder.report_path)
+    pairs = [(data, model) for data in summary.data for block in order_models(summary) for model in block]
     with progress_bar("reporting", 3 + len(summary.data), show=show) as report:
-        tables = study_tables(summary)
-        _write_tables(files, tables, summary)
+        tables = _write_tables(files, summary)
         files.write("runs.csv", summary.runs.to_csv(index=False, lineterminator="\n").encode())
         report(1, note="correlations")
         correlations = _write_correlations(files, summary)
         report(2, note="vignettes")
         vignettes = _draw_vignettes(files, summary)
         report(3, note="interventions")
-        sheets: list[CaptionedPng] = []
-        for number, data in enumerate(summary.data):
+        sheets: list[str] = []
+        for number, data in enumerate(summary.data, start=4):
             sheets += _draw_sheets(files, summary, data, with_vq_vae)
-            report(4 + number, note=data)
+            report(number, note=data)
     sections = [
-        Section("tables", "Tables", "\n".join(f"<h3>{table.title}</h3>\n{to_html(table)}" for table in tables)),
-        Section("seeds", "Every seed", _seeds_html(summary)),
-        Section("tuning", "Tuning", _tuning_html(summary)),
+        Section("tables", "Tables", tables),
+        Section("seeds", "Every seed", _seeds_html(summary, pairs)),
+        Section("tuning", "Tuning", _tuning_html(summary, pairs)),
         Section("correlations", "Rank correlations", correlations),
-        *(
-            [Section("vignettes", "How metrics depend on their settings", _figures_html(vignettes))]
-            if vignettes
-            else []
-        ),
-        *([Section("interventions", "What the latents encode", _figures_html(sheets))] if sheets else []),
-        Section("runs", "Runs", _runs_html(summary)),
+        *([Section("vignettes", "How metrics depend on their settings", vignettes)] if vignettes else []),
+        *([Section("interventions", "What the latents encode", "\n".join(sheets))] if sheets else []),
+        Section("runs", "Runs", _runs_html(summary, pairs)),
     ]
     path = files.write("index.html", page(f"Study: {summary.plan.name}", _intro_html(summary), sections).encode())
     files.remove_outdated()
     return path
 
 
-def _write_tables(files: ReportFiles, tables: Sequence[ResultsTable], summary: Summary) -> None:
-    """Write each table in three formats, with the notes, and all tables in one file."""
-    explanations, origins = notes(summary), summary.origins
+def _intro_html(summary: Summary) -> str:
+    parts = [paragraph(summary.plan.about)] if summary.plan.about else []
+    for note in notes(summary):
+        kind = "warning" if note.startswith("Warning") else "note" if note.startswith(NOT_THE_SAME) else ""
+        parts.append(paragraph(note, kind))
+    return "\n".join(parts)
+
+
+def _write_tables(files: ReportFiles, summary: Summary) -> str:
+    """Write each table in three formats, with the notes, and all tables in one file; return their HTML."""
+    explanations, tables = notes(summary), study_tables(summary)
     together = [f"# {summary.plan.name}", *explanations]
     for table in tables:
         markdown = to_markdown(table).strip()
         together += [f"## {table.title}", markdown]
         files.write(f"{table.name}.md", ("\n\n".join([markdown, *explanations]) + "\n").encode())
         files.write(f"{table.name}.tex", to_latex(table, [table.title, *explanations]).encode())
-        files.write(f"{table.name}.csv", to_csv(table, origins).encode())
+        files.write(f"{table.name}.csv", to_csv(table).encode())
     files.write("tables.md", ("\n\n".join(together) + "\n").encode())
+    return "\n".join(f"<h3>{table.title}</h3>\n{to_html(table)}" for table in tables)
 
 
 def _write_correlations(files: ReportFiles, summary: Summary) -> str:
@@ -121,11 +126,10 @@ def _write_correlations(files: ReportFiles, summary: Summary) -> str:
     return between + question + _correlations_table(published)
 
 
-def _correlations_table(rows: Sequence[dict[str, object]]) -> str:
+def _correlations_table(rows: Sequence[dict[str, Any]]) -> str:
     texts = [
         (
-            str(row["what"]),
-            str(row["where"]),
+            *(row["what"], row["where"]),
             "–" if row["rho"] is None else f"{row['rho']:.2f}".replace("-", "−"),
             "–" if row["p"] is None else f"{row['p']:.2g}",
             str(row["num_points"]),
@@ -135,97 +139,56 @@ def _correlations_table(rows: Sequence[dict[str, object]]) -> str:
     return plain_table(("between", "over", "Spearman ρ", "p", "points"), texts, num_text=2)
 
 
-def _draw_vignettes(files: ReportFiles, summary: Summary) -> list[CaptionedPng]:
-    """Draw and write the vignettes; warn if a sample that they need is missing."""
+def _draw_vignettes(files: ReportFiles, summary: Summary) -> str:
+    """Draw and write the vignettes, and return their HTML; warn if a sample that they need is missing."""
     try:
         data, table = compute_vignettes(summary)
     except ValueError as error:
         warnings.warn(f"no vignettes: {error}", stacklevel=2)
-        return []
+        return ""
     if table.empty:
-        return []
+        return ""
     files.write("vignettes.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
-    figures = []
-    for vignette in VIGNETTES:
-        png = _png(draw_vignette(vignette, data, table))
-        files.write(f"vignette-{vignette.name}.png", png)
-        figures.append((png, caption_vignette(vignette, data, table)))
-    return figures
+    return "\n".join(
+        _figure(files, f"vignette-{one.name}", draw_vignette(one, data, table), caption_vignette(one, data, table))
+        for one in VIGNETTES
+    )
 
 
-def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[CaptionedPng]:
+def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[str]:
     """Draw and write the interventions and heatmaps of a data set; warn if the pictures of a run are missing."""
     try:
         sheets = draw_sheets(summary, data, with_vq_vae=with_vq_vae)
     except ValueError as error:
         warnings.warn(f"no interventions on {data}: {error}", stacklevel=2)
         return []
-    figures = []
-    for sheet in sheets:
-        png = _png(sheet.pixels)
-        files.write(f"{sheet.name}.png", png)
-        figures.append((png, sheet.caption))
-    return figures
+    return [_figure(files, name, pixels, caption) for name, pixels, caption in sheets]
 
 
-def _png(drawing: Figure | NDArray[np.uint8]) -> bytes:
+def _figure(files: ReportFiles, name: str, drawing: Figure | NDArray[np.uint8], caption: str) -> str:
+    """Write a picture as PNG and return its HTML."""
     file = io.BytesIO()
     if isinstance(drawing, Figure):
         drawing.savefig(file, format="png", dpi=DPI)
     else:
         Image.fromarray(drawing).save(file, format="PNG", optimize=True)
-    return file.getvalue()
+    files.write(f"{name}.png", file.getvalue())
+    return picture(file.getvalue(), caption)
 
 
-def _figures_html(figures: Sequence[CaptionedPng]) -> str:
-    return "\n".join(picture(png, caption) for png, caption in figures)
-
-
-def _intro_html(summary: Summary) -> str:
-    parts = [paragraph(summary.plan.about)] if summary.plan.about else []
-    for note in notes(summary):
-        kind = "warning" if note.startswith("Warning") else "note" if note.startswith(NOT_THE_SAME) else ""
-        parts.append(paragraph(note, kind))
-    return "\n".join(parts)
-
-
-def _seeds_html(summary: Summary) -> str:
-    """Return one chart per data set and score, with a dot for each run."""
-    published = any(summary.published(*key, "infom") for key in summary.groups)
-    about = (
-        f"Each dot is the score of one run ({summary.weights} weights) and links to its directory."
-        + (" Hollow: tuning runs." if summary.runs[summary.runs.counts].stage.nunique() > 1 else "")
-        + (" Vertical line: the published mean." if published else "")
-    )
-    charts = [
-        f"<h3>{data}</h3><div class=charts>{''.join(_seeds_chart(summary, data, score) for score in CHARTS)}</div>"
-        for data in summary.data
-    ]
-    return paragraph(about) + "".join(charts)
-
-
-def _seeds_chart(summary: Summary, data: str, score: str) -> str:
-    """Return the chart of one score, a row per model in the order of the tables; empty if no model has it."""
-    rows = []
-    for name, model in _ordered_pairs(summary):
-        group = summary.groups.get((name, model))
-        if name == data and group and group.values(score):
-            published = summary.published(data, model, score)
-            rows.append(DotRow(model, _dots(group, score), published.mean if published else None))
-    if not rows:
-        return ""
-    values = [dot.value for row in rows for dot in row.dots] + [row.mark for row in rows if row.mark is not None]
-    return draw_dots(find_score(score).heading, rows, make_bounds(values, find_score(score).bounds))
-
-
-def _dots(group: Group, score: str, *, all_filled: bool = False) -> tuple[Dot, ...]:
-    """Return a dot for each run of a group; those of tuning runs are hollow unless all are filled."""
-    return tuple(
-        Dot(value, group.describe_value(n, score), run_link(name), hollow=stage == "tune" and not all_filled)
-        for n, (value, name, stage) in enumerate(
-            zip(group.values(score).values(), group.rows["run"], group.rows["stage"], strict=True)
-        )
-    )
+def score_dots(summary: Summary, runs: pd.DataFrame, score: str, weights: str | None = None) -> pd.DataFrame:
+    """Return the dots of a chart (see `charts`) for runs of one model; none if a run does not have the score."""
+    values = runs.get(summary.column(score, weights or summary.weights), pd.Series(np.nan, runs.index))
+    titles = runs.seed.map("seed {}: ".format) + values.map(find_score(score).format)
+    if score == "infom":
+        counts = [runs.get(summary.column(name, weights or summary.weights)) for name in ("informative", "active")]
+        if all(count is not None and count.notna().all() for count in counts):
+            titles += [
+                f", {informative:.0f} of {active:.0f} latents informative"
+                for informative, active in zip(*counts, strict=True)
+            ]
+    dots = pd.DataFrame({"label": runs.model, "value": values, "title": titles, "link": runs.run.map(run_link)})
+    return dots.assign(hollow=runs.stage == "tune") if values.notna().all() else dots[:0]
 
 
 def run_link(name: str) -> str:
@@ -233,122 +196,124 @@ def run_link(name: str) -> str:
     return f"../runs/{quote(name)}/"
 
 
-def _ordered_pairs(summary: Summary) -> list[tuple[str, str]]:
-    models = [model for block in order_models(summary) for model in block]
-    return [(data, model) for data in summary.data for model in models]
+def _seeds_html(summary: Summary, pairs: Sequence[Pair]) -> str:
+    """Return one chart per data set and score, with a dot for each run."""
+    about = (
+        f"Each dot is the score of one run ({summary.weights} weights) and links to its directory."
+        + (" Hollow: tuning runs." if summary.counted.stage.nunique() > 1 else "")
+        + (" Vertical line: the published mean." if any(summary.published(*pair, "infom") for pair in pairs) else "")
+    )
+    charts = [
+        f"<h3>{data}</h3><div class=charts>{''.join(_seeds_chart(summary, pairs, data, key) for key in CHARTS)}</div>"
+        for data in summary.data
+    ]
+    return paragraph(about) + "".join(charts)
 
 
-def _tuning_html(summary: Summary) -> str:
+def _seeds_chart(summary: Summary, pairs: Sequence[Pair], data: str, score: str) -> str:
+    """Return the chart of one score, a row per model in the order of the tables; empty if no model has it."""
+    models = [model for name, model in pairs if name == data and summary.values(data, model, score)]
+    if not models:
+        return ""
+    dots = pd.concat([score_dots(summary, summary.groups[data, model], score) for model in models])
+    marks = {model: cell.mean for model in models if (cell := summary.published(data, model, score))}
+    bounds = make_bounds([*dots.value, *marks.values()], find_score(score).bounds)
+    return draw_dots(find_score(score).heading, dots, bounds, marks)
+
+
+def _tuning_html(summary: Summary, pairs: Sequence[Pair]) -> str:
     """Return the chosen values, and InfoM and PSNR or R² over the grid of each tuned model.
 
     On data without sources, agreement takes the place of InfoM.
     """
-    parts = [_chosen_html(summary)]
-    pairs = [pair for pair in _ordered_pairs(summary) if summary.tuning.get(pair)]
-    if pairs:
-        rule = describe_rule(summary.plan.near_db, summary.plan.scored_weights, summary.fidelity)
-        headings = " or ".join(find_score(key).heading for key in summary.fidelity)
-        parts.append(
-            paragraph(
-                f"Selected: {rule}. Each dot is a run, the line passes through the means, the band marks the selected "
-                f"value. Dashed: the lowest mean {headings} that counts; values below it are grey."
-            )
-        )
-        panels = [
-            f"<div class=panel><h3>{data}: {model}</h3><div class=pair>{_curves(summary, data, model)}</div></div>"
-            for data, model in pairs
-        ]
-        parts.append(f"<div class=charts>{''.join(panels)}</div>")
-    return "".join(parts)
+    finished = summary.runs[(summary.runs.stage == "tune") & (summary.runs.state == "done")]
+    grids = dict(list(finished.groupby(["data", "model"])))
+    panels = [
+        f"<div class=panel><h3>{data}: {model}</h3>"
+        f"<div class=pair>{_curves(summary, data, model, grids[data, model])}</div></div>"
+        for data, model in pairs
+        if (data, model) in grids
+    ]
+    if not panels:
+        return _chosen_html(summary, pairs)
+    rule = describe_rule(summary.plan.near_db, summary.plan.scored_weights, summary.fidelity)
+    headings = " or ".join(find_score(key).heading for key in summary.fidelity)
+    about = (
+        f"Selected: {rule}. Each dot is a run, the line passes through the means, the band marks the selected "
+        f"value. Dashed: the lowest mean {headings} that counts; values below it are grey."
+    )
+    return f"{_chosen_html(summary, pairs)}{paragraph(about)}<div class=charts>{''.join(panels)}</div>"
 
 
-def _chosen_html(summary: Summary) -> str:
+def _chosen_html(summary: Summary, pairs: Sequence[Pair]) -> str:
     """Return a table of the value that the reruns of each model used."""
+    grids = {model.label: ", ".join(f"{value:g}" for value in model.grid) for model in summary.plan.models}
     rows = []
-    for data, model in _ordered_pairs(summary):
-        group = summary.groups.get((data, model))
-        if group is None:
+    for data, model in pairs:
+        if (data, model) not in summary.groups:
             continue
-        entry = next(entry for entry in summary.plan.models if entry.label == model)
-        grid = ", ".join(f"{value:g}" for value in entry.grid)
-        value = group.rows[_setting_of(entry.tuned)].iloc[0]
-        source = f"selected out of {grid}" if grid else "preset or plan"
-        rows.append((data, model, entry.tuned.replace("_", " "), f"{value:g}", source))
+        run = summary.groups[data, model].iloc[0]
+        tuned = MODELS[run.preset].tuned
+        setting = "training.optimizer.weight_decay" if tuned == "weight_decay" else f"objective.weights.{tuned}"
+        source = f"selected out of {grids[model]}" if grids[model] else "preset or plan"
+        rows.append((data, model, tuned.replace("_", " "), f"{run[setting]:g}", source))
     return plain_table(("data", "model", "hyperparameter", "value", "from"), rows, num_text=5)
 
 
-def _setting_of(hyperparameter: str) -> str:
-    """Return the column of a tuned hyperparameter."""
-    is_decay = hyperparameter == "weight_decay"
-    return "training.optimizer.weight_decay" if is_decay else f"objective.weights.{hyperparameter}"
-
-
-def _curves(summary: Summary, data: str, model: str) -> str:
+def _curves(summary: Summary, data: str, model: str, runs: pd.DataFrame) -> str:
     """Return the charts of one grid: InfoM or agreement, and PSNR or R²."""
-    groups = summary.tuning[data, model]
     entry = next(entry for entry in summary.plan.models if entry.label == model)
+    runs = runs.sort_values("value", kind="stable").assign(**{AGREEMENT: runs.get(f"tuning_{AGREEMENT}")})
     charts = []
-    for score in (next(iter(groups.values())).quality, *FIDELITY_SCORES):
-        if not all(group.values(score) for group in groups.values()):
+    for score in (summary.quality(data), *FIDELITY_SCORES):
+        dots = score_dots(summary, runs, score, summary.plan.scored_weights)
+        if dots.empty:
             continue
-        points = [_curve_point(group, score, value) for value, group in groups.items()]
-        values = [dot.value for point in points for dot in point.dots]
-        filters = score in FIDELITY_SCORES and entry.reconstructs
-        floor = lowest_near(score, max(point.mean for point in points), summary.plan.near_db) if filters else None
-        bounds = make_bounds([*values, *([floor] if floor is not None else [])], find_score(score).bounds)
-        charts.append(draw_curve(find_score(score).heading, entry.tuned.replace("_", " "), points, bounds, floor))
+        dots = dots.assign(
+            label=runs.value.map("{:g}".format), hollow=False, selected=runs.selected, near=runs.near.ne(False)
+        )
+        dots["mean"] = dots.groupby("label").value.transform(fmean)
+        floor = lowest_near(score, dots["mean"].max(), summary.plan.near_db)
+        floors = [floor] if score in FIDELITY_SCORES and entry.reconstructs else []
+        bounds = make_bounds([*dots.value, *floors], find_score(score).bounds)
+        charts.append(draw_curve(find_score(score).heading, entry.tuned.replace("_", " "), dots, bounds, *floors))
     return "".join(charts)
 
 
-def _curve_point(group: Group, score: str, value: float) -> CurvePoint:
-    mean = group.cell(score).mean  # type: ignore[union-attr]  # the caller has checked that every run has this score
-    near, selected = (group.rows[column].iloc[0] for column in ("near", "selected"))
-    dots = _dots(group, score, all_filled=True)
-    return CurvePoint(f"{value:g}", dots, mean, bool(selected), excluded=near is False)
-
-
-def _runs_html(summary: Summary) -> str:
+def _runs_html(summary: Summary, pairs: Sequence[Pair]) -> str:
     """Return how many runs are finished, links to them, the errors, and the warnings from scoring."""
     runs = summary.runs
-    counts = runs.state.value_counts()
-    done, failed = (int(counts.get(state, 0)) for state in ("done", "failed"))
-    parts = [
-        paragraph(f"{done} runs finished, {failed} failed, {len(runs) - done - failed} left."),
-        _links_table(summary),
-    ]
+    done, failed = ((runs.state == state).sum() for state in ("done", "failed"))
+    parts = [paragraph(f"{done} runs finished, {failed} failed, {len(runs) - done - failed} left.")]
+    parts.append(_links_table(summary, pairs))
     for state, head in (("failed", "failed run"), ("waiting", "run left out")):
-        errors = runs[(runs.state == state) & runs.error.notna()]
-        parts += [plain_table((head, "reason"), errors[["run", "error"]].to_numpy().tolist(), num_text=2)] * (
-            len(errors) > 0
-        )
-    counted = pd.concat([group.rows for group in summary.groups.values()])  # in the order of the plan
-    warned = counted[counted.warnings.notna()]
-    if len(warned):
-        rows = [
-            (f"{row.data}/{row.model}, seed {row.seed}", warning)
-            for row in warned.itertuples()
-            for warning in row.warnings.split("\n")
-        ]
+        errors = runs[(runs.state == state) & runs.error.notna()][["run", "error"]]
+        if len(errors):
+            parts.append(plain_table((head, "reason"), errors.to_numpy().tolist(), num_text=2))
+    warned = summary.counted.dropna(subset=["warnings"])
+    rows = [
+        (f"{run.data}/{run.model}, seed {run.seed}", warning)
+        for run in warned.itertuples()
+        for warning in run.warnings.split("\n")
+    ]
+    if rows:
         parts.append(plain_table(("run scored with a warning", "warning"), rows, num_text=2))
     return "".join(parts)
 
 
-def _links_table(summary: Summary) -> str:
+def _links_table(summary: Summary, pairs: Sequence[Pair]) -> str:
     """Return the HTML of a table with one row per data set, model and value, and a link for each seed."""
     rows = []
     by_pair = dict(list(summary.runs.groupby(["data", "model"])))
-    for pair in _ordered_pairs(summary):
+    for pair in pairs:
         for value, seeds in by_pair[pair].groupby("value", sort=False, dropna=False):
             is_selected = " (selected)" if seeds.selected.iloc[0] else ""
             texts = (*pair, "preset" if pd.isna(value) else f"{value:g}{is_selected}")
             cells = "".join(f"<td class=text>{html.escape(text)}</td>" for text in texts)
             links = ", ".join(
-                _seed_link(*row) for row in seeds.sort_values("seed")[["run", "seed", "state"]].to_numpy()
+                f'<a href="{run_link(run.run)}">{run.seed}</a>' if run.state == "done" else f"{run.seed} ({run.state})"
+                for run in seeds.sort_values("seed").itertuples()
             )
             rows.append(f"<tr>{cells}<td class=text>{links}</td></tr>")
     heads = "".join(f"<th class=text>{head}</th>" for head in ("data", "model", "value", "seeds"))
     return f"<div class=wide><table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-
-
-def _seed_link(name: str, seed: int, state: str) -> str:
-    return f'<a href="{run_link(name)}">{seed}</a>' if state == "done" else f"{seed} ({state})"

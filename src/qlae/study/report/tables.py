@@ -1,17 +1,24 @@
-"""Arrange a study's scores in the paper's tables: main results, ablations, and one table per data set.
+"""Arrange a study's scores in the paper's tables, and write them as Markdown, LaTeX, CSV and HTML.
+
+There are tables of the main results, of the ablations, and of each data set.
 
 Each model has a row per set of weights, and below them the published numbers if its runs are comparable. If there are
 published numbers, both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
 mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order
-in every table. `formats` writes tables as Markdown, LaTeX, CSV and HTML.
+in every table.
 """
 
+import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from statistics import fmean
+from typing import Any
 
-from ...metrics import METRICS, InformativeCount, find_score
-from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS, Published
+import pandas as pd
+
+from ...metrics import METRICS, find_score
+from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
 from .cells import MIN_SEEDS, Cell, mark_bold
@@ -26,86 +33,43 @@ EVERYTHING = (
 )
 PUBLISHED = "published"  # stands in the column of the weights
 
+NO_SCORE = {"text": "–"}  # of a cell
+MAX_WIDE_COLUMNS = 8  # columns of an HTML table up to which mean and interval stand in one line
+CSV_COLUMNS = (
+    *("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold"),
+    *("published", "difference"),
+)
 
-@dataclass(frozen=True)
-class TableCell:
-    """A cell of a table: a score over seeds, or a published number, or the latents that InfoM counts."""
-
-    data: str
-    score: str
-    scores: Cell | None = None
-    published: Published | None = None
-    counts: tuple[InformativeCount, ...] = ()
-    bold: bool = False
-    most_seeds: int = 0  # largest number of seeds in the table
-
-    @property
-    def value(self) -> str:
-        """The mean ± half of the interval, single values if there is no interval, or the counts, as text."""
-        if self.counts:
-            return describe_counts(self.counts)
-        if self.scores is None:
-            return "–"
-        if len(self.scores.values) < MIN_SEEDS:
-            return ", ".join(f"{value:.{printed_digits(self.score)}f}" for value in self.scores.values)
-        return self._format(self.scores.mean, self.scores.half)
-
-    @property
-    def published_value(self) -> str:
-        """The published mean ± half of its interval, as text."""
-        return self._format(self.published.mean, self.published.half) if self.published else "–"
-
-    @property
-    def num_fewer_seeds(self) -> str:
-        """The number of seeds as text, if it is smaller than in other cells; otherwise empty."""
-        count = len(self.scores.values) if self.scores else self.most_seeds
-        return f"n = {count}" if MIN_SEEDS <= count < self.most_seeds else ""
-
-    def _format(self, mean: float, half: float | None) -> str:
-        digits = printed_digits(self.score)
-        return f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
-
-
-def printed_digits(score: str) -> int:
-    """Return the number of decimal places of a score in tables."""
-    return min(find_score(score).digits, 2)
+Column = tuple[str, str]  # the label of a data set and a score
 
 
 @dataclass(frozen=True)
-class TableRow:
-    """A row of a table: a model, its weights (or that the numbers are published), and the cells."""
+class Table:
+    """A table of a study.
 
-    model: str
-    weights: str
-    cells: tuple[TableCell, ...]
-
-    def texts(self) -> Iterator[tuple[str, str, bool]]:
-        """Yield for each cell its value, the number of seeds if it has fewer than others, and whether it is bold."""
-        for cell in self.cells:
-            if self.weights == PUBLISHED:
-                yield cell.published_value, "", False
-            else:
-                yield cell.value, cell.num_fewer_seeds, cell.bold
-
-
-@dataclass(frozen=True)
-class ResultsTable:
-    """A table: blocks of rows, separated by rules, under columns of (data set, score)."""
+    Attributes:
+        name: of its files.
+        title: above it.
+        columns: data set and score of each column.
+        cells: one row per cell, ordered by the rows of the table and then by its columns: ``block`` (blocks of rows are
+            separated by rules), ``model``, ``weights``, ``data``, ``score``, the ``text`` of the cell, a ``note`` (the
+            number of seeds if other cells have more), and the numbers that `to_csv` writes.
+    """
 
     name: str
     title: str
-    columns: tuple[tuple[str, str], ...]
-    blocks: tuple[tuple[TableRow, ...], ...] = ()
+    columns: list[Column]
+    cells: pd.DataFrame
 
     @property
     def spans(self) -> list[tuple[str, int]]:
         """The data sets above the columns, with the number of columns that each spans."""
         return [(data, len(list(columns))) for data, columns in groupby(self.columns, key=lambda column: column[0])]
 
-    def rows(self) -> Iterator[TableRow]:
-        """Yield all rows."""
-        for block in self.blocks:
-            yield from block
+    def rows(self) -> Iterator[tuple[int, str, str, list[Any]]]:
+        """Yield block, model, weights and cells of each row."""
+        for (block, model, weights), cells in self.cells.groupby(["block", "model", "weights"], sort=False):
+            yield block, model, weights, list(cells.itertuples())
 
 
 def order_models(summary: Summary) -> list[list[str]]:
@@ -116,7 +80,7 @@ def order_models(summary: Summary) -> list[list[str]]:
     return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
 
 
-def study_tables(summary: Summary) -> list[ResultsTable]:
+def study_tables(summary: Summary) -> list[Table]:
     """Return all tables for which the study has models."""
     everything = order_models(summary)
     ablations = {*ABLATED_AUTOENCODERS, *ABLATED_GANS}
@@ -124,28 +88,26 @@ def study_tables(summary: Summary) -> list[ResultsTable]:
     ablated = [[model for model in block if model in ablations] for block in everything]
     data_columns = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
     fidelity = " or ".join(find_score(key).heading for key in summary.fidelity)
-    first = ("InfoMEC", "infomec") if summary.has_sources else (f"agreement and {fidelity}", "agreement")
+    first = ("InfoMEC", "infomec") if summary.has_sources() else (f"agreement and {fidelity}", "agreement")
     kinds = ((INFOMEC, *first), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
-    tables = []
-    for name, title, blocks in (
-        ("main", "Main results", main),
-        ("ablations", "Ablations", [block for block in ablated if len(block) > 1]),
-    ):
-        for scores, kind, suffix in kinds:
-            columns = [(data, score) for data in data_columns for score in scores]
-            tables.append(make_table(summary, f"{name}-{suffix}", f"{title}, {kind}", columns, blocks))
-    for data in summary.data:
-        columns = [(data, score) for score in EVERYTHING]
-        tables.append(make_table(summary, data, f"All results on {data}", columns, everything))
-    keys = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
-    columns = [(data, score) for data in data_columns for score in keys if score not in EVERYTHING]
-    tables.append(make_table(summary, "other-metrics", "Other metrics", columns, everything))
-    return [table for table in tables if table]
+    others = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
+    wanted = [
+        (f"{name}-{suffix}", f"{title}, {kind}", [(data, score) for data in data_columns for score in scores], blocks)
+        for name, title, blocks in (
+            ("main", "Main results", main),
+            ("ablations", "Ablations", [block for block in ablated if len(block) > 1]),
+        )
+        for scores, kind, suffix in kinds
+    ]
+    wanted += [(d, f"All results on {d}", [(d, score) for score in EVERYTHING], everything) for d in summary.data]
+    columns = [(data, score) for data in data_columns for score in others if score not in EVERYTHING]
+    wanted.append(("other-metrics", "Other metrics", columns, everything))
+    return [table for entry in wanted if (table := make_table(summary, *entry))]
 
 
 def make_table(
-    summary: Summary, name: str, title: str, columns: Sequence[tuple[str, str]], blocks: Sequence[Sequence[str]]
-) -> ResultsTable | None:
+    summary: Summary, name: str, title: str, columns: Sequence[Column], blocks: Sequence[Sequence[str]]
+) -> Table | None:
     """Return a table of models in blocks, without columns that hold no number; None if no column is left.
 
     Args:
@@ -156,63 +118,216 @@ def make_table(
         blocks: labels of the models in each block of rows.
     """
     models = [model for block in blocks for model in block]
-    present = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
-    if not present:
+    columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
+    if not columns:
         return None
-    cells = [summary.cell(data, model, score) for data, score in present if data != AGGREGATED for model in models]
+    cells = [summary.cell(data, model, score) for data, score in columns if data != AGGREGATED for model in models]
     most_seeds = max((len(cell.values) for cell in cells if cell), default=0)
-    has_published = any(summary.published(data, model, score) for data, score in present for model in models)
-    others = [weights for weights in SCORED_WEIGHTS if weights != summary.weights]
-    row_weights = [summary.weights, *(others if has_published else ())]
-    rows = [_make_block(summary, present, block, row_weights, most_seeds) for block in blocks if block]
-    return ResultsTable(name, title, tuple(present), tuple(rows))
+    has_published = any(summary.published(data, model, score) for data, score in columns for model in models)
+    weights = [summary.weights, *(w for w in SCORED_WEIGHTS if w != summary.weights and has_published)]
+    rows = [
+        {"table": name, "block": number, "model": model} | cell
+        for number, block in enumerate(blocks)
+        for model, model_cells in zip(block, _block_cells(summary, columns, block, weights, most_seeds), strict=True)
+        for cell in model_cells
+    ]
+    table = pd.DataFrame(rows)
+    return Table(name, title, columns, table.assign(origin=table.data.map(summary.origins)))
 
 
-def _make_block(
-    summary: Summary,
-    columns: Sequence[tuple[str, str]],
-    models: Sequence[str],
-    row_weights: Sequence[str],
-    most_seeds: int,
-) -> tuple[TableRow, ...]:
-    """Return the rows of models that are compared with each other, one per set of weights and one of the paper."""
+def _block_cells(
+    summary: Summary, columns: Sequence[Column], models: Sequence[str], row_weights: Sequence[str], most_seeds: int
+) -> list[list[dict[str, Any]]]:
+    """Return the cells of each of the models that are compared with each other."""
     by_weights = {
-        weights: [_make_column(summary, *column, models, weights, most_seeds) for column in columns]
+        weights: list(zip(*(_column_cells(summary, *c, models, weights, most_seeds) for c in columns), strict=True))
         for weights in row_weights
     }
-    rows = []
+    by_model: list[list[dict[str, Any]]] = []
     for number, model in enumerate(models):
-        for weights in row_weights:
-            cells = tuple(column[number] for column in by_weights[weights])
-            if weights == summary.weights or any(cell.scores for cell in cells):
-                rows.append(TableRow(model, weights, cells))
-        published = tuple(
-            TableCell(*column, published=summary.published(column[0], model, column[1])) for column in columns
-        )
-        if any(cell.published for cell in published):
-            rows.append(TableRow(model, PUBLISHED, published))
-    return tuple(rows)
+        rows = [by_weights[weights][number] for weights in row_weights]
+        others = [row for row in rows[1:] if any("values" in c and c["score"] != "informative" for c in row)]
+        published = [_published_cell(summary, data, model, score) for data, score in columns]
+        has_published = any(cell["text"] != "–" for cell in published)
+        by_model.append([cell for row in (rows[0], *others, published if has_published else ()) for cell in row])
+    return by_model
 
 
-def _make_column(
+def _column_cells(
     summary: Summary, data: str, score: str, models: Sequence[str], weights: str, most_seeds: int
-) -> list[TableCell]:
+) -> list[dict[str, Any]]:
     """Return the cells of one column, for models that are compared with each other."""
+    place = {"weights": weights, "data": data, "score": score, "note": "", "bold": False}
     if score == "informative":
-        counts = [summary.latent_counts(data, model, weights) for model in models]
-        return [TableCell(data, score, counts=tuple(count), most_seeds=most_seeds) for count in counts]
-    scores = [summary.cell(data, model, score, weights) for model in models]
-    bold = mark_bold(scores, aggregate=summary.aggregate, digits=printed_digits(score))
+        return [place | _counts_cell(summary, data, model, weights) for model in models]
+    cells = [summary.cell(data, model, score, weights) for model in models]
+    bold = mark_bold(cells, aggregate=summary.aggregate, digits=printed_digits(score))
     return [
-        TableCell(data, score, cell, summary.published(data, model, score), bold=is_bold, most_seeds=most_seeds)
-        for model, cell, is_bold in zip(models, scores, bold, strict=True)
+        place | {"bold": is_bold} | (_score_cell(summary, data, model, score, cell, most_seeds) if cell else NO_SCORE)
+        for model, cell, is_bold in zip(models, cells, bold, strict=True)
     ]
+
+
+def _counts_cell(summary: Summary, data: str, model: str, weights: str) -> dict[str, Any]:
+    counts = summary.latent_counts(data, model, weights)
+    if not counts:
+        return NO_SCORE
+    values = ";".join(f"{count.informative}/{count.active}" for count in counts)
+    mean = fmean(count.informative for count in counts)
+    return {"text": describe_counts(counts), "mean": mean, "num_seeds": len(counts), "values": values}
+
+
+def _score_cell(summary: Summary, data: str, model: str, score: str, cell: Cell, most_seeds: int) -> dict[str, Any]:
+    number, digits = len(cell.values), printed_digits(score)
+    single = ", ".join(f"{value:.{digits}f}" for value in cell.values)
+    published = summary.published(data, model, score)
+    return {
+        "text": single if number < MIN_SEEDS else _with_half(cell.mean, cell.half, digits),
+        "note": f"n = {number}" if MIN_SEEDS <= number < most_seeds else "",
+        "mean": cell.mean,
+        "ci95": cell.half,
+        "num_seeds": number,
+        "values": ";".join(f"{value:.6g}" for value in cell.values),
+        "published": published.mean if published else None,
+        "difference": cell.mean - published.mean if published else None,
+    }
+
+
+def _published_cell(summary: Summary, data: str, model: str, score: str) -> dict[str, Any]:
+    published = summary.published(data, model, score)
+    text = _with_half(published.mean, published.half, printed_digits(score)) if published else "–"
+    return {"weights": PUBLISHED, "data": data, "score": score, "text": text, "note": "", "bold": False}
+
+
+def _with_half(mean: float, half: float | None, digits: int) -> str:
+    return f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}")
+
+
+def printed_digits(score: str) -> int:
+    """Return the number of decimal places of a score in tables."""
+    return min(find_score(score).digits, 2)
 
 
 def _has(summary: Summary, data: str, model: str, score: str) -> bool:
     if score == "informative":
         return bool(summary.latent_counts(data, model))
-    group = summary.groups.get((data, model))
-    if score == AGREEMENT and group is not None and not group.has_sources:
+    if score == AGREEMENT and (data, model) in summary.groups and not summary.has_sources(data):
         return True  # a run without others has no agreement, and its cell says so
     return summary.cell(data, model, score) is not None
+
+
+def to_markdown(table: Table) -> str:
+    """Return the table as Markdown; if there are several data sets, the head of each column names its own."""
+    several = len(table.spans) > 1
+    heads = [f"{data}<br>" * several + find_score(score).heading for data, score in table.columns]
+    lines = [f"| model | weights | {' | '.join(heads)} |", f"|---|---|{'---|' * len(heads)}"]
+    for _, model, weights, cells in table.rows():
+        texts = [f"{f'**{cell.text}**' if cell.bold else cell.text} {cell.note}".rstrip() for cell in cells]
+        lines.append(f"| {model} | {weights} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def to_latex(table: Table, notes: Sequence[str] = ()) -> str:
+    """Return the table as a LaTeX ``tabular``, which needs the package booktabs, below the notes as comments."""
+    spans = " & ".join(rf"\multicolumn{{{width}}}{{c}}{{{_latex(data)}}}" for data, width in table.spans)
+    heads = " & ".join(
+        rf"{_latex(find_score(score).heading)} $\uparrow$" if score != "informative" else "informative"
+        for _, score in table.columns
+    )
+    lines = [f"% {note}" for note in notes]
+    lines += [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
+    lines += [rf" & & {spans} \\"] if len(table.spans) > 1 else []
+    lines += [rf"model & weights & {heads} \\"]
+    last_block = None
+    for block, model, weights, cells in table.rows():
+        lines += [r"\midrule"] if block != last_block else []
+        lines.append(rf"{_latex(model)} & {weights} & {' & '.join(map(_latex_cell, cells))} \\")
+        last_block = block
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _latex(text: str) -> str:
+    """Return text with all characters escaped that are special in LaTeX.
+
+    >>> print(_latex("my_qlae & 5%"))
+    my\\_qlae \\& 5\\%
+    """
+    words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--"}
+    return "".join(words.get(c, f"\\{c}" if c in "_&%#${}" else c) for c in text)
+
+
+def _latex_cell(cell: Any) -> str:
+    if not cell.text[0].isdigit() or " of " in cell.text:
+        return _latex(cell.text)
+    number = cell.text.replace("±", r"\pm")
+    number = rf"$\mathbf{{{number}}}$" if cell.bold else f"${number}$"
+    return f"{number} {{\\tiny ${cell.note}$}}" if cell.note else number
+
+
+def to_csv(table: Table) -> str:
+    """Return the table as CSV with one line per cell; published numbers have separate columns."""
+    numbers = table.cells[table.cells["mean"].notna()].reindex(columns=CSV_COLUMNS)
+    return str(numbers.astype({"bold": int}).to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def to_html(table: Table) -> str:
+    """Return the table as HTML, with narrow columns if there are many."""
+    classes = [
+        _group_class(_starts_group(left, column))
+        for left, column in zip([table.columns[0], *table.columns], table.columns, strict=False)
+    ]
+    spans = "".join(
+        f'<th{_group_class(number > 0)} colspan="{width}">{html.escape(data)}</th>'
+        for number, (data, width) in enumerate(table.spans)
+    )
+    titles = [
+        find_score(score).heading.replace(" ", "<br>").replace("informative", "infor&shy;mative")
+        for _, score in table.columns
+    ]
+    heads = "".join(f"<th{css_class}>{title}</th>" for title, css_class in zip(titles, classes, strict=True))
+    data_row = f"<tr><th></th><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
+    compact = "results compact" if len(table.columns) > MAX_WIDE_COLUMNS else "results"
+    return "\n".join(
+        [
+            f'<div class=wide><table class="{compact}" style="--columns: {len(table.columns) + 1}">',
+            f"<thead>{data_row}<tr><th>model</th><th class=text>weights</th>{heads}</tr></thead>",
+            *_html_rows(table, classes),
+            "</table></div>",
+        ]
+    )
+
+
+def _html_rows(table: Table, classes: Sequence[str]) -> list[str]:
+    """Return the rows; the first row of a model has its name, for all of them."""
+    rows = list(table.rows())
+    lines = []
+    for block in dict.fromkeys(row[0] for row in rows):
+        lines.append("<tbody>")
+        models = [model for number, model, _, _ in rows if number == block]
+        previous = None
+        for _, model, weights, cells in (row for row in rows if row[0] == block):
+            last = " class=last" if model == models[-1] else ""  # a rule below the block
+            is_first = model != previous
+            name = f'<th rowspan="{models.count(model)}"{last}>{html.escape(model)}</th>' if is_first else ""
+            row_class = " ".join(["first"] * is_first + [PUBLISHED] * (weights == PUBLISHED))
+            texts = "".join(map(_html_cell, cells, classes))
+            lines.append(f'<tr class="{row_class}">{name}<td class=text>{weights}</td>{texts}</tr>')
+            previous = model
+        lines.append("</tbody>")
+    return lines
+
+
+def _html_cell(cell: Any, css_class: str) -> str:
+    first, _, rest = cell.text.partition(" ")
+    text = f"{first} <span>{rest}</span>" if rest else first  # on separate lines in narrow columns
+    small = f"<small>{cell.note}</small>" if cell.note else ""
+    return f"<td{css_class}>{f'<b>{text}</b>' if cell.bold else text}{small}</td>"
+
+
+def _starts_group(left: tuple[str, str], column: tuple[str, str]) -> bool:
+    """Return whether a rule separates two columns: between data sets, and between DCI and other scores."""
+    return left[0] != column[0] or (left[1] in DCI) != (column[1] in DCI)
+
+
+def _group_class(starts_group: bool) -> str:
+    return " class=group" if starts_group else ""

@@ -22,7 +22,7 @@ from ...metrics.information import concentration, equal_width_columns, nmi
 from ...metrics.inputs import check_latents, check_sources, random_split
 from ...presets import MODELS
 from ...registry import LATENTS
-from .summary import Group, Summary
+from .summary import Summary
 
 BINS = (2, 3, 5, 10, 20, 40, 80, 160)
 NEIGHBOURS = (1, 2, 3, 5, 7, 10, 15, 20)
@@ -55,29 +55,22 @@ class Vignette:
 def compute_vignettes(summary: Summary) -> tuple[str, pd.DataFrame]:
     """Return the data set that was used, and a table with one row per vignette, model, score and point.
 
-    The table is empty if no model has continuous latents.
+    This is the data set with the most models that have continuous latents. The table is empty if no model has.
     """
-    data, groups = _choose_groups(summary)
+    names = {model.label: model.name for model in summary.plan.models}
+    by_data: dict[str, list[str]] = {data: [] for data in summary.data}
+    for data, model in summary.groups:
+        if summary.has_sources(data) and not LATENTS[MODELS[names[model]].latent].part.has_codes:
+            by_data[data].append(model)
+    data = max(by_data, key=lambda label: len(by_data[label]))
     rows = []
     for vignette in VIGNETTES:
-        for group in groups:
-            arrays = group.median_run.arrays(group.median_run.sample_path, ("sources", "latents"))
-            curves = vignette.compute(arrays["sources"], arrays["latents"], vignette.points)
-            for score, values in curves.items():
-                points = zip(vignette.points, values, strict=True)
-                rows += [(vignette.name, group.model, score, point, value) for point, value in points]
+        for model in by_data[data][:NUM_MODELS]:
+            run = summary.median_run(data, model)
+            arrays = run.arrays(run.sample_path, ("sources", "latents"))
+            for score, values in vignette.compute(arrays["sources"], arrays["latents"], vignette.points).items():
+                rows += [(vignette.name, model, score, *point) for point in zip(vignette.points, values, strict=True)]
     return data, pd.DataFrame(rows, columns=["vignette", "model", "score", "point", "value"])
-
-
-def _choose_groups(summary: Summary) -> tuple[str, list[Group]]:
-    """Return the data set with the most models that have continuous latents, and the first of these models."""
-    names = {model.label: model.name for model in summary.plan.models}
-    by_data: dict[str, list[Group]] = {data: [] for data in summary.data}
-    for (data, model), group in summary.groups.items():
-        if group.has_sources and not LATENTS[MODELS[names[model]].latent].part.has_codes:
-            by_data[data].append(group)
-    best = max(by_data, key=lambda data: len(by_data[data]))
-    return best, by_data[best][:NUM_MODELS]
 
 
 def by_bins(sources: NDArray[Any], latents: NDArray[Any], points: Sequence[int]) -> Curves:
