@@ -104,7 +104,6 @@ def _run(arguments: list[str]) -> int:
     warnings.showwarning = show_warning
     try:
         command = _parse(arguments)
-        _require_run_directories(arguments[0], command)
         _own_process(arguments[0])
         command()
     except ValueError as error:
@@ -165,15 +164,6 @@ def _is_divergence(error: RuntimeError) -> bool:
     from ..training import TrainingDiverged
 
     return isinstance(error, TrainingDiverged)
-
-
-def _require_run_directories(name: str, command: Any) -> None:
-    """Raise ``ValueError`` if a command that scores or draws runs gets the name of a shipped model."""
-    if name in ("evaluate", "report"):
-        from ..runs.shipped import require_not_shipped
-
-        for path in command.runs if name == "report" else [command.run]:
-            require_not_shipped(path)
 
 
 def _own_process(name: str) -> None:

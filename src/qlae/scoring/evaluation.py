@@ -25,7 +25,6 @@ from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.load_model import model_from
 from ..runs.pretrained import is_pretrained
-from ..runs.shipped import require_not_shipped
 from .fit_latents import fit_latents, fit_run, fitting_images
 from .interventions import intervention_steps, make_pictures
 from .sample import (
@@ -81,9 +80,7 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    if not isinstance(run, Run):
-        require_not_shipped(run)
-        run = Run.open(run)
+    run = run if isinstance(run, Run) else Run.open(run)
     request = _request(run.results_so_far, num_samples, protocol, prune, metrics, bootstrap)
     check_scoring(request.protocol, request.metrics, bootstrap, jobs)
     how: dict[str, Any] = {"protocol": request.protocol, "prune": request.prune, "jobs": jobs}

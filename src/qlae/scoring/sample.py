@@ -28,7 +28,6 @@ from ..metrics.metric import compute_metric, scores_in, with_options
 from ..metrics.parallel import run_jobs
 from ..metrics.scores import allowed_names, check_options
 from ..runs.directory import Run
-from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS
 from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
@@ -103,9 +102,7 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is rewritten.
     """
-    if not isinstance(run, Run):
-        require_not_shipped(run)
-        run = Run.open(run)
+    run = run if isinstance(run, Run) else Run.open(run)
     results = run.results
     protocol = protocol or str(results["protocol"])
     prune = results["prune"] if prune is None else prune
