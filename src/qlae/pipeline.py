@@ -21,8 +21,8 @@ from .data.image_files import ImageFiles
 from .models.building import Networks
 from .options import ExecutionOptions, TrainingOptions, split_options
 from .presets import ModelSpec
-from .runs import checkpoint
 from .runs.directory import Run
+from .scoring.fit_latents import fit_run
 from .training.callbacks import Callback, TensorBoard
 from .training.trainer import Estimate, Watch, train_run
 
@@ -157,7 +157,7 @@ def _train_and_report(
         show=show,
         checkpoint_seconds=execution.checkpoint_seconds,
     )
-    _fit(run, data, networks, execution.device)
+    fit_run(run, data, networks=networks, device=execution.device)
     if execution.evaluate:
         from .report import draw_pictures
         from .scoring.evaluation import evaluate_run
@@ -166,16 +166,6 @@ def _train_and_report(
         draw_pictures(run)
     for callback in everyone:
         callback.on_end(run)
-
-
-def _fit(run: Run, data: SourceDataset, networks: Networks | None, device: str) -> None:
-    """Fit the latent space to the trained encoder, if it is one that is fitted after training."""
-    from .scoring.fit_latents import fit_run, is_fitted_after_training
-
-    if is_fitted_after_training(run.config):
-        snapshot = checkpoint.load(run.path)
-        assert snapshot is not None
-        fit_run(run, snapshot, data, networks=networks, device=device)
 
 
 def _require_scorable(data: SourceDataset) -> None:

@@ -119,23 +119,17 @@ def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_text
         rows: cells of each row.
         num_text: number of columns at the left that hold text; the others hold numbers and are aligned to the right.
     """
-    lines = [
-        "<div class=wide><table><thead><tr>",
-        *(
-            f"<th{_text_class(place, num_text) if place else ''}>{html.escape(head)}</th>"
-            for place, head in enumerate(heads)
-        ),
-        "</tr></thead>",
-    ]
-    lines.append("<tbody>")
-    for row in rows:
-        cells = [f"<td{_text_class(place, num_text)}>{html.escape(cell)}</td>" for place, cell in enumerate(row)]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+
+    def cell(tag: str, place: int, text: str) -> str:
+        is_text = place < num_text and (tag, place) != ("th", 0)
+        return f"<{tag}{' class=text' if is_text else ''}>{html.escape(text)}</{tag}>"
+
+    def cells(tag: str, texts: Sequence[str]) -> list[str]:
+        return [cell(tag, place, text) for place, text in enumerate(texts)]
+
+    lines = ["<div class=wide><table><thead><tr>", *cells("th", heads), "</tr></thead>", "<tbody>"]
+    lines += [f"<tr>{''.join(cells('td', row))}</tr>" for row in rows]
     return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def _text_class(place: int, num_text: int) -> str:
-    return " class=text" if place < num_text else ""
 
 
 def paragraph(text: str, css_class: str = "") -> str:
