@@ -14,7 +14,7 @@ from qlae.cli import main
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.models.model import to_float
 from qlae.selection.display import print_selection
-from qlae.selection.gap import straight_through_gap
+from qlae.selection.run_codes import straight_through_gap
 from qlae.training import TrainingDiverged
 
 OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
@@ -111,7 +111,10 @@ def test_an_unfinished_run_says_how_to_resume_it(seeds, tmp_path, rng):
     content = run.config.to_dict()
     run.config_path.write_text(json.dumps(content | {"training": content["training"] | {"steps": 50}}))
     (skip,) = qlae.select(tmp_path, show=False).skipped
-    assert skip.reason == f"it is unfinished after 20 of 50 updates; resume it with `qlae train --resume {run.path}`"
+    assert (
+        skip.reason
+        == f"{run.path} is unfinished after 20 of 50 updates; resume it with `qlae train --resume {run.path}`"
+    )
     run.config_path.write_text(json.dumps(content | {"data": content["data"] | {"spec": None}}))
     assert run.how_to_resume == (
         f"resume it with `qlae.resume('{run.path}', data=…)` in Python, since its data were in memory"
