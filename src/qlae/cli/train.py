@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
+from .._checks import whole_number
 from .._imports import TRAINING, import_modules
 from ..options import ExecutionOptions, TrainingOptions
 from .arguments import (
@@ -160,10 +161,10 @@ class Train:
         model = self._require_model()
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
-        from ..selection.train_seeds import require_seeds, require_seeds_folder
+        from ..selection.train_seeds import MOST_SEEDS, require_seeds_folder
 
         assert self.seeds is not None
-        require_seeds(self.seeds)
+        whole_number("seeds", self.seeds, at_least=2, at_most=MOST_SEEDS)
         if self.out is not None:
             require_seeds_folder(self.out)
         self._check_options("seeds", f"s{self.training.seed}")

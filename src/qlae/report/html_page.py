@@ -84,13 +84,7 @@ class Section:
 
 
 def page(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """Return a whole HTML document.
-
-    Args:
-        title: title of the page, as plain text.
-        intro: HTML above the list of sections.
-        sections: the sections in order.
-    """
+    """Return a whole HTML document: its title as plain text, an introduction as HTML, and the sections in order."""
     links = "".join(f'<a href="#{section.anchor}">{html.escape(section.title)}</a>' for section in sections)
     bodies = "\n".join(
         f'<section id="{section.anchor}"><h2>{html.escape(section.title)}</h2>\n{section.body}</section>'
@@ -112,13 +106,7 @@ def picture(png: bytes, caption: str) -> str:
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_text: int = 1) -> str:
-    """Return the HTML of a table of strings.
-
-    Args:
-        heads: heads of the columns.
-        rows: cells of each row.
-        num_text: number of columns at the left that hold text; the others hold numbers and are aligned to the right.
-    """
+    """Return the HTML of a table of strings; the first ``num_text`` columns hold text, others numbers."""
 
     def cell(tag: str, place: int, text: str) -> str:
         is_text = place < num_text and (tag, place) != ("th", 0)

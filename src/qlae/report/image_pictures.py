@@ -97,8 +97,8 @@ def plot_interventions(
 ) -> Figure:
     """Draw interventions: one block per sample, one column per latent, one row per step through the latent's range.
 
-    The label above each column names the source that the latent is most informative about. The columns of
-    uninformative latents are faded.
+    The label above each column names the source that the latent is most informative about. The columns of uninformative
+    latents are faded.
 
     Args:
         blocks: decoded images (num_blocks, num_steps, num_latents, h, w, 3).
@@ -144,15 +144,8 @@ def measure_label_rise(labels: LatentLabels) -> float:
 def plot_strips(strips: Pixels, codes: NDArray[np.integer], labels: LatentLabels, title: str) -> Figure | None:
     """Draw what lies between two neighbouring codes of each latent: the paper's "meaningful interpolation".
 
-    There is one row per latent: the image of a code on the left, that of a neighbouring code on the right. Latents that
-    always have the same code are left out; the rows of uninformative latents are faded. The picture is None if no
-    latent has two codes.
-
-    Args:
-        strips: images (num_latents, num_steps, h, w, 3), from one code to the other.
-        codes: codes at both ends (num_latents, 2); equal where there is nothing to show.
-        labels: of the latents.
-        title: of the picture.
+    Each row is a strip (num_steps, h, w, 3) from the image of a code to that of the next. Latents whose two ``codes``
+    are equal are left out; the rows of uninformative latents are faded. None if no latent has two codes.
     """
     latents = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
     if not latents:

@@ -44,10 +44,6 @@ Arrays = dict[str, NDArray[Any]]
 class ObservationPictures(ABC):
     """Draws observations of one kind.
 
-    Args:
-        observations: their description.
-        labels: of the latents.
-
     Attributes:
         has_tiles: whether observations can be shown as small pictures.
         moved, interpolated: describe interventions and interpolations in titles.

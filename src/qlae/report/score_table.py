@@ -20,14 +20,10 @@ ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
 def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
-    """Return a table with one row per run and set of weights.
+    """Return a table with one row per run and set of weights (``"averaged"``, ``"raw"``).
 
-    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences.
-
-    Args:
-        runs: run directories with results.
-        weights: sets of weights, of ``"averaged"`` and ``"raw"``.
-        width: if the table would be wider than this, in characters, the least important columns are left out.
+    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences. The
+    least important columns are left out if the table would be wider than ``width`` characters.
     """
     present = {key for run in runs for kind in weights for key in run.results[kind]}
     others = [key for key in known_scores() if key not in (*FIRST, *LAST, *ELSEWHERE)]
@@ -41,10 +37,7 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
 def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), warn: bool = True) -> None:
     """Print the table of runs, fitted to the width of a terminal; into files and pipes at full width.
 
-    Args:
-        runs: run directories with results.
-        weights: sets of weights, of ``"averaged"`` and ``"raw"``.
-        warn: whether to print a warning where InfoM describes noise, unless scoring has just issued it.
+    With ``warn``, also print a warning where InfoM describes noise, unless scoring has just issued it.
     """
     console, table = Console(), results_table(runs, weights=weights)
     if console.is_terminal:

@@ -57,10 +57,8 @@ class VectorPictures(ObservationPictures):
     interpolated = "features while one latent at a time is interpolated over its range, left to right"
 
     def _standardised(self, vectors: NDArray[Any]) -> NDArray[np.float64]:
-        values: NDArray[np.float64] = (vectors - np.asarray(self.observations.offset)) / np.asarray(
-            self.observations.scale
-        )
-        return values
+        offset, scale = np.asarray(self.observations.offset), np.asarray(self.observations.scale)
+        return np.asarray((vectors - offset) / scale)
 
     def _names(self, features: NDArray[np.intp]) -> list[str]:
         return [_short(self.observations.names[i], MAX_NAME) for i in features]
@@ -100,11 +98,9 @@ class VectorPictures(ObservationPictures):
         figure = titled_figure(width, height, f"{title}: reconstructions{few}")
         axes = figure.subplots(1, 3, sharey=True, width_ratios=(2, 2, 1.3))
         for panel, values, heading in zip(axes, (originals, decoded), ("original", "decoded"), strict=False):
-            image = panel.imshow(values[:, features].T, cmap=DEVIATIONS, vmin=-bound, vmax=bound, aspect="auto")
+            image = self._heatmap(panel, values, features, bound)
             panel.set_title(heading, fontsize=LABEL_SIZE)
-            panel.set_xlabel("samples", fontsize=LABEL_SIZE)
             panel.set_xticks([])
-        axes[0].set_yticks(range(len(features)), self._names(features))
         _colour_bar(figure, image, list(axes[:2]))
         self._shares(axes[2], features, shares)
         for panel in axes:
@@ -126,13 +122,16 @@ class VectorPictures(ObservationPictures):
         features = most_changed(np.ptp(values, axis=0))
         figure = titled_figure(7.0, max(2.2, 0.9 + 0.18 * len(features)), f"{title}: decoded from random latents")
         panel = figure.subplots()
-        bound = _bound(values)
-        image = panel.imshow(values[:, features].T, cmap=DEVIATIONS, vmin=-bound, vmax=bound, aspect="auto")
-        panel.set_xlabel("samples", fontsize=LABEL_SIZE)
-        panel.set_yticks(range(len(features)), self._names(features))
+        image = self._heatmap(panel, values, features, _bound(values))
         panel.tick_params(labelsize=TICK_SIZE, length=2)
         _colour_bar(figure, image, [panel])
         return figure
+
+    def _heatmap(self, panel: Any, values: NDArray[Any], features: NDArray[np.intp], bound: float) -> Any:
+        image = panel.imshow(values[:, features].T, cmap=DEVIATIONS, vmin=-bound, vmax=bound, aspect="auto")
+        panel.set_xlabel("samples", fontsize=LABEL_SIZE)
+        panel.set_yticks(range(len(features)), self._names(features))
+        return image
 
 
 class SeriesPictures(ObservationPictures):
@@ -230,15 +229,9 @@ def _colour_bar(figure: Figure, image: Any, axes: Any) -> None:
 
 
 def vector_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Path:
-    """Write histograms of the features and the sources of vectors as PNG.
+    """Write histograms of the features and the sources of vectors as PNG, and return the path.
 
-    Args:
-        data: vectors; missing values (NaN) are left out.
-        path: the PNG to write. Missing folders are created.
-        seed: decides which rows are counted, if there are many.
-
-    Returns:
-        The path.
+    Missing values (NaN) are left out, missing folders are created; ``seed`` draws the counted rows, if there are many.
     """
     rows = _random_rows(len(data), MAX_COUNTED, np.random.default_rng(seed))
     vectors = np.asarray(data.images[rows])
@@ -301,13 +294,7 @@ def _draw_histogram(panel: Axes, values: NDArray[Any], colour: str) -> None:
 def series_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Path:
     """Write curves of random series, and of series in which one source at a time runs through its values, as PNG.
 
-    Args:
-        data: series; missing values (NaN) are gaps in the curves.
-        path: the PNG to write. Missing folders are created.
-        seed: decides which series are drawn.
-
-    Returns:
-        The path.
+    Missing values (NaN) are gaps in the curves, missing folders are created; ``seed`` draws the series.
     """
     rng = np.random.default_rng(seed)
     names = data.observations.names[:SHEET_CHANNELS]

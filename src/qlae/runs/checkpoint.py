@@ -27,12 +27,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a checkpoint.
-
-    Attributes:
-        tensors: by dotted name.
-        state: plain data: the number of updates, the seconds spent, and so on.
-    """
+    """The content of a checkpoint: tensors by dotted name, and plain data such as the number of updates (``step``)."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]

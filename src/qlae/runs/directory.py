@@ -164,11 +164,7 @@ class Run:
         return any((self.path / name).exists() for name in ("checkpoint.json", "previous.json", self.results_path.name))
 
     def arrays(self, path: Path, required: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-        """Return the arrays of one of the run's ``.npz`` files.
-
-        Args:
-            path: ``sample_path`` or ``pictures_path``.
-            required: names of arrays that must be there.
+        """Return the arrays of ``sample_path`` or ``pictures_path``, of which some are required.
 
         Raises:
             ValueError: the file is missing or damaged, or an array is missing or of another kind than expected.

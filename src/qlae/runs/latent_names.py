@@ -28,11 +28,9 @@ class _Content:
 
 
 class Names:
-    """The names of one run; each change rewrites the file at once.
+    """The names of one run, in a file that need not exist; each change rewrites it at once.
 
-    Args:
-        path: The file; it need not exist.
-        num_values: Number of codes of each latent, 0 where a latent is continuous.
+    ``num_values`` is the number of codes of each latent, 0 where a latent is continuous.
     """
 
     def __init__(self, path: Path, num_values: list[int]):
@@ -56,15 +54,7 @@ class Names:
         return {"latents": latents, "values": values}
 
     def rename(self, latent: int, value: int | None, name: str) -> dict[str, Any]:
-        """Name a latent or one of its values, and write the file.
-
-        Args:
-            latent: Index of the latent.
-            value: The code to name, or ``None`` to name the latent itself.
-            name: The new name; an empty one removes the old name.
-
-        Returns:
-            All names after the change.
+        """Name a latent, or one of its values, write the file and return all names. An empty name removes the old one.
 
         Raises:
             ValueError: there is no such latent or value, or the name stands for something else in a table of codes.

@@ -74,15 +74,10 @@ def model_from(
     networks: Networks | None = None,
     fitted: bool = True,
 ) -> Model:
-    """Return the model of a run with one of the two sets of weights of a checkpoint.
+    """Return the model of a run with one of the two sets of weights of its checkpoint.
 
-    Args:
-        run: the run directory.
-        snapshot: its checkpoint.
-        weights: ``"averaged"`` or ``"raw"``.
-        device: where the model will run.
-        networks: the encoder and the decoder, if the run was trained with custom networks.
-        fitted: whether a latent space that is fitted after training comes as it was fitted.
+    ``networks`` are those of a run that was trained with custom networks. A latent space that is fitted after training
+    comes as it was fitted, unless ``fitted`` is false.
     """
     config = run.config
     # Buffers, such as the running statistics of batch norm, have no average: they come from the raw weights.

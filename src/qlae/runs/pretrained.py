@@ -53,10 +53,8 @@ class Origin:
     def write(self, folder: Path, tensors: dict[str, Tensor], *, half: bool = False) -> None:
         """Write the model to a folder; the weights come last, so that a folder that has them is complete.
 
-        Args:
-            folder: new, empty, or written by this method before; then its old files are removed.
-            tensors: all tensors of the model.
-            half: store those of the networks in half precision. Codebooks stay exact.
+        The folder is new, empty, or written by this method before; then its old files are removed. With ``half``, the
+        networks are stored in half precision, and codebooks stay exact.
         """
         _require_free(folder)
         folder.mkdir(parents=True, exist_ok=True)

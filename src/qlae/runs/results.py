@@ -145,16 +145,7 @@ class _Results:
 
 
 def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
-    """Return the content of a ``results.json``.
-
-    Args:
-        path: the file.
-        remedy: advice for a damaged file, the end of the error message.
-
-    Raises:
-        ValueError: the content is damaged, or of another kind than expected.
-        OSError: the file is missing or the system cannot read it; the error names it.
-    """
+    """Return the content of a ``results.json``; ``remedy``, advice for a damaged file, ends the error message."""
     content = read_json(path, remedy=remedy)
     try:
         parse(content, _Results, "results", allow_unknown=True)
@@ -192,10 +183,7 @@ def check_arrays(
 ) -> None:
     """Raise a ``ValueError`` that names the first array which is missing, or is not as `FORMS` says.
 
-    Args:
-        arrays: by name. Others than those of `FORMS` pass.
-        required: names that must be there.
-        observations: what arrays of pixels hold, if not square RGB images of bytes.
+    ``observations`` say what arrays of pixels hold, if not square RGB images of bytes.
     """
     for name in (*required, *(["strip_codes"] if "strips" in arrays else [])):
         if name not in arrays:

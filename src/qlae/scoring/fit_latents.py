@@ -26,11 +26,7 @@ SEED = 1  # not that of the evaluation sample
 def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto") -> None:
     """Fit the latent space of a run to its checkpoint, if it is of this kind and was not fitted to it before.
 
-    Args:
-        run: the run directory.
-        data: the images that it was trained on.
-        networks: the encoder and the decoder, if it was trained with custom networks.
-        device: where the encoder runs.
+    ``data`` are the images that the run was trained on, ``networks`` its custom networks, if it has any.
     """
     if not LATENTS.entry_of(run.config.latent).part.is_fitted_after_training:
         return

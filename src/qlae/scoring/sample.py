@@ -149,15 +149,10 @@ def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
 
 
 def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Score both sets of weights from the arrays of ``sample.npz``.
+    """Score both sets of weights from the arrays of ``sample.npz``; options as for `score_weights`.
 
-    Args:
-        arrays: by name, with ``sources``.
-        bootstrap: half-samples for the intervals, which only the averaged weights get.
-        options: as for `score_weights`.
-
-    Returns:
-        The scores by set of weights, and the messages of the warnings, which begin with the set that they are about.
+    Only the averaged weights get intervals. Also return the messages of the warnings, which begin with the set of
+    weights.
     """
     scores: dict[str, dict[str, Any]] = {}
     warned: dict[str, dict[str, warnings.WarningMessage]] = {}  # by text and set of weights
@@ -275,16 +270,8 @@ def by_sample_size(
 ) -> dict[str, Any]:
     """Compute every score on several parts of each size, rows drawn without replacement.
 
-    Args:
-        sources, latents: the sample.
-        whole: the scores of the whole sample, which end the curve.
-        metrics, source_kinds, latent_kind, n_jobs, metric_options: as for `qlae.metrics.score`.
-        progress: called with the number of parts that are done.
-        options: ``protocol``, ``prune`` and ``code_input`` of `qlae.metrics.score`.
-
-    Returns:
-        ``sizes``, and under ``scores`` for each key a list of values for each size, without those of parts that
-        cannot be scored.
+    Options are those of `qlae.metrics.score`. The result holds ``sizes`` and, under ``scores`` for each key, a list of
+    values for each size, without those of parts that cannot be scored; the scores of the whole sample end the curve.
     """
     count = len(sources)
     sizes = [size for size in (int(share * count) for share in SHARES) if size >= MIN_ROWS]

@@ -219,7 +219,10 @@ def _rank(
     # Agreement does not detect a run that misses most sources: whatever a single latent encodes, it resembles one part
     # of every other run.
     few = used <= FEW_SHARE * float(np.median(used))
-    near = _is_near(runs, few, near_db)
+    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
+    best = max((value for value in decibels if value is not None), default=0.0)
+    near = np.array([value is None or value >= best - near_db for value in decibels])
+    near = near & ~few if (near & ~few).any() else near
     first = shares_first(matrix, near)
     quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
     return [
@@ -255,22 +258,11 @@ def _order(ranked: Sequence[RankedRun]) -> list[int]:
     return sorted(range(len(ranked)), key=key)
 
 
-def _is_near(runs: Sequence[RunCodes], few: Bools, near_db: float) -> Bools:
-    """Return which runs may be taken: their fidelity is near the best, and they do not use few latents."""
-    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
-    best = max((value for value in decibels if value is not None), default=0.0)
-    near = np.array([value is None or value >= best - near_db for value in decibels])
-    return near & ~few if (near & ~few).any() else near
-
-
 def shares_first(matrix: Floats, eligible: Bools) -> Floats:
     """Return how often each run (n,) would come first if the other runs were drawn anew (bootstrap).
 
-    Each draw takes n of the runs with replacement, and each run is scored by its agreement with those, itself left out.
-
-    Args:
-        matrix: (n, n) agreements, NaN on the diagonal.
-        eligible: (n,) runs that may come first.
+    Each draw takes n of the runs with replacement, and each eligible run is scored by its agreement with those, itself
+    left out. The matrix (n, n) has NaN on the diagonal.
     """
     count = len(matrix)
     random = np.random.default_rng(0)

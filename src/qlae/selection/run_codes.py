@@ -123,10 +123,6 @@ def find_runs(runs: Iterable[Run | str | os.PathLike[str]] | Run | str | os.Path
 def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], list[Skipped]]:
     """Return the codes of finished runs of the same data, and the runs that are unfinished or damaged.
 
-    Args:
-        runs: the runs.
-        weights: the set of weights, ``"averaged"`` or ``"raw"``.
-
     Raises:
         ValueError: two runs are of different data.
     """
@@ -197,9 +193,7 @@ def common_representations(
 ) -> list[Representation]:
     """Return the representation of each run, all of the same observations in the same order.
 
-    Args:
-        runs: the runs.
-        data, device, show: as for `ranking.select`; they matter only if the samples differ.
+    ``data``, ``device`` and ``show`` are those of `ranking.select`, and matter only if the samples differ.
     """
     shared = runs[0].indices
     if all(np.array_equal(run.indices, shared) for run in runs):
@@ -243,9 +237,7 @@ def straight_through_gaps(
 ) -> list[float | None]:
     """Return the straight-through gap of each run, in nats per image.
 
-    Returns:
-        None where latents are continuous, where the model is not trained to reconstruct, or where a run has no
-        checkpoint.
+    It is None where latents are continuous, the model is not trained to reconstruct, or a run has no checkpoint.
     """
     gaps: list[float | None] = [None] * len(runs)
     images: NDArray[Any] | None = None

@@ -57,7 +57,7 @@ def train_seeds(
     Returns:
         The runs in order, and ``.best``.
     """
-    require_seeds(seeds)
+    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
     first = whole_number("seed", options.get("seed", 0), at_least=0)
@@ -92,11 +92,6 @@ def train_seeds(
     write_json(folder / SELECTION_FILE, selection.to_dict())
     plot_selection(selection, folder / PICTURE_FILE)
     return selection
-
-
-def require_seeds(seeds: int) -> None:
-    """Raise an error unless this many seeds can be compared."""
-    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
 
 
 def require_seeds_folder(out: str | os.PathLike[str]) -> Path:
