@@ -94,7 +94,9 @@ def test_contradictions_are_refused_before_anything_is_trained(seeds, tiny_data,
         qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, evaluate=False, **OPTIONS)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got 'x'"):
         qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, seed="x", **OPTIONS)
-    with pytest.raises(ValueError, match=r"s3 is itself a run directory, and the runs of several seeds need a folder"):
+    with pytest.raises(
+        ValueError, match=r"s3 is itself a run directory, and the runs of several seeds need a separate folder"
+    ):
         qlae.train_seeds("qlae", tiny_data, out=folder / "s3", seeds=2, **OPTIONS)
     assert not (tmp_path / "x").exists()
     assert not (folder / "s3" / "s0").exists()

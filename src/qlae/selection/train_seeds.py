@@ -99,8 +99,8 @@ def require_seeds_folder(out: str | os.PathLike[str]) -> Path:
     folder = Path(out)
     if Run(folder).config_path.is_file():
         raise ValueError(
-            f"{folder} is itself a run directory, and the runs of several seeds need a folder of their own: choose "
-            "another one with out=…"
+            f"{folder} is itself a run directory, and the runs of several seeds need a separate folder; choose one "
+            "with out=…"
         )
     return folder
 
