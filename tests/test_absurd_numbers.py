@@ -33,7 +33,7 @@ def refused(tmp_path, data, match, **options):
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_training_refuses(tmp_path, tiny_data, monkeypatch, options, match):
-    monkeypatch.setattr("qlae.runs.memory.total_memory", lambda device: 20 * 10**9)
+    monkeypatch.setattr("qlae.runs.load_model.total_memory", lambda device: 20 * 10**9)
     refused(tmp_path, tiny_data, match, **options)
 
 
@@ -55,7 +55,7 @@ def test_a_config_with_absurd_numbers_is_not_loaded(tmp_path, tiny_data, monkeyp
         ("num_values", 10**9, "num_values must be a whole number of at most 16,777,216"),
         ("num_values", 10**7, "batches of 1 images of 16×16 with 4 latents of 10,000,000 values need at least 1 GB"),
     ):
-        monkeypatch.setattr("qlae.runs.memory.total_memory", lambda device: 10**8)
+        monkeypatch.setattr("qlae.runs.load_model.total_memory", lambda device: 10**8)
         folder = tmp_path / f"{field}{number}"
         shutil.copytree(run.path, folder)
         config = json.loads(run.config_path.read_text())

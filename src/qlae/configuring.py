@@ -32,7 +32,7 @@ from .presets import ModelSpec, find_model
 from .registry import OBJECTIVES
 from .resolving import Origin, network_pair, resolve_values
 from .runs.directory import Run
-from .runs.memory import require_memory
+from .runs.load_model import require_memory
 from .training.callbacks import require_tensorboard
 from .training.state import TrainingState, initial_model, require_trainable, state_on
 

@@ -19,10 +19,9 @@ from .data import SourceDataset, data_config, load_from_config
 from .models.building import Networks
 from .options import TrainingOptions, split_options
 from .presets import ModelSpec
-from .runs import checkpoint
 from .runs.directory import Run
 from .scoring.evaluation import evaluate_run, scorer
-from .scoring.fit_latents import fit_run, is_fitted_after_training
+from .scoring.fit_latents import fit_run
 from .scoring.sample import require_scorable
 from .training.callbacks import Callback, TensorBoard
 from .training.trainer import Estimate, Watch, train_run
@@ -152,10 +151,7 @@ def _train_and_report(
         checkpoint_seconds=execution.checkpoint_seconds,
         **shared,
     )
-    if is_fitted_after_training(config):
-        snapshot = checkpoint.load(run.path)
-        assert snapshot is not None
-        fit_run(run, snapshot, data, **shared)
+    fit_run(run, data, **shared)
     if execution.evaluate:
         from .report import draw_pictures  # imports matplotlib
 

@@ -7,8 +7,7 @@ from PIL import Image
 from qlae.cli import main
 from qlae.data import SourceDataset, load_data
 from qlae.data.inspection import describe_column
-from qlae.report.series_pictures import series_sheet
-from qlae.report.vector_pictures import vector_sheet
+from qlae.report.vectors_and_series import series_sheet, vector_sheet
 
 TABLE = """id,site,temp,load,fixed
 1,north,3.5,10,7

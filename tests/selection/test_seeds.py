@@ -13,7 +13,7 @@ import qlae
 from qlae.cli import main
 from qlae.models.latents import FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.selection.display import print_selection
-from qlae.selection.gap import straight_through_gap
+from qlae.selection.run_codes import straight_through_gap
 from qlae.training import TrainingDiverged
 
 OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
@@ -93,7 +93,9 @@ def test_contradictions_are_refused_before_anything_is_trained(seeds, tiny_data,
         qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, evaluate=False, **OPTIONS)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got 'x'"):
         qlae.train_seeds("qlae", tiny_data, out=tmp_path / "x", seeds=2, seed="x", **OPTIONS)
-    with pytest.raises(ValueError, match=r"s3 is itself a run directory, and the runs of several seeds need a folder"):
+    with pytest.raises(
+        ValueError, match=r"s3 is itself a run directory, and the runs of several seeds need a separate folder"
+    ):
         qlae.train_seeds("qlae", tiny_data, out=folder / "s3", seeds=2, **OPTIONS)
     assert not (tmp_path / "x").exists()
     assert not (folder / "s3" / "s0").exists()
@@ -110,7 +112,10 @@ def test_an_unfinished_run_says_how_to_resume_it(seeds, tmp_path, rng):
     content = run.config.to_dict()
     run.config_path.write_text(json.dumps(content | {"training": content["training"] | {"steps": 50}}))
     (skip,) = qlae.select(tmp_path, show=False).skipped
-    assert skip.reason == f"it is unfinished after 20 of 50 updates; resume it with `qlae train --resume {run.path}`"
+    assert (
+        skip.reason
+        == f"{run.path} is unfinished after 20 of 50 updates; resume it with `qlae train --resume {run.path}`"
+    )
     run.config_path.write_text(json.dumps(content | {"data": content["data"] | {"spec": None}}))
     assert run.how_to_resume == (
         f"resume it with `qlae.resume('{run.path}', data=…)` in Python, since its data were in memory"

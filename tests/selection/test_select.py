@@ -62,7 +62,7 @@ def test_runs_that_reconstruct_badly_are_not_taken(tmp_path):
     assert selection.best.path != blurred.path
     assert "too badly" not in describe_choice(selection)  # it is not above the run to take
     assert choose(tmp_path, near_db=20.0).runs[0].is_near
-    with pytest.raises(ValueError, match="near_db must not be negative, got -1"):
+    with pytest.raises(ValueError, match="near_db=-1 must not be negative"):
         choose(tmp_path, near_db=-1)
 
 
@@ -121,9 +121,9 @@ def test_copies_of_a_run_are_left_out(tmp_path):
     selection = choose(tmp_path)
     assert [run.path for run in selection.runs] == [run.path for run in before.runs]
     reasons = {skip.path.name: skip.reason for skip in selection.skipped}
-    reason = f"it is a copy of {tmp_path / 'good0'} (same model, seed and latents)"
-    assert reasons == {"zcopy1": reason, "zcopy2": reason}
-    with pytest.raises(ValueError, match=r"got 1\. Skipped:\n.*zcopy1: it is a copy of"):
+    assert set(reasons) == {"zcopy1", "zcopy2"}
+    assert all(f"is a copy of {tmp_path / 'good0'}" in reason for reason in reasons.values())
+    with pytest.raises(ValueError, match=r"got 1\. Skipped:\n.*zcopy1 is a copy of"):
         choose([tmp_path / "good0", tmp_path / "zcopy1"])
 
 
@@ -233,9 +233,12 @@ def test_unfinished_and_damaged_runs_are_named_and_skipped(tmp_path):
     reasons = {skip.path.name: skip.reason for skip in selection.skipped}
     assert len(selection.runs) == 6
     resume = f"resume it with `qlae train --resume {tmp_path}"
-    assert reasons[unfinished.path.name] == f"it is unfinished after 50 of 100 updates; {resume}/unfinished`"
-    assert reasons[unscored.path.name] == f"it has neither results nor a checkpoint; {resume}/unscored`"
-    assert reasons[cut.path.name].startswith("sample.npz cannot be read")
+    assert (
+        reasons[unfinished.path.name]
+        == f"{unfinished.path} is unfinished after 50 of 100 updates; {resume}/unfinished`"
+    )
+    assert reasons[unscored.path.name] == f"{unscored.path} has neither results nor a checkpoint; {resume}/unscored`"
+    assert "sample.npz cannot be read" in reasons[cut.path.name]
     assert "'codes' must" in reasons[odd.path.name]
     assert "cannot be read" in reasons[garbled.path.name]
     with pytest.raises(ValueError, match=r"got 0\. Skipped:\n.*unfinished.*\n.*unscored"):
@@ -251,9 +254,6 @@ def test_paths_without_runs_are_refused(tmp_path):
         choose(tmp_path / "empty")
     with pytest.raises(ValueError, match="file is a file"):
         choose(tmp_path / "file")
-    for wrong in (5, [tmp_path, 5], None):
-        with pytest.raises(ValueError, match=r"runs must be run directories, or folders that hold some, got (5|None)"):
-            choose(wrong)
     with pytest.raises(ValueError, match="unknown set of weights 'row': did you mean \"raw\""):
         choose(tmp_path, weights="row")
 

@@ -21,7 +21,7 @@ def test_prints_the_table_and_names_the_run(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "shapes3d, 5 runs" in out
     assert f"Take {tmp_path / 'good'}" in out
-    assert f"Skipped {tmp_path / 'bad2'}: it has neither results nor a checkpoint; resume it with" in out
+    assert f"Skipped: {tmp_path / 'bad2'} has neither results nor a checkpoint; resume it with" in out
     assert "Agreement of unrelated runs: 0.0" in out
 
 
@@ -67,7 +67,7 @@ def test_errors_are_one_line(tmp_path, capsys):
     assert run_command(tmp_path) == 2
     assert "at least two finished runs" in capsys.readouterr().err
     assert run_command(tmp_path, "--near-db", "-1") == 2
-    assert "--near-db must not be negative, got -1" in capsys.readouterr().err
+    assert "--near-db -1 must not be negative" in capsys.readouterr().err
     assert run_command(tmp_path, "--plot", tmp_path / "picture.txt") == 2
     assert "a picture is a .png, .svg or .pdf" in capsys.readouterr().err
     assert run_command(tmp_path, "--csv", tmp_path / "nowhere" / "table.csv") == 2

@@ -104,11 +104,6 @@ def _run(arguments: list[str]) -> int:
     warnings.showwarning = show_warning
     try:
         command = _parse(arguments)
-        if arguments[0] in ("evaluate", "report"):  # these score and draw runs
-            from ..runs.shipped import require_not_shipped
-
-            for path in command.runs if arguments[0] == "report" else [command.run]:
-                require_not_shipped(path)
         if arguments[0] == "train":  # the process is ours, so its memory may be tuned
             from .._process import keep_freed_memory
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from rich.console import Console
 from tyro.conf import FlagCreatePairsOff, Positional, arg
@@ -22,9 +22,6 @@ from .arguments import (
     with_imports,
 )
 from .score import dci_options
-
-if TYPE_CHECKING:
-    pass
 from .train import next_step
 
 
@@ -213,8 +210,6 @@ class Select:
             require_picture_path(self.plot)
         if self.csv is not None and not self.csv.parent.is_dir():
             raise ValueError(f"--csv takes a file in a folder that exists, got {self.csv}")
-        if not self.near_db >= 0:
-            raise ValueError(f"--near-db must not be negative, got {self.near_db:g}")
         selection = select(
             self.runs,
             weights=self.weights,

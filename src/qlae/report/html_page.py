@@ -84,13 +84,7 @@ class Section:
 
 
 def page(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """Return a whole HTML document.
-
-    Args:
-        title: title of the page, as plain text.
-        intro: HTML above the list of sections.
-        sections: the sections in order.
-    """
+    """Return a whole HTML document: its title as plain text, an introduction as HTML, and the sections in order."""
     links = "".join(f'<a href="#{section.anchor}">{html.escape(section.title)}</a>' for section in sections)
     bodies = "\n".join(
         f'<section id="{section.anchor}"><h2>{html.escape(section.title)}</h2>\n{section.body}</section>'
@@ -112,30 +106,18 @@ def picture(png: bytes, caption: str) -> str:
 
 
 def plain_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, num_text: int = 1) -> str:
-    """Return the HTML of a table of strings.
+    """Return the HTML of a table of strings; the first ``num_text`` columns hold text, others numbers."""
 
-    Args:
-        heads: heads of the columns.
-        rows: cells of each row.
-        num_text: number of columns at the left that hold text; the others hold numbers and are aligned to the right.
-    """
-    lines = [
-        "<div class=wide><table><thead><tr>",
-        *(
-            f"<th{_text_class(place, num_text) if place else ''}>{html.escape(head)}</th>"
-            for place, head in enumerate(heads)
-        ),
-        "</tr></thead>",
-    ]
-    lines.append("<tbody>")
-    for row in rows:
-        cells = [f"<td{_text_class(place, num_text)}>{html.escape(cell)}</td>" for place, cell in enumerate(row)]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+    def cell(tag: str, place: int, text: str) -> str:
+        is_text = place < num_text and (tag, place) != ("th", 0)
+        return f"<{tag}{' class=text' if is_text else ''}>{html.escape(text)}</{tag}>"
+
+    def cells(tag: str, texts: Sequence[str]) -> list[str]:
+        return [cell(tag, place, text) for place, text in enumerate(texts)]
+
+    lines = ["<div class=wide><table><thead><tr>", *cells("th", heads), "</tr></thead>", "<tbody>"]
+    lines += [f"<tr>{''.join(cells('td', row))}</tr>" for row in rows]
     return "\n".join([*lines, "</tbody></table></div>"])
-
-
-def _text_class(place: int, num_text: int) -> str:
-    return " class=text" if place < num_text else ""
 
 
 def paragraph(text: str, css_class: str = "") -> str:

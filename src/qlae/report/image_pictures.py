@@ -18,6 +18,7 @@ from .run_pictures import (
     label_latents,
     latent_text,
     measure_text,
+    titled_figure,
 )
 
 GAP = 2  # pixels between tiles
@@ -42,7 +43,14 @@ class ImagePictures(ObservationPictures):
     interpolated = "one latent interpolated at a time over its range, top to bottom"
 
     def reconstructions(self, originals: NDArray[Any], decoded: NDArray[Any], shares: Any, title: str) -> Figure:
-        return plot_reconstructions(self._tiles(originals), self._tiles(decoded), title)
+        """Draw originals (n, h, w, c) above their reconstructions."""
+        images = np.stack([self._tiles(originals), self._tiles(decoded)])
+        heading, width = f"{title}: reconstructions", max(4.0, 0.9 * len(originals))
+        figure, axes = _draw_sheet(tile(images), heading, width=width, left=1.2)
+        side = images.shape[2]
+        axes.set_yticks(np.arange(2) * (side + GAP) + side / 2, ["original", "decoded"])
+        axes.tick_params(length=0, labelsize=LABEL_SIZE)
+        return figure
 
     def interventions(self, blocks: NDArray[Any], steps: NDArray[Any], title: str) -> Figure:
         return plot_interventions(self._tiles(blocks), self.labels, title)
@@ -51,7 +59,15 @@ class ImagePictures(ObservationPictures):
         return plot_strips(self._tiles(strips), codes, self.labels, f"{title}: between two codes of a latent")
 
     def generated(self, decoded: NDArray[Any], title: str) -> Figure:
-        return plot_generated(self._tiles(decoded), title)
+        """Draw images (n, h, w, c) that were decoded from random latents."""
+        columns = min(GENERATED_COLUMNS, len(decoded))
+        rows = len(decoded) // columns
+        images = self._tiles(decoded)[: rows * columns]
+        sheet = tile(images.reshape(rows, columns, *images.shape[1:]))
+        heading = f"{title}: decoded from random latents"
+        figure, axes = _draw_sheet(sheet, heading, width=max(4.0, 0.9 * columns), left=0.0)
+        axes.set_yticks([])
+        return figure
 
     def _tiles(self, images: NDArray[Any]) -> Pixels:
         """Return images (…, h, w, c) as they are shown, (…, h, w, 3) bytes."""
@@ -59,21 +75,11 @@ class ImagePictures(ObservationPictures):
 
 
 def tile(images: Pixels) -> Pixels:
-    """Return images arranged on one sheet, with white gaps between them.
-
-    Args:
-        images: Images (rows, columns, h, w, 3).
-
-    Returns:
-        The sheet (height, width, 3).
-    """
+    """Return images (rows, columns, h, w, 3) arranged on one sheet (height, width, 3), with white gaps between them."""
     rows, columns, height, width = images.shape[:4]
-    sheet = np.full((rows * (height + GAP) - GAP, columns * (width + GAP) - GAP, 3), 255, np.uint8)
-    for i in range(rows):
-        for j in range(columns):
-            y, x = i * (height + GAP), j * (width + GAP)
-            sheet[y : y + height, x : x + width] = images[i, j]
-    return sheet
+    padded = np.full((rows, height + GAP, columns, width + GAP, 3), 255, np.uint8)
+    padded[:, :height, :, :width] = images.swapaxes(1, 2)
+    return padded.reshape(rows * (height + GAP), columns * (width + GAP), 3)[:-GAP, :-GAP]
 
 
 def fade(images: Pixels) -> Pixels:
@@ -86,41 +92,20 @@ def fade(images: Pixels) -> Pixels:
     return mixed
 
 
-def plot_reconstructions(originals: Pixels, decoded: Pixels, title: str) -> Figure:
-    """Draw originals (n, h, w, 3) above their reconstructions (n, h, w, 3)."""
-    figure, axes = _draw_sheet(tile(np.stack([originals, decoded])), width=max(4.0, 0.9 * len(originals)), left=1.2)
-    figure.suptitle(f"{escape_math(title)}: reconstructions", fontsize=TITLE_SIZE)
-    side = originals.shape[1]
-    axes.set_yticks(np.arange(2) * (side + GAP) + side / 2, ["original", "decoded"])
-    axes.tick_params(length=0, labelsize=LABEL_SIZE)
-    return figure
-
-
-def plot_generated(images: Pixels, title: str) -> Figure:
-    """Draw images (n, h, w, 3) that were decoded from random latents."""
-    columns = min(GENERATED_COLUMNS, len(images))
-    rows = len(images) // columns
-    sheet = tile(images[: rows * columns].reshape(rows, columns, *images.shape[1:]))
-    figure, axes = _draw_sheet(sheet, width=max(4.0, 0.9 * columns), left=0.0)
-    axes.set_yticks([])
-    figure.suptitle(f"{escape_math(title)}: decoded from random latents", fontsize=TITLE_SIZE)
-    return figure
-
-
 def plot_interventions(
     blocks: Pixels, labels: LatentLabels, title: str, *, pitch: float | None = None, rise: float = 0.0
 ) -> Figure:
     """Draw interventions: one block per sample, one column per latent, one row per step through the latent's range.
 
-    The label above each column names the source that the latent is most informative about. The columns of
-    uninformative latents are faded.
+    The label above each column names the source that the latent is most informative about. The columns of uninformative
+    latents are faded.
 
     Args:
-        blocks: Decoded images (num_blocks, num_steps, num_latents, h, w, 3).
-        labels: Of the latents.
-        title: Title of the picture.
-        pitch: Distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
-        rise: Minimum height in inches of the labels, so that pictures placed side by side are level.
+        blocks: decoded images (num_blocks, num_steps, num_latents, h, w, 3).
+        labels: of the latents.
+        title: of the picture.
+        pitch: distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
+        rise: minimum height in inches of the labels, so that pictures placed side by side are level.
     """
     blocks = blocks.copy()
     blocks[:, :, ~labels.informative] = fade(blocks[:, :, ~labels.informative])
@@ -137,7 +122,7 @@ def plot_interventions(
     top = TITLE_HEIGHT + max(rise, measure_label_rise(labels))
     full_width = max(inner, measure_text(escape_math(title), TITLE_SIZE)) + 2 * MARGIN
     full_height = top + rows * height + (rows - 1) * BLOCK_GAP + MARGIN
-    figure = _titled_figure(full_width, full_height, title)
+    figure = _fixed_figure(full_width, full_height, title)
     for number, sheet in enumerate(sheets):
         row, column = (number, 0) if stacked else (0, number)
         left = (full_width - inner) / 2 + column * (room + BLOCK_GAP)
@@ -159,17 +144,8 @@ def measure_label_rise(labels: LatentLabels) -> float:
 def plot_strips(strips: Pixels, codes: NDArray[np.integer], labels: LatentLabels, title: str) -> Figure | None:
     """Draw what lies between two neighbouring codes of each latent: the paper's "meaningful interpolation".
 
-    There is one row per latent: the image of a code on the left, that of a neighbouring code on the right. Latents that
-    always have the same code are left out. The rows of uninformative latents are faded.
-
-    Args:
-        strips: Images (num_latents, num_steps, h, w, 3), from one code to the other.
-        codes: Codes at both ends (num_latents, 2); equal where there is nothing to show.
-        labels: Of the latents.
-        title: Title of the picture.
-
-    Returns:
-        The picture; None if no latent has two codes.
+    Each row is a strip (num_steps, h, w, 3) from the image of a code to that of the next. Latents whose two ``codes``
+    are equal are left out; the rows of uninformative latents are faded. None if no latent has two codes.
     """
     latents = np.flatnonzero(codes[:, 0] != codes[:, 1]).tolist()
     if not latents:
@@ -182,7 +158,7 @@ def plot_strips(strips: Pixels, codes: NDArray[np.integer], labels: LatentLabels
     height, width = (STRIP_PITCH / (tile_width + GAP) * pixels for pixels in sheet.shape[:2])
     left = MARGIN + max(measure_text(text, LABEL_SIZE) for text in texts) + 0.1
     full_width = max(left + width + 3 * MARGIN, measure_text(escape_math(title), TITLE_SIZE) + 2 * MARGIN)
-    figure = _titled_figure(full_width, TITLE_HEIGHT + HEAD_HEIGHT + height + MARGIN, title)
+    figure = _fixed_figure(full_width, TITLE_HEIGHT + HEAD_HEIGHT + height + MARGIN, title)
     axes = _add_sheet(figure, sheet, left, MARGIN, width, height)
     axes.set_xticks(centres, STRIP_HEADS)
     axes.set_yticks(np.arange(len(latents)) * (tile_height + GAP) + tile_height / 2, texts)
@@ -194,8 +170,7 @@ def plot_strips(strips: Pixels, codes: NDArray[np.integer], labels: LatentLabels
 def arrange_strips(strips: Pixels) -> tuple[Pixels, list[float]]:
     """Return strips (rows, num_steps, h, w, 3) on one sheet, their first and last images framed and set apart.
 
-    Returns:
-        The sheet (height, width, 3), and the centres of its three parts in pixels from the left.
+    The second result are the centres of the three parts in pixels from the left.
     """
     rows, _, height, width = strips.shape[:4]
     ends = strips[:, [0, -1]].copy()
@@ -208,10 +183,10 @@ def arrange_strips(strips: Pixels) -> tuple[Pixels, list[float]]:
     return np.concatenate(parts, 1), centres
 
 
-def _draw_sheet(sheet: Pixels, *, width: float, left: float) -> tuple[Figure, Any]:
+def _draw_sheet(sheet: Pixels, title: str, *, width: float, left: float) -> tuple[Figure, Any]:
     """Return a figure of a sheet that is ``width`` inches wide, with room for labels at the left, and its axes."""
     height, pixels = sheet.shape[:2]
-    figure = Figure(figsize=(width + left, width * height / pixels + 0.45), layout="constrained")
+    figure = titled_figure(width + left, width * height / pixels + 0.45, title)
     axes = figure.subplots()
     axes.imshow(sheet, interpolation="nearest")
     axes.set_xticks([])
@@ -219,7 +194,7 @@ def _draw_sheet(sheet: Pixels, *, width: float, left: float) -> tuple[Figure, An
     return figure, axes
 
 
-def _titled_figure(width: float, height: float, title: str) -> Figure:
+def _fixed_figure(width: float, height: float, title: str) -> Figure:
     """Return a figure of a size in inches whose title stands at the upper edge."""
     figure = Figure(figsize=(width, height))
     figure.suptitle(escape_math(title), fontsize=TITLE_SIZE, y=1 - MARGIN / height, verticalalignment="top")

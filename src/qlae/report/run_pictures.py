@@ -2,7 +2,7 @@
 
 They show reconstructions, interventions, interpolations, the images between two codes, images decoded from the prior,
 the NMI heatmap, training curves, and scores against the sample size. How the first five look depends on the kind of
-observations: see ``image_pictures.py``, ``vector_pictures.py`` and ``series_pictures.py``.
+observations: see ``image_pictures.py`` and ``vectors_and_series.py``.
 """
 
 from abc import ABC, abstractmethod
@@ -29,7 +29,7 @@ NAMES = (
     "sample-size",
 )
 NEEDED = ("originals", "reconstructions", "interventions", "intervention_steps")  # arrays of ``pictures.npz``
-DPI, SHEET_DPI = 150, 110
+DPI = 150
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 11, 9, 7  # points
 SLANT = 35  # degrees, of the labels of latents
 CURVE_COLUMNS = 6
@@ -43,10 +43,6 @@ Arrays = dict[str, NDArray[Any]]
 
 class ObservationPictures(ABC):
     """Draws observations of one kind.
-
-    Args:
-        observations: their description.
-        labels: of the latents.
 
     Attributes:
         has_tiles: whether observations can be shown as small pictures.
@@ -128,11 +124,11 @@ def write_picture(figure: Figure, path: Path, dpi: int) -> Path:
     return path
 
 
-def write_sheet(figure: Figure, path: str | Path) -> Path:
-    """Write the picture of a data set; missing folders are created."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return write_picture(figure, path, SHEET_DPI)
+def titled_figure(width: float, height: float, title: str) -> Figure:
+    """Return a figure of a size in inches that fits its content, with a title."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.suptitle(escape_math(title), fontsize=TITLE_SIZE)
+    return figure
 
 
 def plot_nmi(scores: dict[str, Any], labels: LatentLabels, source_names: list[str], title: str) -> Figure:
@@ -152,16 +148,11 @@ def plot_curves(log: list[dict[str, Any]], title: str) -> Figure:
     """Draw each loss term, and each score computed during training, against the number of updates.
 
     Many points form a band rather than a line, so their running median is drawn on top.
-
-    Args:
-        log: Rows of ``log.jsonl``.
-        title: Title of the picture.
     """
     terms = [name for name in dict.fromkeys(key for row in log for key in row) if name not in NOT_CURVES]
     rows = -(-len(terms) // CURVE_COLUMNS)
     columns = -(-len(terms) // rows)
-    figure = Figure(figsize=(3.4 * columns, 2.5 * rows + 0.3), layout="constrained")
-    figure.suptitle(f"{escape_math(title)}: training", fontsize=TITLE_SIZE)
+    figure = titled_figure(3.4 * columns, 2.5 * rows + 0.3, f"{title}: training")
     all_axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, term in zip(all_axes, terms, strict=False):
         _draw_curve(axes, term, [(row["step"], row[term]) for row in log if term in row])
@@ -193,16 +184,15 @@ def _draw_curve(axes: Any, term: str, points: list[tuple[int, float]]) -> None:
 
 def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
     """Draw each score against the sample size: the mean over draws, and their range."""
-    figure = Figure(figsize=(6.4, 3.8), layout="constrained")
-    figure.suptitle(f"{escape_math(title)}: scores of parts of the sample", fontsize=TITLE_SIZE)
+    figure = titled_figure(6.4, 3.8, f"{title}: scores of parts of the sample")
     axes = figure.subplots()
     for name, by_size in curve["scores"].items():
-        points = [
-            (size, list(map(float, values))) for size, values in zip(curve["sizes"], by_size, strict=True) if values
-        ]
-        sizes = [size for size, _ in points]
-        (line,) = axes.plot(sizes, [np.mean(values) for _, values in points], marker="o", markersize=3.5, label=name)
-        ends = [min(values) for _, values in points], [max(values) for _, values in points]
+        scored = {
+            size: list(map(float, values)) for size, values in zip(curve["sizes"], by_size, strict=True) if values
+        }
+        sizes = list(scored)
+        (line,) = axes.plot(sizes, list(map(np.mean, scored.values())), marker="o", markersize=3.5, label=name)
+        ends = list(map(min, scored.values())), list(map(max, scored.values()))
         axes.fill_between(sizes, *ends, color=line.get_color(), alpha=0.15, linewidth=0)
     axes.set_xscale("log")
     axes.set_xticks(curve["sizes"], [f"{size:,}" for size in curve["sizes"]])
@@ -217,23 +207,14 @@ def plot_sample_sizes(curve: dict[str, Any], title: str) -> Figure:
 def latent_rows(
     labels: LatentLabels, num_rows: int, title: str, *, width: float, height: float, pitch: float
 ) -> tuple[Figure, list[Any]]:
-    """Return a figure with one panel per row. A panel has room for every latent, whose labels stand above the first.
+    """Return a figure and its panels, one per row, with room for every latent, whose labels stand above the first.
 
-    Args:
-        labels: of the latents.
-        num_rows: panels above each other.
-        title: of the figure.
-        width: of one latent, in inches.
-        height: of a panel, in inches.
-        pitch: distance from one latent to the next in the units of the x axis; the first is at 0.
-
-    Returns:
-        The figure and its panels.
+    A latent is ``width`` inches wide and a panel ``height`` inches high; ``pitch`` is the distance from one latent to
+    the next in the units of the x axis, where the first is at 0.
     """
     num_latents = len(labels.active)
     full_width = max(1.8 + width * num_latents, 0.4 + measure_text(escape_math(title), TITLE_SIZE))
-    figure = Figure(figsize=(full_width, 1.2 + height * num_rows), layout="constrained")
-    figure.suptitle(escape_math(title), fontsize=TITLE_SIZE)
+    figure = titled_figure(full_width, 1.2 + height * num_rows, title)
     panels = list(figure.subplots(num_rows, 1, squeeze=False)[:, 0])
     for panel in panels:
         panel.tick_params(labelsize=TICK_SIZE, length=2)
@@ -266,13 +247,3 @@ def measure_text(text: str, size: float) -> float:
     0.0
     """
     return float(TextPath((0, 0), text, size=size).get_extents().x1) / 72 if text else 0.0
-
-
-def short_name(name: str, most: int) -> str:
-    """Return the name of a feature in the notation of matplotlib, cut to a number of characters."""
-    return escape_math(name if len(name) <= most else f"{name[: most - 1]}…")
-
-
-def random_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return all rows of a data set, or some drawn at random if there are many."""
-    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))

@@ -1,6 +1,6 @@
 """Show the scores of runs as tables in the terminal."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -19,24 +19,15 @@ LAST = ("psnr", "r2")
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
-def _columns(present: Collection[str]) -> list[str]:
-    """Return the keys of the scores that are present, in the order of the table."""
-    others = [key for key in known_scores() if key not in (*FIRST, *LAST, *ELSEWHERE)]
-    return [key for key in (*FIRST, *others, *LAST) if key in present]
-
-
 def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
-    """Return a table with one row per run and set of weights.
+    """Return a table with one row per run and set of weights (``"averaged"``, ``"raw"``).
 
-    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences.
-
-    Args:
-        runs: run directories with results.
-        weights: sets of weights, of ``"averaged"`` and ``"raw"``.
-        width: if the table would be wider than this, in characters, the least important columns are left out.
+    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences. The
+    least important columns are left out if the table would be wider than ``width`` characters.
     """
-    all_scores = [run.results[kind] for run in runs for kind in weights]
-    columns = _columns({key for scores in all_scores for key in scores})
+    present = {key for run in runs for kind in weights for key in run.results[kind]}
+    others = [key for key in known_scores() if key not in (*FIRST, *LAST, *ELSEWHERE)]
+    columns = [key for key in (*FIRST, *others, *LAST) if key in present]
     table = _table(runs, weights, columns, costs=("updates", "seconds"))
     if width is not None and _full_width(table) > width:
         table = _table(runs, weights, [key for key in columns if key not in LESS_IMPORTANT], costs=())
@@ -46,40 +37,29 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
 def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), warn: bool = True) -> None:
     """Print the table of runs, fitted to the width of a terminal; into files and pipes at full width.
 
-    Args:
-        runs: run directories with results.
-        weights: sets of weights, of ``"averaged"`` and ``"raw"``.
-        warn: whether to print a warning where InfoM describes noise, unless scoring has just issued it.
+    With ``warn``, also print a warning where InfoM describes noise, unless scoring has just issued it.
     """
-    console = Console()
+    console, table = Console(), results_table(runs, weights=weights)
     if console.is_terminal:
-        console.print(results_table(runs, weights=weights, width=console.width))
+        table = results_table(runs, weights=weights, width=console.width)
     else:
-        table = results_table(runs, weights=weights)
-        Console(width=max(console.width, _full_width(table))).print(table)
+        console = Console(width=max(console.width, _full_width(table)))
+    console.print(table)
     described = [run.results["data"] for run in runs]
-    single = dict.fromkeys(data["name"] for data in described if len(data["source_names"]) == 1)
-    if single:
+    if single := dict.fromkeys(data["name"] for data in described if len(data["source_names"]) == 1):
         note = f"{', '.join(single)}: one source is known, so InfoM is 1 for every model; read InfoE."
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    for warning in _warnings(runs, weights) if warn else ():
+    counts = [(run, count_informative(run.results[kind])) for run in runs for kind in weights if warn]
+    noted = [
+        (f"{run.path}: " if len(runs) > 1 else "") + count.warning for run, count in counts if count and count.warning
+    ]
+    for warning in dict.fromkeys(noted):  # each once
         console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def _warnings(runs: Sequence[Run], weights: Sequence[str]) -> list[str]:
-    """Return the warnings about InfoM, each once, naming the run if there are several."""
-    lines = []
-    for run in runs:
-        for kind in weights:
-            count = count_informative(run.results[kind])
-            if count is not None and count.warning:
-                lines.append(f"{run.path}: {count.warning}" if len(runs) > 1 else count.warning)
-    return list(dict.fromkeys(lines))
-
-
 def _table(runs: Sequence[Run], weights: Sequence[str], columns: Sequence[str], *, costs: Sequence[str]) -> Table:
-    shared, differing = _split_facts(runs)
-    table = Table(title=_title(shared), title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    title, differing = _split_facts(runs)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     table.add_column("model", overflow="fold", min_width=8)
     for name in differing[0]:
         table.add_column(name, overflow="fold", justify="left" if name in ("run", "data", "protocol") else "right")
@@ -137,14 +117,8 @@ def _facts(run: Run) -> dict[str, str]:
     }
 
 
-def _title(facts: dict[str, str]) -> str | None:
-    """Return one line with the facts that all rows share; None if there are none."""
-    phrases = {"data": "{}", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
-    return ", ".join(phrases[name].format(fact) for name, fact in facts.items() if name in phrases) or None
-
-
-def _split_facts(runs: Sequence[Run]) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """Return the facts that all runs share, and for each run those that differ.
+def _split_facts(runs: Sequence[Run]) -> tuple[str | None, list[dict[str, str]]]:
+    """Return a title with the facts that all runs share, if any, and for each run those that differ.
 
     The path is added to the latter if two runs would look the same without it.
     """
@@ -154,4 +128,6 @@ def _split_facts(runs: Sequence[Run]) -> tuple[dict[str, str], list[dict[str, st
     rows = {(run.results["model"], *each.values()) for run, each in zip(runs, differing, strict=True)}
     if len(rows) < len(runs):
         differing = [{"run": escape(str(run.path))} | each for run, each in zip(runs, differing, strict=True)]
-    return shared, differing
+    phrases = {"data": "{}", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
+    title = ", ".join(phrases[name].format(fact) for name, fact in shared.items() if name in phrases)
+    return title or None, differing

@@ -6,6 +6,7 @@ truncated or altered file is detected. A pair is matched by checksum, not by fil
 is killed between the four renames of ``save``, one of the JSON files still finds its tensors.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -26,12 +27,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The content of a checkpoint.
-
-    Attributes:
-        tensors: by dotted name.
-        state: plain data: the number of updates, the seconds spent, and so on.
-    """
+    """The content of a checkpoint: tensors by dotted name, and plain data such as the number of updates (``step``)."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
@@ -65,19 +61,10 @@ def load(directory: Path) -> Checkpoint | None:
     Raises:
         ValueError: if there are checkpoints and none is intact.
     """
-    damaged: list[str] = []
-    manifests = []
-    any_present = False
-    for name in NAMES:
-        path = directory / f"{name}.json"
-        if path.exists():
-            any_present = True
-            manifest = _read_manifest(path)
-            if manifest is None:
-                damaged.append(path.name)
-            else:
-                manifests.append((path.name, manifest))
-    for name, manifest in sorted(manifests, key=lambda pair: -int(pair[1]["state"]["step"])):
+    present = [path for path in (directory / f"{name}.json" for name in NAMES) if path.exists()]
+    manifests = {path.name: manifest for path in present if (manifest := _read_manifest(path))}
+    damaged = [path.name for path in present if path.name not in manifests]
+    for name, manifest in sorted(manifests.items(), key=lambda item: -int(item[1]["state"]["step"])):
         tensors = _find_tensors(directory, manifest["tensors_sha256"])
         if tensors is None:
             damaged.append(name.replace(".json", ".safetensors"))
@@ -89,7 +76,7 @@ def load(directory: Path) -> Checkpoint | None:
                 stacklevel=2,
             )
         return Checkpoint(tensors, manifest["state"])
-    if any_present:
+    if present:
         raise ValueError(
             f"{directory}: no checkpoint is intact ({', '.join(damaged)} damaged); "
             "restore one from a copy, or start again in another folder"
@@ -127,21 +114,11 @@ def _read_manifest(path: Path) -> dict[str, Any] | None:
 
 
 def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:
-    for name in NAMES:
-        path = directory / f"{name}.safetensors"
-        if path.exists():
-            content = _content(path)
-            if _sha256(content) == sha256:
+    for path in (directory / f"{name}.safetensors" for name in NAMES):
+        with contextlib.suppress(ValueError):  # a pipe or a device, which is damage like any other
+            if path.exists() and _sha256(content := read_regular(path)) == sha256:
                 return dict(safetensors.torch.load(content))
     return None
-
-
-def _content(path: Path) -> bytes:
-    """Return the bytes of a file; none if it is a pipe or a device, which is damage like any other."""
-    try:
-        return read_regular(path)
-    except ValueError:
-        return b""
 
 
 def _sha256(content: bytes) -> str:

@@ -30,17 +30,13 @@ from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
 from ..registry import MissingPart
 from .results import check_arrays, is_count, is_number, read_results
+from .shipped import is_shipped
 
 SELECTION_FILE = "selection.json"  # in a folder of runs of several seeds
 
 
 def read_config(path: Path, *, remedy: str) -> RunConfig:
-    """Return the config in a ``config.json``.
-
-    Args:
-        path: the file.
-        remedy: advice for a damaged file, the end of the error message.
-    """
+    """Return the config in a ``config.json``; ``remedy``, advice for a damaged file, ends the error message."""
     content = read_json(path, remedy=remedy)
     try:
         return RunConfig.from_dict(content)
@@ -56,13 +52,11 @@ def find_taken_run(folder: str | os.PathLike[str]) -> Path | None:
     The folder may have moved since, so only the last part of the path in the file counts.
     """
     folder = Path(folder)
-    if (folder / "config.json").is_file() or not (folder / SELECTION_FILE).is_file():
-        return None
-    try:
-        taken = folder / Path(str(read_json(folder / SELECTION_FILE)["take"])).name
-    except (ValueError, OSError, KeyError):
-        return None
-    return taken if (taken / "config.json").is_file() else None
+    if not (folder / "config.json").is_file():
+        with contextlib.suppress(ValueError, OSError, KeyError):
+            taken = folder / Path(str(read_json(folder / SELECTION_FILE)["take"])).name
+            return taken if (taken / "config.json").is_file() else None
+    return None
 
 
 class Run:
@@ -74,6 +68,11 @@ class Run:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
+        self.config_path = self.path / "config.json"
+        self.log_path = self.path / "log.jsonl"
+        self.results_path = self.path / "results.json"
+        self.sample_path = self.path / "sample.npz"
+        self.pictures_path = self.path / "pictures.npz"
         self._config: tuple[tuple[int, int, int], RunConfig] | None = None  # with the stamp of its file
 
     def __repr__(self) -> str:
@@ -83,37 +82,22 @@ class Run:
     def open(path: str | os.PathLike[str]) -> "Run":
         """Return a run that exists; raise an error that says what is missing otherwise."""
         run = Run(path)
+        if run.config_path.is_file():
+            return run
         if run.path.is_file():
             raise ValueError(f"{run.path} is a file, not a run directory; give the folder, such as {run.path.parent}")
-        if not run.config_path.is_file():
-            if taken := find_taken_run(run.path):
-                raise ValueError(
-                    f"{run.path} is not a run directory, but holds runs of several seeds; name one of them, such as "
-                    f"{taken}, the one to take by {SELECTION_FILE}"
-                )
-            what = "has no config.json" if run.path.is_dir() else "does not exist"
-            raise ValueError(f"{run.path} is not a run directory: it {what}; `qlae train` makes one")
-        return run
-
-    @property
-    def config_path(self) -> Path:
-        return self.path / "config.json"
-
-    @property
-    def log_path(self) -> Path:
-        return self.path / "log.jsonl"
-
-    @property
-    def results_path(self) -> Path:
-        return self.path / "results.json"
-
-    @property
-    def sample_path(self) -> Path:
-        return self.path / "sample.npz"
-
-    @property
-    def pictures_path(self) -> Path:
-        return self.path / "pictures.npz"
+        if is_shipped(path):
+            raise ValueError(
+                f"{path} is an exported model that comes with qlae, and this needs a run directory, which `qlae train` "
+                f"makes. `qlae explore {path}`, `qlae encode {path}` and qlae.load({os.fspath(path)!r}) take the model"
+            )
+        if taken := find_taken_run(run.path):
+            raise ValueError(
+                f"{run.path} is not a run directory, but holds runs of several seeds; name one of them, such as "
+                f"{taken}, the one to take by {SELECTION_FILE}"
+            )
+        what = "has no config.json" if run.path.is_dir() else "does not exist"
+        raise ValueError(f"{run.path} is not a run directory: it {what}; `qlae train` makes one")
 
     @property
     def config(self) -> RunConfig:
@@ -138,7 +122,10 @@ class Run:
     def results(self) -> dict[str, Any]:
         """The scores, as ``qlae evaluate`` wrote them."""
         if not self.results_path.is_file():
-            raise ValueError(f"{self.path} {self._why_no_results()}")
+            made = self.updates_made
+            if made is None or made < self.config.training.steps:
+                raise ValueError(f"{self.path} {self.describe_unfinished(made)}")
+            raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
         return read_results(self.results_path, remedy=self._remedy)
 
     @property
@@ -149,19 +136,10 @@ class Run:
         except ValueError:
             return None
 
-    def _why_no_results(self) -> str:
-        """Describe what a run without results lacks, and the next thing to do."""
-        made, evaluate = self.updates_made, f"has no results yet; run `qlae evaluate {self.path}`"
-        try:
-            steps = self.config.training.steps
-        except (ValueError, OSError, ImportError):  # no config, a damaged one, or one whose parts are not here
-            return evaluate
+    def describe_unfinished(self, made: int | None) -> str:
+        """Describe that a run has made no or fewer updates than planned, and how to resume it."""
         if made is None:
             return f"has neither results nor a checkpoint; {self.how_to_resume}"
-        return evaluate if made >= steps else self.describe_unfinished(made)
-
-    def describe_unfinished(self, made: int) -> str:
-        """Describe that a run has made fewer updates than planned, and how to resume it."""
         return f"is unfinished after {made:,} of {self.config.training.steps:,} updates; {self.how_to_resume}"
 
     @property
@@ -176,10 +154,8 @@ class Run:
         """The number of updates in the newest checkpoint, by its JSON alone; None if there is no checkpoint."""
         steps = []
         for name in ("checkpoint.json", "previous.json"):
-            try:
+            with contextlib.suppress(ValueError, OSError, KeyError, TypeError):  # missing or damaged
                 steps.append(read_json(self.path / name)["state"]["step"])
-            except (ValueError, OSError, KeyError, TypeError):  # missing or damaged
-                continue
         return max((step for step in steps if is_count(step)), default=None)
 
     @property
@@ -188,11 +164,7 @@ class Run:
         return any((self.path / name).exists() for name in ("checkpoint.json", "previous.json", self.results_path.name))
 
     def arrays(self, path: Path, required: Collection[str] = ()) -> dict[str, NDArray[Any]]:
-        """Return the arrays of one of the run's ``.npz`` files.
-
-        Args:
-            path: ``sample_path`` or ``pictures_path``.
-            required: names of arrays that must be there.
+        """Return the arrays of ``sample_path`` or ``pictures_path``, of which some are required.
 
         Raises:
             ValueError: the file is missing or damaged, or an array is missing or of another kind than expected.
@@ -233,19 +205,17 @@ class Run:
         has neither a checkpoint nor results may be replaced.
         """
         if self.config_path.is_file():
-            difference = self.config.difference(config) if self.is_begun else {}
-            if difference:
+            if self.is_begun and (difference := self.config.difference(config)):
                 fields = "; ".join(f"{key} is {old!r}, asked for {new!r}" for key, (old, new) in difference.items())
                 raise ValueError(
                     f"{self.path} holds another run: {fields}. Choose another folder with out=…, or resume that "
                     f"run with its own configuration: qlae train --resume {self.path}"
                 )
-        elif self.path.is_dir() and any(
-            path.name != LOCK_FILE and path.suffix != TEMPORARY  # which a killed process may have left
-            for path in self.path.iterdir()
-        ):
-            raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder with out=…")
-        elif self.path.exists() and not self.path.is_dir():
+        elif self.path.is_dir():
+            # A killed process may have left a lock and temporary files.
+            if any(path.name != LOCK_FILE and path.suffix != TEMPORARY for path in self.path.iterdir()):
+                raise ValueError(f"{self.path} is not empty and not a run directory; choose another folder with out=…")
+        elif self.path.exists():
             raise ValueError(f"{self.path} is a file, not a folder; choose another path with out=…")
 
     def write_config(self, config: RunConfig) -> None:

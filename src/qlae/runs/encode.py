@@ -60,9 +60,16 @@ def encode_to_csv(
     if difference := model.observations.difference(data.observations):
         hint = f"; load them with resolution={model.resolution}" if model.observations.is_standard else ""
         raise ValueError(f"{difference}{hint}")
-    names = _names(model, names_file(run))
-    table = _encode(model, data, numbers=numbers, show=show)
-    write_bytes(path, _as_csv(table, data, names).encode())
+    latent = model.latent
+    sizes = list(latent.num_values) if isinstance(latent, DiscreteLatent) else [0] * latent.num_latents
+    names = Names(names_file(run), sizes).read_distinct()
+    encode = model.encode if latent.has_codes and not numbers else model.latents
+    parts = []
+    with progress_bar("encoding", len(data), show=show) as report:
+        for start in range(0, len(data), CHUNK):
+            parts.append(encode(data.images[start : start + CHUNK]))
+            report(start + len(parts[-1]))
+    write_bytes(path, _as_csv(np.concatenate(parts), data, names).encode())
     return path
 
 
@@ -71,14 +78,16 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
 
     A table may lack columns that are no features, and have others, which are left out.
     """
-    if model.observations.is_standard:
+    observed = model.observations
+    if observed.is_standard:
         return {"resolution": model.resolution}
+    is_picture = observed.kind == IMAGES and observed.dtype == "uint8" and observed.num_features in (GREY, COLOURS)
+    if is_picture and not is_array_file(where) and not is_table(where):
+        return {"resolution": PictureSize(*observed.shape).plain}
     spec = None if model.origin is None else model.origin.config.data.spec
-    if _are_pictures(model) and not is_array_file(where) and not is_table(where):
-        return {"resolution": PictureSize(*model.observations.shape).plain}
     how = {key: getattr(spec, key) for key in ("source_columns", "drop_columns", "layout") if hasattr(spec, key)}
     if is_table(where) and Path(where).is_file():
-        present, features = column_names(where), model.observations.feature_names
+        present, features = column_names(where), observed.feature_names
         missing = [repr(name) for name in features if name not in present]
         if missing:
             raise ValueError(f"{where} lacks columns that the model takes: {', '.join(missing)}")
@@ -88,41 +97,19 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
     return how
 
 
-def _are_pictures(model: Model) -> bool:
-    """Return whether a model takes images of bytes to which image files can be brought."""
-    observations = model.observations
-    return (
-        observations.kind == IMAGES and observations.dtype == "uint8" and observations.num_features in (GREY, COLOURS)
-    )
-
-
-def _encode(model: Model, data: SourceDataset, *, numbers: bool, show: bool) -> NDArray[Any]:
-    """Return a table (n, num_latents), of integers for codes and of floats for latents."""
-    encode = model.encode if model.latent.has_codes and not numbers else model.latents
-    parts = []
-    with progress_bar("encoding", len(data), show=show) as report:
-        for start in range(0, len(data), CHUNK):
-            parts.append(encode(data.images[start : start + CHUNK]))
-            report(start + len(parts[-1]))
-    return np.concatenate(parts)
-
-
-def _names(model: Model, file: Path) -> dict[str, Any]:
-    sizes = list(model.latent.num_values) if isinstance(model.latent, DiscreteLatent) else []
-    return Names(file, sizes or [0] * model.latent.num_latents).read_distinct()
-
-
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:
-    heads = [names["latents"].get(str(j), f"z{j}") for j in range(table.shape[1])]
-    values = [names["values"].get(str(j), {}) for j in range(table.shape[1])]
+    num_latents = table.shape[1]
+    heads = [names["latents"].get(str(j), f"z{j}") for j in range(num_latents)]
+    values = [names["values"].get(str(j), {}) for j in range(num_latents)]
     has_codes = np.issubdtype(table.dtype, np.integer)
-    out = io.StringIO()
+    first, head = (
+        (range(len(data)), data.observations.traits.one) if data.file_names is None else (data.file_names, "file")
+    )
     has_returns = any("\r" in name for name in data.file_names or ())  # which the writer does not quote by itself
+    out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL)
-    writer.writerow([data.observations.traits.one if data.file_names is None else "file", *heads])
-    for i, row in enumerate(table.tolist()):
-        cells = [
-            value_names.get(str(v), v) if has_codes else f"{v:.6g}" for value_names, v in zip(values, row, strict=True)
-        ]
-        writer.writerow([i if data.file_names is None else data.file_names[i], *cells])
+    writer.writerow([head, *heads])
+    for name, row in zip(first, table.tolist(), strict=True):
+        cells = [known.get(str(v), v) if has_codes else f"{v:.6g}" for known, v in zip(values, row, strict=True)]
+        writer.writerow([name, *cells])
     return out.getvalue()

@@ -98,36 +98,34 @@ def export_run(
         require_onnx()
     whole_number("num_samples", num_samples, at_least=0)
     model = load(path, weights=weights, networks=networks)
-    sample = _sample_rows(Path(path), model, weights, num_samples) if num_samples else None
+    sample = _sample_rows(Run(path), model, weights, num_samples) if num_samples else None
     names = Names(Path(path) / NAMES_FILE, []).read()
-    folder = model.save_pretrained(out, half=half)
+    folder, files = model.save_pretrained(out, half=half), list(FILES)
     if sample is not None:
         write_npz(folder / SAMPLE, **sample)
-    has_names = bool(names["latents"] or names["values"])
-    if has_names:
+    if names["latents"] or names["values"]:
         write_json(folder / NAMES_FILE, names)
+        files.append(NAMES_FILE)
     if onnx:
         export_onnx(model, folder)
-    files = (*FILES, NAMES_FILE) if has_names else FILES
     return sorted(path for path in folder.iterdir() if path.name in files)
 
 
-def _sample_rows(path: Path, model: Model, weights: str, count: int) -> dict[str, NDArray[Any]]:
+def _sample_rows(run: Run, model: Model, weights: str, count: int) -> dict[str, NDArray[Any]]:
     """Return rows of the evaluation sample of a run, encoded with the exported weights.
 
     The sample is in the order of the data, where neighbours are alike, so the rows are spread over all of it.
     """
-    run = Run.open(path)
     if weights != "averaged":
         raise ValueError("the explorer shows averaged weights, so a sample is exported with these only")
-    is_scored = isinstance(model.origin, Origin) and model.origin.results
-    if not is_scored or not run.sample_path.is_file():
-        raise ValueError(f"{path} has no scores of its last update and so no sample; run `qlae evaluate {path}` first")
-    names = ("indices", "sources", "codes", "latents", "psnr")
+    if not (isinstance(model.origin, Origin) and model.origin.results and run.sample_path.is_file()):
+        raise ValueError(
+            f"{run.path} has no scores of its last update and so no sample; run `qlae evaluate {run.path}` first"
+        )
     arrays = run.arrays(run.sample_path)
     size = len(arrays["indices"])
     rows = np.linspace(0, size - 1, min(count, size)).round().astype(np.int64)
-    return {name: array[rows] for name, array in arrays.items() if name in names}
+    return {name: arrays[name][rows] for name in ("indices", "sources", "codes", "latents", "psnr") if name in arrays}
 
 
 def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:
@@ -153,21 +151,17 @@ def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[Any
     """Compare both with torch on observations; raise an error if they differ by more than rounding."""
     discrete = isinstance(model.latent, DiscreteLatent)
     *codes, latents = _run(encoder, **{model.observations.traits.many: images})
-    reference = model.latents(images)
-    agree = (codes[0] == model.encode(images)).mean() if discrete else 1.0
-    # Where a code fell to the other side of a tie its latent follows; those entries are counted once, as codes.
-    same_codes = latents == latents
-    if discrete:
-        width = model.latent.num_outputs // model.latent.num_latents
-        same_codes = np.repeat(codes[0] == model.encode(images), width, axis=1)
-    error = float((np.abs(latents - reference) * same_codes).max() / max(np.abs(reference).max(), 1e-12))
-    code = model.encode(images) if discrete else reference
-    (onnx_images,) = _run(decoder, **{"codes" if discrete else "latents": code})
-    scale = np.asarray(model.observations.scale or 1.0)
-    away = float(np.abs((onnx_images.astype(float) - model.decode(code).astype(float)) / scale).max())
+    code = reference = model.latents(images)
+    same = np.ones_like(latents, dtype=bool)
+    if discrete:  # where a code fell to the other side of a tie its latent follows, and is counted once, as a code
+        code = model.encode(images)
+        same = np.repeat(codes[0] == code, model.latent.num_outputs // model.latent.num_latents, axis=1)
+    error = float((np.abs(latents - reference) * same).max() / max(np.abs(reference).max(), 1e-12))
+    (decoded,) = _run(decoder, **{"codes" if discrete else "latents": code})
+    difference = np.abs(decoded.astype(float) - model.decode(code).astype(float)) / (model.observations.scale or 1.0)
+    check = OnnxCheck(error, float(same.mean()), float(difference.max()))
     most = 1 if model.observations.dtype == "uint8" else MAX_LATENT_ERROR
-    check = OnnxCheck(error, float(agree), away)
-    if error > MAX_LATENT_ERROR or agree < MIN_SAME_CODES or away > most:
+    if error > MAX_LATENT_ERROR or check.same_codes < MIN_SAME_CODES or check.pixel_error > most:
         raise RuntimeError(f"onnxruntime and torch disagree: {check}; nothing was written")
     return check
 

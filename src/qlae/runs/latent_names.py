@@ -28,11 +28,9 @@ class _Content:
 
 
 class Names:
-    """The names of one run; each change rewrites the file at once.
+    """The names of one run, in a file that need not exist; each change rewrites it at once.
 
-    Args:
-        path: The file; it need not exist.
-        num_values: Number of codes of each latent, 0 where a latent is continuous.
+    ``num_values`` is the number of codes of each latent, 0 where a latent is continuous.
     """
 
     def __init__(self, path: Path, num_values: list[int]):
@@ -56,19 +54,10 @@ class Names:
         return {"latents": latents, "values": values}
 
     def rename(self, latent: int, value: int | None, name: str) -> dict[str, Any]:
-        """Name a latent or one of its values, and write the file.
-
-        Args:
-            latent: Index of the latent.
-            value: The code to name, or ``None`` to name the latent itself.
-            name: The new name; an empty one removes the old name.
-
-        Returns:
-            All names after the change.
+        """Name a latent, or one of its values, write the file and return all names. An empty name removes the old one.
 
         Raises:
-            ValueError: If there is no such latent or value, or the name already stands for something else in a table
-                of codes.
+            ValueError: there is no such latent or value, or the name stands for something else in a table of codes.
         """
         self._require_known(latent, value)
         name = clean_name(name)
@@ -79,8 +68,7 @@ class Names:
             group.pop(key, None)
             if name:
                 group[key] = name
-                conflict = self._find_conflict(names, latent, value, name)
-                if conflict:
+                if conflict := self._conflict(names, latent, value, name):
                     raise ValueError(f"{conflict}; choose another name")
             names["values"] = {j: value_names for j, value_names in names["values"].items() if value_names}
             write_json(self.path, names)
@@ -89,29 +77,21 @@ class Names:
     def read_distinct(self) -> dict[str, Any]:
         """Return all names; raise a ``ValueError`` if one of them stands for two things in a table of codes."""
         names = self.read()
-        for j, name in names["latents"].items():
-            self._require_distinct(names, int(j), None, name)
+        named = [(f"z{j}", int(j), None, name) for j, name in names["latents"].items()]
         for j, value_names in names["values"].items():
-            for code, name in value_names.items():
-                self._require_distinct(names, int(j), int(code), name)
+            named += [(f"value {code} of z{j}", int(j), int(code), name) for code, name in value_names.items()]
+        for owner, latent, value, name in named:
+            if latent in range(len(self._num_values)) and (conflict := self._conflict(names, latent, value, name)):
+                raise ValueError(f"{self.path} calls {owner} {name!r}, but {conflict}; rename it in `qlae explore`")
         return names
 
-    def _require_distinct(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> None:
-        conflict = self._find_conflict(names, latent, value, name)
-        if conflict:
-            owner = f"z{latent}" if value is None else f"value {value} of z{latent}"
-            raise ValueError(f"{self.path} calls {owner} {name!r}, but {conflict}; rename it in `qlae explore`")
-
-    def _find_conflict(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> str | None:
+    def _conflict(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> str | None:
         """Return what else a name stands for: the first column, another latent, or another value of the latent."""
-        if not 0 <= latent < len(self._num_values):
-            return None
-        owners: dict[str, str] = {}  # name → what it stands for
         if value is None:
-            owners |= {"file": "the files", "image": "the images"}
-            own, count, custom = latent, len(self._num_values), names["latents"]
-            default, title = "z{}", "z{}"
+            owners = {"file": "the files", "image": "the images"}  # name → what it stands for
+            own, count, custom, default, title = latent, len(self._num_values), names["latents"], "z{}", "z{}"
         else:
+            owners = {}
             own, count, custom = value, self._num_values[latent], names["values"].get(str(latent), {})
             default, title = "{}", "value {}"
         for k in set(range(count)) - {own}:
@@ -122,10 +102,9 @@ class Names:
         if not 0 <= latent < len(self._num_values):
             raise ValueError(f"latents run from 0 to {len(self._num_values) - 1}, got {latent}")
         size = self._num_values[latent]
-        if value is not None and not size:
-            raise ValueError(f"z{latent} is continuous, so its values cannot be named; got value {value}")
         if value is not None and not 0 <= value < size:
-            raise ValueError(f"the values of z{latent} run from 0 to {size - 1}, got {value}")
+            allowed = f"the values of z{latent} run from 0 to {size - 1}" if size else f"z{latent} is continuous"
+            raise ValueError(f"{allowed}, got value {value}")
 
 
 def clean_name(name: str) -> str:

@@ -1,13 +1,14 @@
 """Load the model of a run directory, of a folder that ``save_pretrained`` wrote, or of plain data."""
 
 import hashlib
+import math
 import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
+import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -16,14 +17,20 @@ from .._process import pick_device, plain_tensors
 from ..config import RunConfig
 from ..models.building import Networks, build_model
 from ..models.model import Model, place
+from ..registry import LATENTS
 from . import checkpoint
 from .directory import Run
-from .memory import require_memory
-from .pretrained import Origin, is_pretrained, pack_tensors, read_pretrained, unpack_tensors
+from .pretrained import Origin, is_pretrained, read_pretrained, tensors_to_bytes
 from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
 FITTED_FILE = "fitted.safetensors"
+#: Bytes per entry of an image that a pass through even the smallest networks takes.
+BYTES_PER_ENTRY = 16
+#: Decoded images for each latent in the pictures of interventions: samples × steps.
+TILES_PER_LATENT = 30
+#: Bytes per code: the distance to every value, and its gradient.
+BYTES_PER_DISTANCE = 8
 
 
 def load(
@@ -44,8 +51,13 @@ def load(
         device: ``"cpu"``, ``"cuda"``, ``"auto"``, …
     """
     path = find_folder(path)
+    if weights not in WEIGHTS:
+        raise ValueError(f"weights must be 'averaged' or 'raw', got {weights!r}")
     if is_pretrained(path):
-        return _load_pretrained(path, weights=weights, networks=networks, device=device)
+        origin, tensors = read_pretrained(path)
+        if origin.weights != weights:
+            raise ValueError(f"{path} holds the {origin.weights} weights; load it with weights={origin.weights!r}")
+        return _assemble(origin, tensors, device, path, networks)
     run = Run.open(path)
     snapshot = checkpoint.load(run.path)
     if snapshot is None:
@@ -62,27 +74,24 @@ def model_from(
     networks: Networks | None = None,
     fitted: bool = True,
 ) -> Model:
-    """Return the model of a run with one of the two sets of weights of a checkpoint.
+    """Return the model of a run with one of the two sets of weights of its checkpoint.
 
-    Args:
-        run: the run directory.
-        snapshot: its checkpoint.
-        weights: ``"averaged"`` or ``"raw"``.
-        device: where the model will run.
-        networks: the encoder and the decoder, if the run was trained with custom networks.
-        fitted: whether a latent space that is fitted after training comes as it was fitted.
+    ``networks`` are those of a run that was trained with custom networks. A latent space that is fitted after training
+    comes as it was fitted, unless ``fitted`` is false.
     """
-    _require_weights(weights)
     config = run.config
-    model = _build(config, networks)
     # Buffers, such as the running statistics of batch norm, have no average: they come from the raw weights.
-    tensors = _tensors_with_prefix(snapshot, WEIGHTS["raw"]) | _tensors_with_prefix(snapshot, WEIGHTS[weights])
-    if fitted and model.latent.is_fitted_after_training:
+    tensors = {
+        name.removeprefix(prefix): tensor
+        for prefix in (WEIGHTS["raw"], WEIGHTS[weights])
+        for name, tensor in snapshot.tensors.items()
+        if name.startswith(prefix)
+    }
+    if fitted and LATENTS.entry_of(config.latent).part.is_fitted_after_training:
         tensors |= _fitted_tensors(run, snapshot, weights)
-    _fill(model, tensors, run.path, networks)
     results = run.results_so_far or {}
     is_current = results.get("steps") == snapshot.state["step"]  # otherwise the run was trained further since
-    return _prepare(model, Origin(config, weights, results if is_current else {}), device)
+    return _assemble(Origin(config, weights, results if is_current else {}), tensors, device, run.path, networks)
 
 
 def _fitted_tensors(run: Run, snapshot: checkpoint.Checkpoint, weights: str) -> dict[str, Tensor]:
@@ -98,89 +107,89 @@ def _fitted_tensors(run: Run, snapshot: checkpoint.Checkpoint, weights: str) -> 
 
 
 def read_fitted(folder: Path, snapshot: checkpoint.Checkpoint, weights: str) -> dict[str, Tensor] | None:
-    """Return the tensors of a latent space that was fitted after training, for one set of weights.
+    """Return the tensors of a latent space that was fitted after training, by their names in the model.
 
     ``fitted.safetensors`` belongs to one checkpoint, whose weights it names by a checksum. A file of another checkpoint
-    is stale and a damaged one can be written again, so both are ignored.
-
-    Returns:
-        The tensors by their names in the model; None if there are none.
+    is stale and a damaged one can be written again, so both are ignored and give None.
     """
-    path = folder / FITTED_FILE
-    if not path.is_file():
-        return None
+    path, prefix = folder / FITTED_FILE, f"{weights}."
     try:
         require_regular(path)
         with safetensors.safe_open(path, "pt") as file:
             if (file.metadata() or {}).get("weights") != fingerprint(snapshot):
                 return None
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError, ValueError):
         return None
-    prefix = f"{weights}."
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def fingerprint(snapshot: checkpoint.Checkpoint) -> str:
     """Return a checksum of the raw and the averaged weights of a checkpoint."""
     digest = hashlib.sha256()
     for name in sorted(snapshot.tensors):
-        if name.startswith(("weights.", "average.")):
+        if name.startswith(tuple(WEIGHTS.values())):
             digest.update(name.encode())
             digest.update(snapshot.tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
-def _load_pretrained(folder: Path, *, weights: str, device: str, networks: Networks | None) -> Model:
-    _require_weights(weights)
-    origin, tensors = read_pretrained(folder)
-    if origin.weights != weights:
-        raise ValueError(f"{folder} holds the {origin.weights} weights; load it with weights={origin.weights!r}")
-    model = _build(origin.config, networks)
-    _fill(model, tensors, folder, networks)
-    return _prepare(model, origin, device)
-
-
 def pack_model(model: Model) -> dict[str, Any]:
     """Return a loaded model as plain data: a config for JSON, and the bytes of a safetensors file."""
-    if not isinstance(model.origin, Origin):
-        raise ValueError("only a model that qlae.load returned can be packed; one built by hand has no config")
+    assert isinstance(model.origin, Origin)
     config, weights = model.origin.config.to_dict(), model.origin.weights
-    return {"config": config, "weights": weights, "tensors": pack_tensors(model.state_dict())}
+    return {"config": config, "weights": weights, "tensors": tensors_to_bytes(model.state_dict())}
 
 
 def unpack_model(content: Mapping[str, Any], *, device: str = "cpu") -> Model:
     """Return the model that ``pack_model`` packed, on a device."""
-    config = RunConfig.from_dict(content["config"])
-    model = _build(config, None)
-    _fill(model, unpack_tensors(content["tensors"]), "the packed model", None)
-    return _prepare(model, Origin(config, content["weights"], {}), device)
+    origin = Origin(RunConfig.from_dict(content["config"]), content["weights"], {})
+    return _assemble(origin, safetensors.torch.load(content["tensors"]), device, "the packed model")
 
 
-def _build(config: RunConfig, networks: Networks | None) -> Model:
-    """Return a model whose initial weights are about to be replaced; the caller's generator stays as it is."""
-    require_memory(config, batch_size=1)
+def _assemble(
+    origin: Origin, tensors: dict[str, Tensor], device: str, folder: str | Path, networks: Networks | None = None
+) -> Model:
+    """Build the model of a config, ready to use; the caller's generator stays as it is."""
+    require_memory(origin.config, batch_size=1)
     with torch.random.fork_rng(devices=[]), plain_tensors():
-        return build_model(config, networks)
-
-
-def _fill(model: Model, tensors: dict[str, Tensor], folder: str | Path, networks: Networks | None) -> None:
+        model = build_model(origin.config, networks)
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
         what = "its config.json" if networks is None else "the networks that were passed"
         raise ValueError(f"{folder}: the weights do not fit {what}: {' '.join(str(error).split())}") from None
-
-
-def _prepare(model: Model, origin: Origin, device: str) -> Model:
     model.origin = origin
     return place(model, pick_device(device)).eval().requires_grad_(False)
 
 
-def _require_weights(weights: str) -> None:
-    if weights not in WEIGHTS:
-        raise ValueError(f"weights must be 'averaged' or 'raw', got {weights!r}")
+def require_memory(
+    config: RunConfig, batch_size: int, device: str | torch.device = "cpu", *, draws_pictures: bool = False
+) -> None:
+    """Raise a ``ValueError`` if a batch, or the pictures after a training, cannot fit into the memory of a device.
+
+    The networks take far more than what is counted here: only the parts that depend on numbers that a user can mistype.
+    """
+    latent, observed, place = config.latent, config.data.observations, pick_device(str(device))
+    sizes = tuple(getattr(latent, "values_each", ()))
+    entries = observed.num_entries
+    needed = batch_size * (BYTES_PER_ENTRY * entries + BYTES_PER_DISTANCE * (latent.num_latents + sum(sizes)))
+    if draws_pictures:
+        needed = max(needed, TILES_PER_LATENT * latent.num_latents * (entries + 8 * latent.num_latents))
+    available = total_memory(place)
+    if needed > available:
+        values = f" of {max(sizes):,} values" if sizes else ""
+        raise ValueError(
+            f"batches of {batch_size:,} {observed.traits.many} of {observed.size} with {latent.num_latents:,} latents"
+            f"{values} need at least {math.ceil(needed / 1e9):,} GB of memory, and {place} has "
+            f"{math.ceil(available / 1e9):,} GB; ask for less"
+        )
 
 
-def _tensors_with_prefix(snapshot: checkpoint.Checkpoint, prefix: str) -> dict[str, torch.Tensor]:
-    return {name.removeprefix(prefix): value for name, value in snapshot.tensors.items() if name.startswith(prefix)}
+def total_memory(device: torch.device) -> int:
+    """Return the bytes of memory that a device has."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # as on Windows
+        return 2**45

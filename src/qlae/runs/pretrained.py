@@ -8,6 +8,7 @@ import dataclasses
 import html
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,45 +51,38 @@ class Origin:
     results: dict[str, Any]
 
     def write(self, folder: Path, tensors: dict[str, Tensor], *, half: bool = False) -> None:
-        """Write the model with these tensors to a folder; see ``write_pretrained``."""
-        write_pretrained(folder, self, tensors, half=half)
+        """Write the model to a folder; the weights come last, so that a folder that has them is complete.
+
+        The folder is new, empty, or written by this method before; then its old files are removed. With ``half``, the
+        networks are stored in half precision, and codebooks stay exact.
+        """
+        _require_free(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in (WEIGHTS_FILE, RESULTS, SAMPLE, ENCODER, DECODER):
+            (folder / name).unlink(missing_ok=True)
+        public = _without_paths(self)
+        write_json(folder / "config.json", public.config.to_dict())
+        if public.results:
+            write_json(folder / RESULTS, public.results)
+        write_bytes(folder / CARD, model_card(public).encode())
+        if half:
+            tensors = {
+                name: tensor.half()
+                if name.startswith(("encoder.", "decoder.")) and tensor.is_floating_point()
+                else tensor
+                for name, tensor in tensors.items()
+            }
+        metadata = {"format": "pt", "weights": self.weights, "qlae": __version__}
+        write_bytes(folder / WEIGHTS_FILE, tensors_to_bytes(tensors, metadata))
 
 
 def is_pretrained(folder: Path) -> bool:
-    """Return whether a folder was written by ``write_pretrained``, rather than being a run directory."""
+    """Return whether a folder was written by ``Origin.write``, rather than being a run directory."""
     return (folder / WEIGHTS_FILE).is_file() and not (folder / "checkpoint.json").exists()
 
 
-def write_pretrained(folder: Path, origin: Origin, tensors: dict[str, Tensor], *, half: bool = False) -> None:
-    """Write the folder; the weights come last, so that a folder that has them is complete.
-
-    Args:
-        folder: new, empty, or written by this function before; then its old files are removed.
-        origin: where the weights come from.
-        tensors: all tensors of the model.
-        half: store those of the networks in half precision. Codebooks stay exact.
-    """
-    _require_free(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (WEIGHTS_FILE, RESULTS, SAMPLE, ENCODER, DECODER):
-        (folder / name).unlink(missing_ok=True)
-    origin = _without_paths(origin)
-    write_json(folder / "config.json", origin.config.to_dict())
-    if origin.results:
-        write_json(folder / RESULTS, origin.results)
-    write_bytes(folder / CARD, model_card(origin).encode())
-    metadata = {"format": "pt", "weights": origin.weights, "qlae": __version__}
-    cpu_tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    if half:
-        cpu_tensors = {
-            name: tensor.half() if name.startswith(("encoder.", "decoder.")) and tensor.is_floating_point() else tensor
-            for name, tensor in cpu_tensors.items()
-        }
-    write_bytes(folder / WEIGHTS_FILE, safetensors.torch.save(cpu_tensors, metadata))
-
-
 def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
-    """Return what ``write_pretrained`` wrote; raise an error that names a missing or damaged file."""
+    """Return what ``Origin.write`` wrote; raise an error that names a missing or damaged file."""
     path = folder / WEIGHTS_FILE
     try:
         require_regular(path)
@@ -106,17 +100,10 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
     return Origin(config, weights, results), tensors
 
 
-def pack_tensors(tensors: dict[str, Tensor]) -> bytes:
-    """Return tensors as the bytes of a safetensors file."""
-    return bytes(safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}))
-
-
-def unpack_tensors(content: bytes) -> dict[str, Tensor]:
-    """Return the tensors that ``pack_tensors`` packed."""
-    try:
-        return safetensors.torch.load(content)
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"the weights of the model cannot be read ({error}); restore them from a copy") from None
+def tensors_to_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
+    """Return tensors from any device as the bytes of a safetensors file."""
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    return bytes(safetensors.torch.save(on_cpu, metadata))
 
 
 def _require_free(folder: Path) -> None:
@@ -135,7 +122,7 @@ def _require_free(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Return whether ``write_pretrained`` wrote the weights in a folder, according to their metadata."""
+    """Return whether ``Origin.write`` wrote the weights in a folder, according to their metadata."""
     try:
         require_regular(folder / WEIGHTS_FILE)
         with safetensors.safe_open(folder / WEIGHTS_FILE, "pt") as file:
@@ -158,35 +145,38 @@ def _without_paths(origin: Origin) -> Origin:
 def model_card(origin: Origin) -> str:
     """Return a model card: a description of the model, its scores, and how to use it."""
     config, results = origin.config, origin.results
-    data, latent, training = config.data, config.latent, config.training
-    scores, kind = results.get(origin.weights, {}), data.observations.traits
-    rows = [(find_score(key).heading, key, scores[key]) for key in CARD_SCORES if key in scores]
+    data, latent, training, kind = config.data, config.latent, config.training, config.data.observations.traits
+    scored = results.get(origin.weights, {})
+    scores = {key: scored[key] for key in CARD_SCORES if key in scored}
     model, name = _as_markdown(config.model), _as_markdown(data.name)
-    lines = [
-        *_front_matter(origin, rows),
-        f"# {model} on {name}",
-        "",
-        f"A **{model}** trained with [qlae](https://arxiv.org/abs/2305.18378) on {name} ({data.origin}, "
-        f"{data.observations.size}, {data.num_images:,} {kind.many}). It turns {kind.with_article} into "
-        f"{latent.num_latents} latents ({latent.description}) and back.",
-        "",
-        *_score_lines(origin, rows),
-        "## Use",
-        "",
-        "```python",
-        *_import_lines(config),
-        "",
-        *_use_lines(origin),
-        "```",
-        "",
-        "## Training",
-        "",
-        f"{results.get('steps', training.steps):,} updates of {training.batch_size} {kind.many}, weight decay "
-        f"{training.optimizer.weight_decay:g}, seed {training.seed}, {_describe_networks(config.networks)}; "
-        f"{origin.weights} weights. Everything else is in `config.json`.",
-        "",
-    ]
-    return "\n".join(lines)
+    return f"""\
+---
+library_name: qlae
+tags: ["disentanglement", "representation-learning", "latent-quantization"]
+{_model_index(config, scores)}---
+
+# {model} on {name}
+
+A **{model}** trained with [qlae](https://arxiv.org/abs/2305.18378) on {name} ({data.origin}, \
+{data.observations.size}, {data.num_images:,} {kind.many}). It turns {kind.with_article} into \
+{latent.num_latents} latents ({latent.description}) and back.
+
+## Scores
+
+{_score_text(origin, scores)}
+
+## Use
+
+```python
+{_usage(origin)}
+```
+
+## Training
+
+{results.get("steps", training.steps):,} updates of {training.batch_size} {kind.many}, weight decay \
+{training.optimizer.weight_decay:g}, seed {training.seed}, {_describe_networks(config.networks)}; \
+{origin.weights} weights. Everything else is in `config.json`.
+"""
 
 
 def _as_markdown(text: str) -> str:
@@ -199,85 +189,65 @@ def _as_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]#|!$])", r"\\\1", line)
 
 
-def _front_matter(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
-    """Return YAML for hubs; every value is JSON, which is YAML too."""
-    config = origin.config
-    lines = ["---", "library_name: qlae", 'tags: ["disentanglement", "representation-learning", "latent-quantization"]']
-    if rows:
-        name = json.dumps(f"{config.model} on {config.data.name}")
-        metrics = [{"type": key, "name": label, "value": round(value, 4)} for label, key, value in rows]
-        task = {"type": "feature-extraction"}
-        entry = {"task": task, "dataset": {"name": config.data.name, "type": config.data.name}, "metrics": metrics}
-        lines += ["model-index:", f"- name: {name}", f"  results: {json.dumps([entry], ensure_ascii=False)}"]
-    return [*lines, "---", ""]
+def _model_index(config: RunConfig, scores: Mapping[str, float]) -> str:
+    """Return the scores as YAML for hubs; every value is JSON, which is YAML too."""
+    if not scores:
+        return ""
+    data = {"name": config.data.name, "type": config.data.name}
+    metrics = [{"type": key, "name": find_score(key).heading, "value": round(scores[key], 4)} for key in scores]
+    entry = {"task": {"type": "feature-extraction"}, "dataset": data, "metrics": metrics}
+    name = json.dumps(f"{config.model} on {config.data.name}")
+    return f"model-index:\n- name: {name}\n  results: {json.dumps([entry], ensure_ascii=False)}\n"
 
 
-def _import_lines(config: RunConfig) -> list[str]:
-    """Return the imports that loading needs: qlae, and the modules that register parts from outside the package."""
-    parts = config.to_dict()
-    modules = dict.fromkeys(
-        parts[part]["module"] for part in ("networks", "latent", "objective") if "module" in parts[part]
-    )
-    names = [module.removesuffix(".py") for module in modules]
-    return [
-        *(f"import {name}  # registers parts of this model" for name in names if name.replace(".", "_").isidentifier()),
-        "import qlae",
+def _score_text(origin: Origin, scores: Mapping[str, float]) -> str:
+    """Return the table of scores, what they were computed on, the paper's, and a warning about noise."""
+    if not scores:
+        return "It was not scored."
+    config, results, found = origin.config, origin.results, [find_score(key) for key in scores]
+    text = f"| {' | '.join(score.heading for score in found)} |\n|{'---|' * len(found)}\n"
+    text += f"| {' | '.join(score.format(scores[score.key]) for score in found)} |\n\n"
+    text += f"On {results['num_samples']:,} samples"
+    text += f", InfoMEC protocol {results['protocol']}." if "infom" in scores else "."
+    cells = {key: published_results().get((config.data.name, config.model, key)) for key in ("infom", "infoc", "psnr")}
+    published = ", ".join(f"{find_score(key).heading} {cell.mean:g}" for key, cell in cells.items() if cell)
+    if published:
+        text += f" The paper reports {published} for full-size networks on the published images at 64×64."
+    count = count_informative(results[origin.weights])
+    return f"{text}\n\n{count.warning}" if count is not None and count.warning else text
+
+
+def _usage(origin: Origin) -> str:
+    """Return the Python code that loads the model and uses it, with imports of parts from outside the package."""
+    config, own = origin.config, origin.config.networks.own
+    parts = [
+        part for part in (config.to_dict()[name] for name in ("networks", "latent", "objective")) if "module" in part
     ]
+    modules = dict.fromkeys(part["module"].removesuffix(".py") for part in parts)
+    named = [name for name in modules if name.replace(".", "_").isidentifier()]
+    options = ', weights="raw"' if origin.weights == "raw" else ""
+    if own:
+        options += f", networks=({', '.join(role if role in own else 'None' for role in ('encoder', 'decoder'))})"
+    arrays, observed = config.data.observations.traits.many, config.data.observations
+    encoded, encode, kind = (
+        ("codes", "encode", "integers") if config.latent.has_codes else ("latents", "latents", "floats")
+    )
+    lines = [
+        *(f"import {name}  # registers parts of this model" for name in named),
+        "import qlae",
+        "",
+        f'model = qlae.load("path/to/this/folder"{options})',
+        f"{encoded} = model.{encode}({arrays})  # {arrays} {observed.with_sample_axis()} → "
+        f"(n, {config.latent.num_latents}) {kind}",
+        f"{arrays} = model.decode({encoded})",
+    ]
+    return "\n".join(lines)
 
 
 def _describe_networks(config: Any) -> str:
     if config.own:
-        return f"with its maker's own {' and '.join(config.own)}"
+        return f"custom {' and '.join(config.own)}"
     entry = NETWORKS.entry_of(config)
     if not entry.is_ours:
         return f"networks `{entry.kind}` of the module `{entry.module}`"
-    if entry.kind != "paper":
-        return f"{config.size} networks `{entry.kind}`"
-    return f"{config.size} networks of the {config.form} form"
-
-
-def _score_lines(origin: Origin, rows: list[tuple[str, str, float]]) -> list[str]:
-    if not rows:
-        return ["## Scores", "", "It was not scored.", ""]
-    count = count_informative(origin.results[origin.weights])
-    sample = f"{origin.results['num_samples']:,} samples"
-    if any(key == "infom" for _, key, _ in rows):
-        sample += f", InfoMEC protocol {origin.results['protocol']}"
-    return [
-        *("## Scores", ""),
-        "| " + " | ".join(label for label, _, _ in rows) + " |",
-        "|" + "---|" * len(rows),
-        "| " + " | ".join(find_score(key).format(value) for _, key, value in rows) + " |",
-        *("", f"On {sample}.{_published_sentence(origin)}", ""),
-        *([count.warning, ""] if count is not None and count.warning else []),
-    ]
-
-
-def _published_sentence(origin: Origin) -> str:
-    """Return the paper's scores of the same model and data set as a sentence; empty if there are none."""
-    config = origin.config
-    table = published_results()
-    cells = {key: table.get((config.data.name, config.model, key)) for key in ("infom", "infoc", "psnr")}
-    texts = [f"{find_score(key).heading} {cell.mean:g}" for key, cell in cells.items() if cell]
-    if not texts:
-        return ""
-    return f" The paper reports {', '.join(texts)} for full-size networks on the published images at 64×64."
-
-
-def _use_lines(origin: Origin) -> list[str]:
-    config = origin.config
-    roles = ", ".join(role if role in config.networks.own else "None" for role in ("encoder", "decoder"))
-    own = f", networks=({roles})" if config.networks.own else ""
-    raw = ', weights="raw"' if origin.weights == "raw" else ""
-    load_line = f'model = qlae.load("path/to/this/folder"{raw}{own})'
-    observed, size = config.data.observations, config.latent.num_latents
-    arrays = observed.traits.many
-    shape = f"{arrays} {observed.with_sample_axis()}"
-    if config.latent.has_codes:
-        encode_line = f"codes = model.encode({arrays})  # {shape} → (n, {size}) integers"
-        return [load_line, encode_line, f"{arrays} = model.decode(codes)"]
-    return [
-        load_line,
-        f"latents = model.latents({arrays})  # {shape} → (n, {size}) floats",
-        f"{arrays} = model.decode(latents)",
-    ]
+    return f"{config.size} networks " + (f"of the {config.form} form" if entry.kind == "paper" else f"`{entry.kind}`")

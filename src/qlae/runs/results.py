@@ -48,29 +48,16 @@ FORMS: dict[str, tuple[str, tuple[str | int, ...]]] = {
     "strip_codes": ("iu", ("latents", 2)),
     "generated": ("pixels", ("generated", "side", "side", 3)),
 }
-PIXELS = ("side", "side", 3)
 RAW = "raw_"  # prefix of the arrays of the raw weights
 WORDS = {"iu": "whole numbers", "iuf": "numbers", "f": "numbers with fractions", "pixels": "bytes"}
-MIN_STEPS = {"strip steps": 2}  # both ends
+LEAST = {"sources": 0, "strip steps": 2}  # sizes of dimensions; of others 1
 
 
 @dataclass(frozen=True)
-class _Results:
-    """The entries of ``results.json`` that readers rely on; there may be others."""
+class _Drawn:
+    """How sources of generated data were drawn."""
 
-    model: str
-    protocol: str
-    seed: Count
-    steps: Count
-    num_samples: Count
-    seconds: float
-    data: dict[str, Any]
-    averaged: dict[str, Any]
-    raw: dict[str, Any]
-    prune: bool = True
-    warnings: list[str] = field(default_factory=list)
-    versions: dict[str, Any] = field(default_factory=dict)
-    settings: dict[str, Any] = field(default_factory=dict)
+    continuous: list[str]
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ class _Data:
     num_images: Count
     source_names: list[str]
     source_sizes: list[Count]
-    drawn: dict[str, Any] | None = None
+    drawn: _Drawn | None = None
     observations: dict[str, Any] | None = None
     resolution: Count | None = None  # if observations are square images of bytes
 
@@ -91,13 +78,6 @@ class _Data:
             raise ValueError("observations or resolution must be given")
         if len(self.source_sizes) != len(self.source_names):
             raise ValueError(f"source_sizes must be a list of {len(self.source_names)} numbers")
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """How sources of generated data were drawn."""
-
-    continuous: list[str]
 
 
 @dataclass(frozen=True)
@@ -127,70 +107,65 @@ class _Scores:
     by_sample_size: _Curve | None = None
 
     def __post_init__(self) -> None:
-        lengths = {len(flags) for flags in (self.active_latents, self.informative_latents) if flags is not None}
-        if len(lengths) > 1:
-            raise ValueError("informative_latents must be as long as active_latents")
+        rows = [flags for flags in (self.active_latents, self.informative_latents) if flags is not None]
+        lengths = {len(row) for row in (*rows, *(self.nmi or ()))}
+        if self.nmi is not None:
+            for key in ("infom", "infoe", "infoc", "active_latents", "informative_latents"):
+                if getattr(self, key) is None:
+                    raise ValueError(f"it has nmi and no {key}")
+        if len(lengths) > 1 or (self.nmi is not None and lengths == {0}):
+            raise ValueError("active_latents, informative_latents and the rows of nmi must be equally long")
         if self.intervals is not None and self.bootstrap is None:
             raise ValueError("intervals need bootstrap, the number of half samples")
 
 
+@dataclass(frozen=True)
+class _Results:
+    """The entries of ``results.json`` that readers rely on; there may be others."""
+
+    model: str
+    protocol: str
+    seed: Count
+    steps: Count
+    num_samples: Count
+    seconds: float
+    data: _Data
+    averaged: _Scores
+    raw: _Scores
+    prune: bool = True
+    warnings: list[str] = field(default_factory=list)
+    versions: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for weights in WEIGHTS:
+            nmi = getattr(self, weights).nmi
+            if nmi is not None and not len(nmi) == len(self.data.source_names) > 0:
+                raise ValueError(f"{weights}.nmi must be {len(self.data.source_names)} lists of numbers")
+
+
 def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
-    """Return the content of a ``results.json``.
-
-    Args:
-        path: the file.
-        remedy: advice for a damaged file, the end of the error message.
-
-    Raises:
-        ValueError: the content is damaged, or of another kind than expected.
-        OSError: the file is missing or the system cannot read it; the error names it.
-    """
+    """Return the content of a ``results.json``; ``remedy``, advice for a damaged file, ends the error message."""
     content = read_json(path, remedy=remedy)
     try:
-        check_results(content)
+        parse(content, _Results, "results", allow_unknown=True)
+        described_observations(content["data"])
+        for weights in WEIGHTS:
+            _check_numbers(content[weights], f"results.{weights}")
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {remedy}") from None
     return content
 
 
-def check_results(content: dict[str, Any]) -> None:
-    """Raise a ``ValueError`` that names the first entry which is missing or of another kind than expected."""
-    results = parse(content, _Results, "results", allow_unknown=True)
-    data = parse(results.data, _Data, "results.data", allow_unknown=True)
-    described_observations(results.data)
-    if data.drawn is not None:
-        parse(data.drawn, _Drawn, "results.data.drawn", allow_unknown=True)
-    for weights in WEIGHTS:
-        _check_scores(getattr(results, weights), f"results.{weights}", len(data.source_names))
-
-
-def _check_scores(scores: dict[str, Any], where: str, num_sources: int) -> None:
-    parsed = parse(scores, _Scores, where, allow_unknown=True)
-    if parsed.nmi is not None:
-        _check_nmi(parsed, where, num_sources)
-    for key in parsed.intervals or {}:
-        _require_number(scores.get(key), f"{where}.{key}")
-    for key, value in scores.items():
+def _check_numbers(scores: dict[str, Any], where: str) -> None:
+    """Raise a ``ValueError`` unless every score is a number, and so is everything that has an interval."""
+    intervals = scores.get("intervals") or {}
+    for key in (*scores, *intervals):
+        value = scores.get(key)
         is_detail = isinstance(value, dict | list) and (key in DETAILS or key not in known_scores())
-        if not is_detail and not (isinstance(value, str) and key in TEXTS):
-            _require_number(value, f"{where}.{key}")
-
-
-def _check_nmi(scores: _Scores, where: str, num_sources: int) -> None:
-    """Check that a matrix of NMI has a row per source and a column per latent, and comes with the other entries."""
-    for key in ("infom", "infoe", "infoc", "active_latents", "informative_latents"):
-        if getattr(scores, key) is None:
-            raise ValueError(f"{where} has nmi and no {key}")
-    assert scores.nmi is not None
-    assert scores.active_latents is not None
-    num_latents = len(scores.active_latents)
-    if not len(scores.nmi) == num_sources > 0 or not all(len(row) == num_latents > 0 for row in scores.nmi):
-        raise ValueError(f"{where}.nmi must be {num_sources} lists of {num_latents} numbers")
-
-
-def _require_number(value: Any, where: str) -> None:
-    if not is_number(value):
-        raise ValueError(f"{where} must be a number, got {'nothing' if value is None else shortened(value)}")
+        is_text = isinstance(value, str) and key in TEXTS
+        if not is_number(value) and (key in intervals or not (is_detail or is_text)):
+            raise ValueError(f"{where}.{key} must be a number, got {'nothing' if value is None else shortened(value)}")
 
 
 def is_number(value: Any) -> bool:
@@ -208,36 +183,24 @@ def check_arrays(
 ) -> None:
     """Raise a ``ValueError`` that names the first array which is missing, or is not as `FORMS` says.
 
-    Args:
-        arrays: by name. Others than those of `FORMS` pass.
-        required: names that must be there.
-        observations: what arrays of pixels hold, if not square RGB images of bytes.
+    ``observations`` say what arrays of pixels hold, if not square RGB images of bytes.
     """
     for name in (*required, *(["strip_codes"] if "strips" in arrays else [])):
         if name not in arrays:
             raise ValueError(f"it has no array {name!r}")
     sizes: dict[str, int] = {}
     for name, array in arrays.items():
-        if (form := FORMS.get(name.removeprefix(RAW))) is not None:
-            kinds, dimensions = _form_of(form, observations)
-            _check_array_type(name, array, kinds)
-            _check_array_shape(name, array.shape, dimensions, sizes)
+        kinds, dimensions = FORMS.get(name.removeprefix(RAW), ("", ()))
+        if kinds == "pixels" and observations is not None and not observations.is_standard:
+            kinds = kinds if observations.dtype == "uint8" else "f"
+            dimensions = (*dimensions[:-3], *observations.shape)
+        if kinds:
+            _check_entries(name, array, kinds)
+            _check_shape(name, array.shape, dimensions, sizes)
 
 
-def _form_of(
-    form: tuple[str, tuple[str | int, ...]], observations: Observations | None
-) -> tuple[str, tuple[str | int, ...]]:
-    """Return type and dimensions of an array whose last dimensions, if they are pixels, are those of observations."""
-    kinds, dimensions = form
-    if kinds != "pixels" or observations is None or observations.is_standard:
-        return form
-    shape = (*dimensions[: -len(PIXELS)], *observations.shape)
-    return (kinds if observations.dtype == "uint8" else "f"), shape
-
-
-def _check_array_type(name: str, array: NDArray[Any], kinds: str) -> None:
-    fits = array.dtype == np.uint8 if kinds == "pixels" else array.dtype.kind in kinds
-    if not fits:
+def _check_entries(name: str, array: NDArray[Any], kinds: str) -> None:
+    if not (array.dtype == np.uint8 if kinds == "pixels" else array.dtype.kind in kinds):
         raise ValueError(f"{name!r} must hold {WORDS[kinds]}, got {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name!r} holds numbers that are not finite")
@@ -245,17 +208,14 @@ def _check_array_type(name: str, array: NDArray[Any], kinds: str) -> None:
         raise ValueError(f"{name!r} holds numbers larger than {MAX_ENTRY:g}")
 
 
-def _check_array_shape(
-    name: str, shape: tuple[int, ...], dimensions: tuple[str | int, ...], sizes: dict[str, int]
-) -> None:
+def _check_shape(name: str, shape: tuple[int, ...], dimensions: tuple[str | int, ...], sizes: dict[str, int]) -> None:
     """Compare a shape with the sizes of earlier arrays, and remember its own."""
-    expected = [size if isinstance(size, int) else sizes.get(size) for size in dimensions]
-    fits = len(shape) == len(dimensions)
-    for size, known, dimension in zip(shape, expected, dimensions, strict=False):
-        least = 0 if dimension == "sources" else MIN_STEPS.get(str(dimension), 1)
-        fits = fits and size >= least and known in (None, size)
-    named = dict(zip((d for d in dimensions if isinstance(d, str)), shape, strict=False))
-    if not fits or any(shape[i] != named.get(str(d), shape[i]) for i, d in enumerate(dimensions)):
-        text = ", ".join(str(d if known is None else known) for d, known in zip(dimensions, expected, strict=True))
-        raise ValueError(f"{name!r} must have the shape ({text}), got {shape}")
-    sizes |= named
+    expected = tuple(sizes.get(str(each), each) for each in dimensions)
+    for size, dimension in zip(shape, dimensions, strict=False):
+        known = sizes.setdefault(str(dimension), size) if isinstance(dimension, str) else dimension
+        if size != known or size < LEAST.get(str(dimension), 1):
+            break
+    else:
+        if len(shape) == len(dimensions):
+            return
+    raise ValueError(f"{name!r} must have the shape ({', '.join(map(str, expected))}), got {shape}")

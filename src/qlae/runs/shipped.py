@@ -4,7 +4,6 @@ Each is an exported folder in ``qlae/shipped``. ``models.json`` there lists the 
 which is checked before a model is loaded. A folder of the same name in the working directory comes first.
 """
 
-import difflib
 import hashlib
 import os
 from functools import cache
@@ -42,38 +41,16 @@ def find_folder(path: str | os.PathLike[str]) -> Path:
         ValueError: if the path is empty, if it is a name that neither a folder nor a shipped model has, or if a shipped
             file is damaged.
     """
-    name = os.fspath(path)
+    name, models = os.fspath(path), shipped_models()
     if not name:
-        raise ValueError(f"the path is empty; give a run directory or a shipped model: {', '.join(shipped_models())}")
-    if is_shipped(path):
-        return _checked(name)
-    if not os.path.lexists(path) and os.path.basename(name) == name:
-        raise ValueError(f"there is no run directory {name}, and no shipped model of this name: {_nearest(name)}")
-    return Path(path)
-
-
-def _nearest(name: str) -> str:
-    """Return the end of a message about an unknown name: the nearest shipped model, if one is near, and all of them."""
-    names = list(shipped_models())
-    close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.75)
-    return nearest_name(name, names) if close else f"known: {', '.join(names)}"
-
-
-def require_not_shipped(path: str | os.PathLike[str]) -> None:
-    """Raise ``ValueError`` if a path is the name of a shipped model, for work that needs a run directory.
-
-    Exported models have no checkpoint and no pictures to score or draw again.
-    """
-    if is_shipped(path):
-        raise ValueError(
-            f"{path} is an exported model that comes with qlae, and this needs a run directory, which `qlae train` "
-            f"makes. `qlae explore {path}`, `qlae encode {path}` and qlae.load({os.fspath(path)!r}) take the model"
-        )
-
-
-def _checked(name: str) -> Path:
+        raise ValueError(f"the path is empty; give a run directory or a shipped model: {', '.join(models)}")
+    if os.path.lexists(path) or os.path.basename(name) != name:
+        return Path(path)
+    if name not in models:
+        known = nearest_name(name, models)
+        raise ValueError(f"there is no run directory {name}, and no shipped model of this name: {known}")
     folder = shipped_folder() / name
-    for file, expected in shipped_models()[name]["files"].items():
+    for file, expected in models[name]["files"].items():
         path = folder / file
         if not path.is_file() or hashlib.sha256(read_regular(path)).hexdigest() != expected:
             raise ValueError(f"{path} is missing or not the file that qlae was published with; install qlae again")

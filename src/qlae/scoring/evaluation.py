@@ -7,7 +7,7 @@ NumPy: everything after it needs neither the model nor the images.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +25,6 @@ from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.load_model import model_from
 from ..runs.pretrained import is_pretrained
-from ..runs.shipped import require_not_shipped
 from .fit_latents import fit_latents, fit_run, fitting_images
 from .interventions import intervention_steps, make_pictures
 from .sample import (
@@ -81,41 +80,40 @@ def evaluate_run(
     Returns:
         The content of ``results.json``.
     """
-    if not isinstance(run, Run):
-        require_not_shipped(run)
-        run = Run.open(run)
-    request = _request(run.results_so_far, num_samples, protocol, prune, metrics, bootstrap)
-    check_scoring(request.protocol, request.metrics, bootstrap, jobs)
-    how: dict[str, Any] = {"protocol": request.protocol, "prune": request.prune, "jobs": jobs}
-    config = run.config
-    snapshot = checkpoint.load(run.path)
+    run = run if isinstance(run, Run) else Run.open(run)
+    before = run.results_so_far or {"num_samples": NUM_SAMPLES, "protocol": "paper", "prune": True, "averaged": {}}
+    others: Sequence[str] = ()  # metrics without intervals
+    if metrics is None:
+        others = [metric for metric in metrics_of(before) if metric != "infomec"]
+        # Intervals for what nobody named might take hours.
+        metrics, others = (["infomec"], others) if bootstrap else (["infomec", *others], ())
+    how: dict[str, Any] = {
+        "protocol": protocol or before["protocol"],
+        "prune": before["prune"] if prune is None else prune,
+    }
+    check_scoring(how["protocol"], metrics, bootstrap, jobs)
+    config, snapshot = run.config, checkpoint.load(run.path)
     if snapshot is None:
         what = "is an exported model; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = load_from_config(config.data) if data is None else _require_fitting(data, config.data)
-    fit_run(run, snapshot, data, networks=networks, device=device)
-    sample, images = _draw(data, request.num_samples, device)
+    fit_run(run, data, networks=networks, device=device)
+    sample, images = _draw(data, max(2, before["num_samples"]) if num_samples is None else num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
-    for weights, prefix in PREFIXES.items():
-        with evaluation_process():
-            model = model_from(run, snapshot, weights=weights, networks=networks, device=device)
-            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-            if weights == "averaged":
-                pictures = make_pictures(model, images, encoded)
-        arrays |= {prefix + name: array for name, array in encoded.items()}
+    encoded, pictures = _encode_both(run, snapshot, images, networks=networks, device=device, show=show)
+    arrays |= encoded
     description = data.describe()
-    how |= {"source_kinds": known_kinds(description), "metric_options": metric_options}
-    scores, warned = score_sample(arrays, metrics=request.metrics, bootstrap=bootstrap, show=show, **how)
-    if request.also:
-        rest, _ = score_sample(arrays, metrics=request.also, show=show, **how)
+    options = {"source_kinds": known_kinds(description), "metric_options": metric_options, "jobs": jobs, "show": show}
+    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, **how, **options)
+    if others:
+        rest, _ = score_sample(arrays, metrics=others, **how, **options)
         scores = {weights: rest[weights] | named for weights, named in scores.items()}
 
     results = {
         "model": config.model,
         "data": description,
-        "protocol": request.protocol,
-        "prune": request.prune,
+        **how,
         "seed": config.training.seed,
         "steps": snapshot.state["step"],
         "seconds": round(snapshot.state.get("seconds", 0.0), 1),
@@ -132,34 +130,19 @@ def evaluate_run(
     return results
 
 
-class _Request(NamedTuple):
-    """How a run is to be scored."""
-
-    num_samples: int
-    protocol: str
-    prune: bool
-    metrics: str | Sequence[str]  # with intervals, if any are asked for
-    also: Sequence[str]  # without intervals
-
-
-def _request(
-    before: dict[str, Any] | None,
-    num_samples: int | None,
-    protocol: str | None,
-    prune: bool | None,
-    metrics: str | Sequence[str] | None,
-    bootstrap: int,
-) -> _Request:
-    """Fill in the options that the caller left out: as before, or at first InfoMEC by the paper's protocol."""
-    defaults = before or {"num_samples": NUM_SAMPLES, "protocol": "paper", "prune": True, "averaged": {}}
-    also: Sequence[str] = ()
-    if metrics is None:
-        others = [metric for metric in metrics_of(defaults) if metric != "infomec"]
-        # Intervals for what nobody named might take hours.
-        metrics, also = (["infomec"], others) if bootstrap else (["infomec", *others], ())
-    num_samples = max(2, defaults["num_samples"]) if num_samples is None else num_samples
-    prune = defaults["prune"] if prune is None else prune
-    return _Request(num_samples, protocol or defaults["protocol"], prune, metrics, also)
+def _encode_both(
+    run: Run, snapshot: checkpoint.Checkpoint, images: NDArray[Any], *, show: bool, **how: Any
+) -> tuple[Arrays, Arrays]:
+    """Return what both sets of weights give for the sample, and the pictures of the averaged ones."""
+    arrays: Arrays = {}
+    for weights, prefix in PREFIXES.items():
+        with evaluation_process():
+            model = model_from(run, snapshot, weights=weights, **how)
+            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
+            if weights == "averaged":
+                pictures = make_pictures(model, images, encoded)
+        arrays |= {prefix + name: array for name, array in encoded.items()}
+    return arrays, pictures
 
 
 def scorer(

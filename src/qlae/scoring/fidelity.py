@@ -1,13 +1,13 @@
 """How faithful reconstructions are, for each kind of observations: measured with the model, scored without it.
 
-``ExplainedVariance(form, sample)`` and ``Psnr(form, sample)`` measure batch by batch; their arrays are stored in
-``sample.npz``. ``score_fidelity`` computes scores and intervals from these arrays, whichever they are. Nothing here
-imports torch.
+``ExplainedVariance(form, sample)`` and ``Psnr(form, sample)`` measure batch by batch: ``add(outputs, inputs)`` takes
+the outputs of the decoder and the inputs of the encoder. Their ``arrays()`` are stored in ``sample.npz``.
+``score_fidelity`` computes scores and intervals from these arrays, whichever they are. Nothing here imports torch.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,11 @@ CONFIDENCE = 0.95  # of intervals
 Arrays = dict[str, NDArray[Any]]
 
 
-class Fidelity(Protocol):
-    """A measure of reconstructions; the class also scores its measurements."""
-
-    def add(self, outputs: Any, inputs: Any) -> None:
-        """Measure a batch: the outputs of the decoder, and the inputs of the encoder."""
-
-    def arrays(self) -> Arrays:
-        """Return what was measured."""
-
-
 class Psnr:
     """The PSNR of each image, in decibels, from the mean squared error of intensities in [0, 1]."""
 
     key = "psnr"  # of the score
-    parts = row_parts = ("psnr",)
+    parts = ("psnr",)
 
     def __init__(self, form: Any, sample: Any):
         self.form = form
@@ -55,7 +45,7 @@ class Psnr:
     @staticmethod
     def score_unseen(arrays: Arrays) -> float:
         """Return the mean over images."""
-        return Psnr.score(arrays)["psnr"]  # type: ignore[no-any-return]
+        return float(Psnr.score(arrays)["psnr"])
 
     @staticmethod
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
@@ -71,8 +61,7 @@ class ExplainedVariance:
     """
 
     key = "r2"  # of the score over all features
-    row_parts = ("errors", "variances")
-    parts = (*row_parts, "feature_errors", "feature_variances")
+    parts = ("errors", "variances", "feature_errors", "feature_variances")
 
     def __init__(self, form: Any, sample: NDArray[Any]):
         self.form = form
@@ -87,14 +76,14 @@ class ExplainedVariance:
         self._deviations: list[NDArray[np.float64]] = []
 
     def add(self, outputs: Any, inputs: Any) -> None:
-        squares = (self.form.to_mean(outputs) - inputs).double().square()
         mean = inputs.new_tensor(self._mean)
-        if inputs.dim() == 3:  # series (b, c, t)
-            self._errors.append(squares.mean(2).cpu().numpy())
-            self._deviations.append((inputs - mean[:, None]).double().square().mean(2).cpu().numpy())
-        else:
-            self._errors.append(squares.cpu().numpy())
-            self._deviations.append((inputs - mean).double().square().cpu().numpy())
+        is_series = inputs.dim() == 3  # (b, c, t)
+        for differences, rows in (
+            (self.form.to_mean(outputs) - inputs, self._errors),
+            (inputs - (mean[:, None] if is_series else mean), self._deviations),
+        ):
+            squares = differences.double().square()
+            rows.append((squares.mean(2) if is_series else squares).cpu().numpy())
 
     def arrays(self) -> Arrays:
         errors, deviations = np.concatenate(self._errors), np.concatenate(self._deviations)
@@ -124,17 +113,12 @@ class ExplainedVariance:
     @staticmethod
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
         """Return the 95% interval of R²."""
-        random = np.random.default_rng(0)
         errors, variances = arrays["errors"], arrays["variances"]
-        half = max(1, len(errors) // 2)
-        parts = (random.permutation(len(errors))[:half] for _ in range(num_halves))
-        shares = [_share(errors[rows], variances[rows]) for rows in parts]
-        return {"r2": list(half_sample_interval(_share(errors, variances), shares, CONFIDENCE))}
+        return {"r2": _interval(lambda rows: _share(errors[rows], variances[rows]), len(errors), num_halves)}
 
 
 FIDELITIES: tuple[Any, ...] = (Psnr, ExplainedVariance)
 PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.parts)
-ROW_PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.row_parts)  # those with one row per observation
 LEAST_ERROR = 1e-10  # share of the variance, as for the PSNR, which is capped at 100 dB
 
 
@@ -169,9 +153,13 @@ def _share(errors: NDArray[Any], variances: NDArray[Any]) -> float:
     return 1 - float(errors.sum()) / total if total > 0 else 0.0
 
 
-def mean_interval(values: NDArray[np.float64], num_halves: int, *, seed: int = 0) -> list[float]:
+def mean_interval(values: NDArray[np.float64], num_halves: int) -> list[float]:
     """Return the 95% interval of the mean of `values`, (num_images,), from repeated half-samples."""
-    random = np.random.default_rng(seed)
-    half = max(1, len(values) // 2)
-    means = [values[random.permutation(len(values))[:half]].mean() for _ in range(num_halves)]
-    return list(half_sample_interval(float(values.mean()), means, CONFIDENCE))
+    return _interval(lambda rows: float(values[rows].mean()), len(values), num_halves)
+
+
+def _interval(score: Callable[[Any], float], count: int, num_halves: int) -> list[float]:
+    """Return the 95% interval of a score of rows, computed from ``num_halves`` half-samples of ``count`` rows."""
+    random = np.random.default_rng(0)
+    halves = [score(random.permutation(count)[: max(1, count // 2)]) for _ in range(num_halves)]
+    return list(half_sample_interval(score(slice(None)), halves, CONFIDENCE))

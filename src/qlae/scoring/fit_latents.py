@@ -5,60 +5,43 @@ The encodings are those of 10,000 training images, drawn with a fixed seed. The 
 """
 
 import numpy as np
-import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
 from .._io import write_bytes
 from .._process import evaluation_process, pick_device
-from ..config import RunConfig
 from ..data import SourceDataset, images_of
 from ..models.building import Networks
 from ..models.model import CHUNK, Model
 from ..registry import LATENTS
-from ..runs.checkpoint import Checkpoint
+from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
+from ..runs.pretrained import tensors_to_bytes
 
 NUM_IMAGES = 10_000
 SEED = 1  # not that of the evaluation sample
 
 
-def is_fitted_after_training(config: RunConfig) -> bool:
-    """Return whether the latent space of a run is fitted once the networks are trained."""
-    return bool(LATENTS.entry_of(config.latent).part.is_fitted_after_training)
+def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto") -> None:
+    """Fit the latent space of a run to its checkpoint, if it is of this kind and was not fitted to it before.
 
-
-def fit_run(
-    run: Run, snapshot: Checkpoint, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
-) -> None:
-    """Fit the latent space of a run to a checkpoint, for both sets of weights, unless that was done before.
-
-    Args:
-        run: the run directory.
-        snapshot: its checkpoint.
-        data: the images that it was trained on.
-        networks: the encoder and the decoder, if it was trained with custom networks.
-        device: where the encoder runs.
+    ``data`` are the images that the run was trained on, ``networks`` its custom networks, if it has any.
     """
-    if not is_fitted_after_training(run.config):
+    if not LATENTS.entry_of(run.config.latent).part.is_fitted_after_training:
         return
+    snapshot = checkpoint.load(run.path)
+    assert snapshot is not None
     if all(read_fitted(run.path, snapshot, weights) for weights in WEIGHTS):
         return
     images = fitting_images(data, device)
-    buffers = {}
+    tensors = {}
     for weights in WEIGHTS:
         with evaluation_process():
             model = model_from(run, snapshot, weights=weights, networks=networks, device=device, fitted=False)
             fit_latents(model, images)
-        buffers[weights] = {f"latent.{name}": tensor for name, tensor in model.latent.named_buffers()}
-    tensors = {
-        f"{weights}.{name}": tensor.detach().cpu().contiguous()
-        for weights, named in buffers.items()
-        for name, tensor in named.items()
-    }
-    content = safetensors.torch.save(tensors, {"weights": fingerprint(snapshot)})
-    write_bytes(run.path / FITTED_FILE, content)
+        tensors |= {f"{weights}.latent.{name}": tensor for name, tensor in model.latent.named_buffers()}
+    write_bytes(run.path / FITTED_FILE, tensors_to_bytes(tensors, {"weights": fingerprint(snapshot)}))
 
 
 def fitting_images(data: SourceDataset, device: str) -> NDArray[np.uint8]:

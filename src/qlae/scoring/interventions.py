@@ -83,15 +83,10 @@ def interpolation_steps(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> NDArray[Any]:
-    """Return the images of samples of which one latent at a time is set to each of its steps.
+    """Return what samples decode to if one latent at a time is set to each of its steps.
 
-    Args:
-        model: the trained model.
-        starts: codes or latents of the samples, (samples, num_latents).
-        steps: of the same type, (steps, num_latents).
-
-    Returns:
-        (samples, steps, num_latents, r, r, 3).
+    ``starts`` (samples, num_latents) and ``steps`` (steps, num_latents) are codes or latents; the result is (samples,
+    steps, num_latents, r, r, 3).
     """
     num_steps, num_latents = steps.shape
     variants = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
@@ -104,18 +99,11 @@ def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> N
 def decode_strips(
     model: Model, codes: NDArray[np.integer], values: NDArray[Any], sample: int
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return what lies between two neighbouring codes of each latent.
+    """Return what lies between two neighbouring codes of each latent, of which all other latents are those of a sample.
 
-    Of all neighbours that occur in the evaluation sample, those are taken whose images differ most.
-
-    Args:
-        model: with one value per code.
-        codes, values: of the evaluation sample, both (n, num_latents).
-        sample: the row whose other latents are kept.
-
-    Returns:
-        Images (num_latents, NUM_STRIP, r, r, 3), and the codes at both ends (num_latents, 2). They are equal for a
-        latent that always has the same code.
+    Of all neighbours that occur in the evaluation sample, with ``codes`` and ``values`` (n, num_latents), those are
+    taken whose images differ most. The result is images (num_latents, NUM_STRIP, r, r, 3), and the codes at both ends
+    (num_latents, 2), which are equal for a latent that always has the same code.
     """
     strips, ends = [], []
     for j in range(codes.shape[1]):

@@ -27,12 +27,7 @@ class LatentLabels(NamedTuple):
 
     @staticmethod
     def from_results(results: dict[str, Any], num_latents: int) -> "LatentLabels":
-        """Return the labels by the scores of the averaged weights.
-
-        Args:
-            results: Content of ``results.json``.
-            num_latents: Number of latents of the model.
-        """
+        """Return the labels by the scores of the averaged weights in ``results.json``."""
         scores, names = results["averaged"], results["data"]["source_names"]
         encoded = find_encoded_sources(scores, num_latents)
         return LatentLabels(
@@ -43,15 +38,9 @@ class LatentLabels(NamedTuple):
 
 
 def find_encoded_sources(scores: dict[str, Any], num_latents: int) -> list[EncodedSource | None]:
-    """Return the source that each latent encodes, read from the NMI matrix of a run's scores.
+    """Return the source that each latent encodes, read from the NMI matrix in the scores of one set of weights.
 
-    Args:
-        scores: Scores of one set of weights, as in ``results.json``.
-        num_latents: Number of latents of the model.
-
-    Returns:
-        One entry per latent. It is ``None`` where the latent is no more informative than noise, and for every latent
-        where the data have no sources.
+    It is ``None`` where a latent is no more informative than noise, and everywhere if the data have no sources.
     """
     if "nmi" not in scores:
         return [None] * num_latents
@@ -67,15 +56,12 @@ def find_informative(scores: dict[str, Any], num_latents: int) -> NDArray[np.boo
 
 
 def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which latents vary enough over the evaluation sample to count as active.
+    """Return which latents (num_latents,) vary enough over the evaluation sample to count as active.
 
     Args:
-        scores: Scores of one set of weights. Where the data have sources, they list the active latents.
-        codes: Codes or continuous latents (n, num_latents) of the sample. Without such a list, InfoMEC's rule (the
+        scores: of one set of weights. Where the data have sources, they list the active latents.
+        codes: codes or continuous latents (n, num_latents) of the sample. Without such a list, InfoMEC's rule (the
             paper's protocol) is applied to them.
-
-    Returns:
-        Booleans (num_latents,).
     """
     if "active_latents" in scores:
         return _flags(scores, "active_latents", codes.shape[1])

@@ -26,26 +26,18 @@ from ..metrics.inputs import check_pair, check_sources, leave_out_constant, scor
 from ..metrics.metric import with_options
 from ..metrics.scores import allowed_names, check_options, score_parts
 from ..runs.directory import Run
-from ..runs.shipped import require_not_shipped
 from .fidelity import PARTS as FIDELITY_PARTS
-from .fidelity import ROW_PARTS as FIDELITY_ROW_PARTS
 from .fidelity import score_fidelity
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # of the names of arrays, by set of weights
 PARTS = ("latents", "codes", *FIDELITY_PARTS)
-ROW_PARTS = ("latents", "codes", *FIDELITY_ROW_PARTS)  # those with one row per observation
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve
 NUM_DRAWS = 5  # parts per size
 MIN_ROWS = 50  # smaller parts are not scored
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
-INFOMEC_DETAILS = (
-    "infoe_input",
-    "active_latents",
-    "informative_latents",
-    "nmi",
-)  # further entries of results
+INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # further entries of results
 
 Arrays = dict[str, NDArray[Any]]  # by name: the whole sample, or the `PARTS` that belong to one set of weights
 
@@ -101,29 +93,30 @@ def rescore_run(
     Returns:
         The content of ``results.json``, which is rewritten.
     """
-    if not isinstance(run, Run):
-        require_not_shipped(run)
-        run = Run.open(run)
+    run = run if isinstance(run, Run) else Run.open(run)
     results = run.results
-    protocol = protocol or str(results["protocol"])
-    prune = results["prune"] if prune is None else prune
-    metrics = ("infomec",) if metrics is None else metrics
-    check_scoring(protocol, metrics, bootstrap, jobs)
-    arrays = run.arrays(run.sample_path)
-    _require_same_evaluation(run, results, arrays)
-    options: dict[str, Any] = {"protocol": protocol, "prune": prune, "jobs": jobs}
-    options["source_kinds"] = known_kinds(results["data"])
-    options["metric_options"] = metric_options
-    scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, show=show, **options)
-    same_infomec = (protocol, prune) == (results["protocol"], results["prune"])
-    scores = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
-    results |= {
-        "protocol": protocol,
-        "prune": prune,
-        **scores,
-        "warnings": messages,
-        "versions": results["versions"] | versions(),
+    infomec = {
+        "protocol": protocol or str(results["protocol"]),
+        "prune": results["prune"] if prune is None else prune,
     }
+    metrics = ("infomec",) if metrics is None else metrics
+    check_scoring(infomec["protocol"], metrics, bootstrap, jobs)
+    arrays = run.arrays(run.sample_path, ("sources",))
+    _require_same_evaluation(run, results, arrays)
+    scores, messages = score_sample(
+        arrays,
+        metrics=metrics,
+        bootstrap=bootstrap,
+        jobs=jobs,
+        source_kinds=known_kinds(results["data"]),
+        metric_options=metric_options,
+        show=show,
+        **infomec,
+    )
+    same_infomec = all(results[key] == value for key, value in infomec.items())
+    results |= infomec
+    results |= {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
+    results |= {"warnings": messages, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
 
@@ -136,8 +129,7 @@ def _kept_scores(before: Mapping[str, Any], same_infomec: bool) -> dict[str, Any
     owners = [metric for metric in METRICS.values() if metric.takes_protocol]
     dependent = {number.key for metric in owners for number in (*metric.scores, *metric.counts)}
     dependent |= {*INFOMEC_DETAILS, *(() if same_infomec else RESAMPLED)}
-    known = [key for key in (*known_scores(), *RESAMPLED) if key in before]
-    keys = dict.fromkeys([*known, *before])
+    keys = dict.fromkeys([key for key in (*known_scores(), *RESAMPLED) if key in before] + list(before))
     return {key: before[key] for key in keys if key not in dependent}
 
 
@@ -155,19 +147,13 @@ def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
 
 
 def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Score both sets of weights from the arrays of ``sample.npz``.
+    """Score both sets of weights from the arrays of ``sample.npz``; options as for `score_weights`.
 
-    Args:
-        arrays: by name, with ``sources``.
-        bootstrap: half-samples for the intervals, which only the averaged weights get.
-        options: as for `score_weights`.
-
-    Returns:
-        The scores by set of weights, and the messages of the warnings, which begin with the set that they are about.
+    Only the averaged weights get intervals. Also return the messages of the warnings, which begin with the set of
+    weights.
     """
     scores: dict[str, dict[str, Any]] = {}
-    messages: list[str] = []
-    warned: dict[str, list[tuple[str, warnings.WarningMessage]]] = {}  # by text
+    warned: dict[str, dict[str, warnings.WarningMessage]] = {}  # by text and set of weights
     for weights, prefix in PREFIXES.items():
         own = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
         with warnings.catch_warnings(record=True) as records:
@@ -175,13 +161,13 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
             scores[weights] = score_weights(
                 arrays["sources"], own, bootstrap=bootstrap if weights == "averaged" else 0, **options
             )
-        unique = {str(warning.message): warning for warning in records}
-        for text, warning in unique.items():
-            warned.setdefault(text, []).append((weights, warning))
-        messages += [f"{weights} weights: {text}" for text in unique]
-    for text, ((weights, warning), *others) in warned.items():  # a warning about all weights is issued once
-        about = text if others else f"{weights} weights: {text}"
+        for warning in records:
+            warned.setdefault(str(warning.message), {})[weights] = warning
+    for text, by_weights in warned.items():  # a warning about all weights is issued once
+        weights, warning = next(iter(by_weights.items()))
+        about = text if len(by_weights) > 1 else f"{weights} weights: {text}"
         warnings.warn_explicit(about, warning.category, warning.filename, warning.lineno)
+    messages = [f"{weights} weights: {text}" for weights in PREFIXES for text in warned if weights in warned[text]]
     return scores, messages
 
 
@@ -273,28 +259,17 @@ def by_sample_size(
     whole: Mapping[str, float],
     *,
     metrics: Sequence[str],
-    protocol: str,
-    prune: bool = True,
-    code_input: str = "auto",
     source_kinds: str | Sequence[str] = "auto",
     latent_kind: str = "auto",
     n_jobs: int | None = None,
     metric_options: Mapping[str, Mapping[str, Any]] | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] = lambda count: None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Compute every score on several parts of each size, rows drawn without replacement.
 
-    Args:
-        sources, latents: the sample.
-        whole: the scores of the whole sample, which end the curve.
-        metrics, protocol, prune, code_input, source_kinds, latent_kind, metric_options: as for
-            `qlae.metrics.score`.
-        n_jobs: processes, as in joblib.
-        progress: called with the number of parts that are done.
-
-    Returns:
-        ``sizes``, and under ``scores`` for each key a list of values for each size, without those of parts that
-        cannot be scored.
+    Options are those of `qlae.metrics.score`. The result holds ``sizes`` and, under ``scores`` for each key, a list of
+    values for each size, without those of parts that cannot be scored; the scores of the whole sample end the curve.
     """
     count = len(sources)
     sizes = [size for size in (int(share * count) for share in SHARES) if size >= MIN_ROWS]
@@ -305,11 +280,9 @@ def by_sample_size(
     rows = ((np.sort(np.random.default_rng([size, seed]).permutation(count)[:size]), seed) for size, seed in draws)
     parts = score_parts(*sample, with_options(metrics, metric_options), rows, options, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
-        for key in whole:
-            if key in values:
-                curves[key][sizes.index(size)].append(round(values[key], 6))
-        if progress is not None:
-            progress(number)
+        for key in whole.keys() & values.keys():
+            curves[key][sizes.index(size)].append(round(values[key], 6))
+        progress(number)
     return {"sizes": [*sizes, count], "scores": {key: [*curves[key], [value]] for key, value in whole.items()}}
 
 
@@ -343,15 +316,12 @@ def _with_infomec(metrics: str | Sequence[str]) -> list[str]:
 
 
 def _require_same_evaluation(run: Run, results: dict[str, Any], arrays: Arrays) -> None:
-    """Raise a ``ValueError`` if the sample has no sources, or is of another evaluation than the results."""
-    if "sources" not in arrays:
-        raise ValueError(f"{run.sample_path} has no sources in it; run `qlae evaluate {run.path}` to write it again")
-    in_sample = int(arrays.get("step", results["steps"])), len(arrays["sources"])
-    in_results = results["steps"], results["num_samples"]
-    if in_sample != in_results:
+    """Raise a ``ValueError`` if the sample is of another evaluation than the results."""
+    step, count = int(arrays.get("step", results["steps"])), len(arrays["sources"])
+    if (step, count) != (results["steps"], results["num_samples"]):
         raise ValueError(
-            f"{run.sample_path} holds {in_sample[1]:,} images after update {in_sample[0]:,}, and results.json is of "
-            f"{in_results[1]:,} after update {in_results[0]:,}: an evaluation was interrupted in between. "
+            f"{run.sample_path} holds {count:,} images after update {step:,}, and results.json is of "
+            f"{results['num_samples']:,} after update {results['steps']:,}: an evaluation was interrupted in between. "
             f"Run `qlae evaluate {run.path}`"
         )
 

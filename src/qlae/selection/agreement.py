@@ -33,6 +33,8 @@ Differences from UDR:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -75,11 +77,6 @@ class Representation:
     @property
     def num_used(self) -> int:
         return int(self.used.sum())
-
-    @property
-    def used_labels(self) -> Ints:
-        """(n, num_used)."""
-        return self.labels[:, self.used]
 
 
 def represent(latents: Any | None = None, codes: Any | None = None) -> Representation:
@@ -141,9 +138,8 @@ def mean_agreement(between: Floats, within_first: Floats, within_second: Floats)
 def latent_agreement(between: Floats, within: Floats) -> Floats:
     """Return for each latent of a run (n_1,) how clearly it corresponds to one part of the other run.
 
-    Args:
-        between: similarities with the latents of the other run (n_1, n_2).
-        within: similarities of these with each other (n_2, n_2).
+    ``between`` (n_1, n_2) are similarities with the latents of the other run, ``within`` (n_2, n_2) of these with each
+    other.
     """
     shares = between / np.maximum(between.sum(axis=1, keepdims=True), 1e-12)
     return np.asarray(between.max(axis=1) * ((shares @ within) * shares).sum(axis=1))
@@ -156,7 +152,8 @@ def information(first: Representation, second: Representation) -> tuple[Floats, 
             f"the representations have {first.num_samples} and {second.num_samples} rows: encode the same "
             "observations with both models, in the same order."
         )
-    return _information(first.used_labels, second.used_labels), _chance(first.used_labels, second.used_labels)
+    labels = first.labels[:, first.used], second.labels[:, second.used]
+    return _information(*labels), _chance(*labels)
 
 
 def _information(first: Ints, second: Ints) -> Floats:
@@ -189,14 +186,11 @@ def agreement_matrix(representations: Sequence[Representation], *, show: bool = 
     count = len(representations)
     matrix = np.full((count, count), np.nan)
     within = [similarity(representation, representation) for representation in representations]
-    done = 0
     with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
-        for i in range(count):
-            for j in range(i):
-                between = similarity(representations[i], representations[j])
-                matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
-                done += 1
-                report(done)
+        for done, (j, i) in enumerate(combinations(range(count), 2), start=1):
+            between = similarity(representations[i], representations[j])
+            matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
+            report(done)
     return matrix
 
 
@@ -219,16 +213,16 @@ def chance_agreement(representations: Sequence[Representation]) -> float:
     >>> 0.01 < chance_agreement([represent(codes=codes[0]), represent(codes=codes[1])]) < 0.1
     True
     """
-    random = np.random.default_rng(0)
-    within: dict[int, Floats] = {}
+    random, count = np.random.default_rng(0), len(representations)
     values = []
-    for number in range(NUM_SHUFFLED):
-        i = number % len(representations)
-        j = int((i + random.integers(1, len(representations))) % len(representations))
-        for k in (i, j):
-            if k not in within:
-                within[k] = similarity(representations[k], representations[k])
+
+    @cache
+    def within(i: int) -> Floats:
+        return similarity(representations[i], representations[i])
+
+    for i in (number % count for number in range(NUM_SHUFFLED)):
+        j = int((i + random.integers(1, count)) % count)
         other = representations[j]
         shuffled = replace(other, labels=other.labels[random.permutation(other.num_samples)])
-        values.append(mean_agreement(similarity(representations[i], shuffled), within[i], within[j]))
+        values.append(mean_agreement(similarity(representations[i], shuffled), within(i), within(j)))
     return float(np.mean(values))

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from .._io import write_whole
 from ..metrics.heatmap import escape_math
-from .ranking import RankedRun, Selection
+from .ranking import Selection
 
 SUFFIXES = (".png", ".svg", ".pdf")
 FEW = 16  # runs up to which each cell of the matrix shows its number
@@ -32,9 +32,13 @@ CSV_COLUMNS = (
 def selection_table(selection: Selection) -> Table:
     """Return a table with one row per run, best first."""
     runs, many = selection.runs, selection.traits.many
+    chance = f"{selection.chance:.3f}" if selection.chance >= 0.001 else "below 0.001"
+    # A run that uses few latents is refused for that reason, others for bad reconstructions.
+    few = {run.path: " (few)" for run in runs if run.uses_few and not run.is_near}
+    low = {run.path: " (low)" for run in runs if not (run.uses_few or run.is_near)}
     table = Table(
         title=f"{selection.data}, {len(runs)} runs, {selection.num_images:,} {many}, {selection.weights} weights",
-        caption=f"Agreement of unrelated runs: {_chance_text(selection.chance)}",
+        caption=f"Agreement of unrelated runs: {chance}",
         title_justify="left",
         caption_justify="left",
         box=SIMPLE_HEAD,
@@ -48,14 +52,12 @@ def selection_table(selection: Selection) -> Table:
         "middle half": [f"{run.spread[0]:.3f} to {run.spread[1]:.3f}" for run in runs],
         "first": [f"{run.first:.0%}" for run in runs],
         "gap": [_number(run.gap, 2) for run in runs],
-        "used": [f"{run.num_used} of {run.num_latents}{_few_mark(run)}" for run in runs],
-        "PSNR": [_number(run.psnr, 1) + _low_mark(run) for run in runs],
-        "R²": [_number(run.r2, 3) + _low_mark(run) for run in runs],
+        "used": [f"{run.num_used} of {run.num_latents}{few.get(run.path, '')}" for run in runs],
+        "PSNR": [_number(run.psnr, 1) + low.get(run.path, "") for run in runs],
+        "R²": [_number(run.r2, 3) + low.get(run.path, "") for run in runs],
         "InfoM": [_number(run.infom, 3) for run in runs],
     }
-    missing = [name for name, values in columns.items() if all(value.startswith("–") for value in values)]
-    for name in missing:
-        del columns[name]
+    columns = {name: values for name, values in columns.items() if not all(value.startswith("–") for value in values)}
     for name in columns:
         left = name in ("run", "model")
         table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=not left)
@@ -73,7 +75,7 @@ def print_selection(selection: Selection) -> None:
         console = Console(width=max(console.width, Console(width=1000).measure(table).maximum))
     console.print(table)
     for skip in selection.skipped:
-        _say(console, f"Skipped {skip.path}: {skip.reason}", "yellow")
+        _say(console, f"Skipped: {skip.reason}", "yellow")
     for warning in selection.warnings:
         _say(console, f"Warning: {warning}", "yellow")
     _say(console, describe_choice(selection))
@@ -98,14 +100,13 @@ def describe_choice(selection: Selection) -> str:
 def _describe_refused(selection: Selection) -> str:
     """Describe why runs above the one to take are not taken; empty if there are none."""
     above = selection.runs[: selection.runs.index(selection.best)]
-    few = [run for run in above if run.uses_few]
+    few = sum(run.uses_few for run in above)
     text = ""
-    if len(few) < len(above):
-        count = len(above) - len(few)
-        runs = "1 run above it reconstructs" if count == 1 else f"{count} runs above it reconstruct"
+    if bad := len(above) - few:
+        runs = "1 run above it reconstructs" if bad == 1 else f"{bad} runs above it reconstruct"
         text += f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
     if few:
-        runs = "1 run above it uses" if len(few) == 1 else f"{len(few)} runs above it use"
+        runs = "1 run above it uses" if few == 1 else f"{few} runs above it use"
         text += f" {runs} too few latents to be taken: at most a quarter as many as the median run."
     return text
 
@@ -113,12 +114,13 @@ def _describe_refused(selection: Selection) -> str:
 def selection_csv(selection: Selection) -> str:
     """Return the runs as CSV, best first, with a header; unknown numbers are empty."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
+    writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for run in selection.runs:
-        fields = run.to_dict() | {"lower_quartile": run.spread[0], "upper_quartile": run.spread[1]}
-        fields["taken"] = run is selection.best
-        writer.writerow(["" if fields[name] is None else fields[name] for name in CSV_COLUMNS])
+        lower, upper = run.spread
+        writer.writerow(
+            run.to_dict() | {"lower_quartile": lower, "upper_quartile": upper, "taken": run is selection.best}
+        )
     return file.getvalue()
 
 
@@ -131,19 +133,6 @@ def short_names(paths: Sequence[Path]) -> list[str]:
     absolute = [path.absolute() for path in paths]
     common = Path(os.path.commonpath([path.parent for path in absolute]))
     return [str(path.relative_to(common)) for path in absolute]
-
-
-def _chance_text(chance: float) -> str:
-    return f"{chance:.3f}" if chance >= 0.001 else "below 0.001"
-
-
-def _low_mark(run: RankedRun) -> str:
-    """Return a mark for a run that reconstructs too badly; one that uses few latents is refused for that reason."""
-    return "" if run.is_near or run.uses_few else " (low)"
-
-
-def _few_mark(run: RankedRun) -> str:
-    return " (few)" if run.uses_few and not run.is_near else ""
 
 
 def _number(value: float | None, digits: int) -> str:

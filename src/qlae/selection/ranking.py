@@ -25,8 +25,15 @@ from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
 from .agreement import Representation, agreement_matrix, chance_agreement, scores_of
-from .gap import straight_through_gaps
-from .run_codes import RunCodes, Skipped, common_representations, find_runs, leave_out_copies, read_codes
+from .run_codes import (
+    RunCodes,
+    Skipped,
+    common_representations,
+    find_runs,
+    leave_out_copies,
+    read_codes,
+    straight_through_gaps,
+)
 
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
 FEW_SHARE = 0.25  # of the latents that the median run uses; a run with no more is not taken
@@ -164,11 +171,16 @@ def select(
     """
     require_known(weights, PREFIXES, "set of weights")
     if not near_db >= 0:
-        raise ValueError(f"near_db must not be negative, got {near_db}")
-    readable, skipped = read_codes(find_runs(_paths_of(runs)), weights=weights)
+        raise ValueError(f"near_db={near_db:g} must not be negative")
+    readable, skipped = read_codes(find_runs(runs), weights=weights)
     compared, copies = leave_out_copies(readable)
     skipped += copies
-    _require_two(compared, skipped)
+    if len(compared) < 2:
+        reasons = "".join(f"\n  {skip.reason}" for skip in skipped)
+        raise ValueError(
+            f"agreement needs at least two finished runs, better {MIN_RUNS} or more, got {len(compared)}"
+            f"{reasons and f'. Skipped:{reasons}'}"
+        )
     representations = common_representations(compared, data=data, device=device, show=show)
     matrix = agreement_matrix(representations, show=show)
     chance = chance_agreement(representations)
@@ -195,24 +207,6 @@ def select(
     )
 
 
-def _paths_of(runs: Any) -> list[str | os.PathLike[str]]:
-    """Return the paths of the runs that the caller passed; raise a ``ValueError`` for anything but runs and paths."""
-    named = [runs] if isinstance(runs, Run | str | os.PathLike) or not isinstance(runs, Iterable) else list(runs)
-    for run in named:
-        if not isinstance(run, Run | str | os.PathLike):
-            raise ValueError(f"runs must be run directories, or folders that hold some, got {run!r}")
-    return [run.path if isinstance(run, Run) else run for run in named]
-
-
-def _require_two(runs: Sequence[RunCodes], skipped: Sequence[Skipped]) -> None:
-    if len(runs) < 2:
-        reasons = "".join(f"\n  {skip.path}: {skip.reason}" for skip in skipped)
-        raise ValueError(
-            f"agreement needs at least two finished runs, better {MIN_RUNS} or more, got {len(runs)}"
-            f"{reasons and f'. Skipped:{reasons}'}"
-        )
-
-
 def _rank(
     runs: Sequence[RunCodes],
     representations: Sequence[Representation],
@@ -221,8 +215,14 @@ def _rank(
     near_db: float,
 ) -> list[RankedRun]:
     """Return the runs with their scores, in the given order."""
-    scores, few = scores_of(matrix), _uses_few(representations)
-    near = _is_near(runs, few, near_db)
+    scores, used = scores_of(matrix), np.array([representation.num_used for representation in representations])
+    # Agreement does not detect a run that misses most sources: whatever a single latent encodes, it resembles one part
+    # of every other run.
+    few = used <= FEW_SHARE * float(np.median(used))
+    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
+    best = max((value for value in decibels if value is not None), default=0.0)
+    near = np.array([value is None or value >= best - near_db for value in decibels])
+    near = near & ~few if (near & ~few).any() else near
     first = shares_first(matrix, near)
     quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
     return [
@@ -258,39 +258,17 @@ def _order(ranked: Sequence[RankedRun]) -> list[int]:
     return sorted(range(len(ranked)), key=key)
 
 
-def _is_near(runs: Sequence[RunCodes], few: Bools, near_db: float) -> Bools:
-    """Return which runs may be taken: their fidelity is near the best, and they do not use few latents."""
-    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
-    best = max((value for value in decibels if value is not None), default=0.0)
-    near = np.array([value is None or value >= best - near_db for value in decibels])
-    return near & ~few if (near & ~few).any() else near
-
-
-def _uses_few(representations: Sequence[Representation]) -> Bools:
-    """Return which runs use no latent, or far fewer than the median run: they miss most sources.
-
-    Agreement does not detect that. Whatever a single latent encodes, it resembles one part of every other run.
-    """
-    used = np.array([representation.num_used for representation in representations])
-    return np.asarray(used <= FEW_SHARE * float(np.median(used)))
-
-
-def shares_first(matrix: Floats, eligible: Bools, *, num_draws: int = NUM_DRAWS, seed: int = 0) -> Floats:
+def shares_first(matrix: Floats, eligible: Bools) -> Floats:
     """Return how often each run (n,) would come first if the other runs were drawn anew (bootstrap).
 
-    Each draw takes n of the runs with replacement, and each run is scored by its agreement with those, itself left out.
-
-    Args:
-        matrix: (n, n) agreements, NaN on the diagonal.
-        eligible: (n,) runs that may come first.
-        num_draws: number of draws.
-        seed: of the draws.
+    Each draw takes n of the runs with replacement, and each eligible run is scored by its agreement with those, itself
+    left out. The matrix (n, n) has NaN on the diagonal.
     """
     count = len(matrix)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     wins = np.zeros(count)
     valid = 0
-    for _ in range(num_draws):
+    for _ in range(NUM_DRAWS):
         drawn = random.integers(count, size=count)
         if len(set(drawn.tolist())) < 2:  # that run would have nothing to agree with
             continue
@@ -304,14 +282,7 @@ def shares_first(matrix: Floats, eligible: Bools, *, num_draws: int = NUM_DRAWS,
 def _caveats(
     runs: Sequence[RunCodes], representations: Sequence[Representation], *, best: float, chance: float
 ) -> list[str]:
-    """List caveats about the selection.
-
-    Args:
-        runs: the runs.
-        representations: of the same observations by each run.
-        best: the highest agreement.
-        chance: the agreement of unrelated runs.
-    """
+    """List caveats about the selection, from the highest agreement and that of unrelated runs."""
     count, num_samples = len(runs), representations[0].num_samples
     traits = runs[0].config.data.observations.traits
     messages = []

@@ -1,7 +1,16 @@
-"""The codes that several runs assign to the same observations.
+"""What is compared of several runs: the codes that they assign to the same observations, and the straight-through gap.
 
 Codes are read from the ``sample.npz`` of each run. If the samples are of the same observations, nothing is encoded. If
 they have enough observations in common, only these are used; otherwise the models encode the largest sample.
+
+The straight-through gap says how far the codes of a model are from the outputs of its encoder. After Friede et al.
+2023, "Learning Disentangled Discrete Representations", it is the difference between the losses of two reconstructions,
+one decoded from the codes z and one from the values before rounding:
+
+    gap = |mean L(x, decode(z)) − mean L(x, decode(z before rounding))|,
+
+where L is the cross entropy of an image in nats, summed over pixels and channels. The decoder is trained on codes only,
+so the gap is small if the encoder maps images close to the codes.
 """
 
 import hashlib
@@ -13,13 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from .._process import evaluation_process, pick_device
+from .._progress import progress_bar
 from ..config import RunConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics.inputs import Ints
-from ..models.model import Model
+from ..models.latents import DiscreteLatent
+from ..models.model import CHUNK, Model, run_in_own_precision
 from ..registry import OBJECTIVES
 from ..runs import checkpoint
 from ..runs.directory import Run
@@ -29,6 +41,7 @@ from ..scoring.sample import PARTS, PREFIXES, Arrays
 from .agreement import Representation, represent
 
 MIN_COMMON = 2_000  # observations that samples must share to be compared without encoding
+NUM_IMAGES = 1_000  # for gaps
 
 
 @dataclass(frozen=True)
@@ -41,25 +54,15 @@ class Skipped:
 
 @dataclass(frozen=True, eq=False)
 class RunCodes:
-    """A run and the codes, or continuous latents, of its evaluation sample.
-
-    Attributes:
-        run: the run directory.
-        config: its configuration.
-        results: the content of its ``results.json``.
-        weights: the set of weights that encoded the sample, ``"averaged"`` or ``"raw"``.
-        indices: (n,) row numbers of the observations.
-        sources: (n, n_s) their sources; n_s is 0 if the data have none. Only used to detect different data.
-        arrays: the ``codes`` and ``latents`` of these weights, whichever the model has.
-    """
+    """A run and the codes, or continuous latents, of its evaluation sample."""
 
     run: Run
     config: RunConfig
     results: dict[str, Any]
-    weights: str
-    indices: Ints
-    sources: NDArray[Any]
-    arrays: Arrays
+    weights: str  # that encoded the sample, "averaged" or "raw"
+    indices: Ints  # (n,) row numbers of the observations
+    sources: NDArray[Any]  # (n, n_s), to detect different data; n_s is 0 if the data have none
+    arrays: Arrays  # the codes and latents of these weights, whichever the model has
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -96,14 +99,15 @@ class RunCodes:
         return images_of(data, rows, str(pick_device(device)))
 
 
-def find_runs(paths: Iterable[str | os.PathLike[str]]) -> list[Run]:
-    """Return the runs of some paths: run directories, or folders with run directories in them, at any depth.
+def find_runs(runs: Iterable[Run | str | os.PathLike[str]] | Run | str | os.PathLike[str]) -> list[Run]:
+    """Return runs, given run directories or folders with run directories in them, at any depth.
 
     Raises:
         ValueError: a path does not exist, or holds no run.
     """
+    named = [runs] if isinstance(runs, Run | str | os.PathLike) else runs
     found: dict[Path, Run] = {}
-    for path in map(Path, paths):
+    for path in (Path(run.path if isinstance(run, Run) else run) for run in named):
         if not path.exists():
             raise ValueError(f"{path} does not exist; name run directories, or folders that hold some")
         if path.is_file():
@@ -119,10 +123,6 @@ def find_runs(paths: Iterable[str | os.PathLike[str]]) -> list[Run]:
 def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], list[Skipped]]:
     """Return the codes of finished runs of the same data, and the runs that are unfinished or damaged.
 
-    Args:
-        runs: the runs.
-        weights: the set of weights, ``"averaged"`` or ``"raw"``.
-
     Raises:
         ValueError: two runs are of different data.
     """
@@ -132,10 +132,13 @@ def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], li
         try:
             finished.append(_read_run(run, weights))
         except (ValueError, TypeError, OSError) as error:
-            skipped.append(Skipped(run.path, _without_path(str(error), run.path)))
+            skipped.append(Skipped(run.path, str(error)))
     for other in finished[1:]:
         first = finished[0]
-        difference = other.config.data.difference(first.config.data) or _sample_difference(other, first)
+        difference = other.config.data.difference(first.config.data)
+        if not difference and np.array_equal(other.indices, first.indices):  # as data passed as arrays may be
+            same = np.array_equal(other.sources, first.sources)
+            difference = None if same else "the same row numbers have other sources in one sample than in the other"
         if difference:
             raise ValueError(
                 f"{other.run.path} and {first.run.path} are of different data: {difference}. Agreement compares codes "
@@ -164,17 +167,6 @@ def _read_run(run: Run, weights: str) -> RunCodes:
     return codes
 
 
-def _without_path(message: str, path: Path) -> str:
-    """Return a message about a run without the path that it begins with.
-
-    >>> _without_path("runs/a is unfinished", Path("runs/a")), _without_path("runs/a/x.npz is damaged", Path("runs/a"))
-    ('it is unfinished', 'x.npz is damaged')
-    """
-    if message.startswith(f"{path} "):
-        return f"it {message.removeprefix(f'{path} ')}"
-    return message.removeprefix(f"{path}{os.sep}").removeprefix(f"{path}: ")
-
-
 def leave_out_copies(runs: Sequence[RunCodes]) -> tuple[list[RunCodes], list[Skipped]]:
     """Return the runs without copies of earlier ones, which would agree with them fully, and the copies.
 
@@ -188,17 +180,12 @@ def leave_out_copies(runs: Sequence[RunCodes]) -> tuple[list[RunCodes], list[Ski
         key = run.results["model"], run.results["seed"], encoded.shape, content
         original = originals.setdefault(key, run.run.path)
         if original != run.run.path and run.represent().num_used:
-            skipped.append(Skipped(run.run.path, f"it is a copy of {original} (same model, seed and latents)"))
+            skipped.append(
+                Skipped(run.run.path, f"{run.run.path} is a copy of {original} (same model, seed and latents)")
+            )
         else:
             kept.append(run)
     return kept, skipped
-
-
-def _sample_difference(one: RunCodes, other: RunCodes) -> str | None:
-    """Describe that two samples have different sources for the same rows, as data passed as arrays may."""
-    if not np.array_equal(one.indices, other.indices) or np.array_equal(one.sources, other.sources):
-        return None
-    return "the same row numbers have other sources in one sample than in the other"
 
 
 def common_representations(
@@ -206,9 +193,7 @@ def common_representations(
 ) -> list[Representation]:
     """Return the representation of each run, all of the same observations in the same order.
 
-    Args:
-        runs: the runs.
-        data, device, show: as for `ranking.select`; they matter only if the samples differ.
+    ``data``, ``device`` and ``show`` are those of `ranking.select`, and matter only if the samples differ.
     """
     shared = runs[0].indices
     if all(np.array_equal(run.indices, shared) for run in runs):
@@ -216,14 +201,12 @@ def common_representations(
     for run in runs[1:]:
         shared = np.intersect1d(shared, run.indices)
     if len(shared) >= MIN_COMMON:
-        return [run.represent(_rows_of(shared, run.indices)) for run in runs]
+        orders = [np.argsort(run.indices) for run in runs]
+        return [
+            run.represent(order[np.searchsorted(run.indices, shared, sorter=order)])
+            for run, order in zip(runs, orders, strict=True)
+        ]
     return _encode_again(runs, len(shared), data=data, device=device, show=show)
-
-
-def _rows_of(shared: Ints, indices: Ints) -> NDArray[np.intp]:
-    """Return the positions of the shared indices among the indices of one run."""
-    order = np.argsort(indices)
-    return np.asarray(order[np.searchsorted(indices, shared, sorter=order)])
 
 
 def _encode_again(
@@ -247,3 +230,51 @@ def _encode_again(
             run = replace(run, indices=rows, arrays=arrays)
         representations.append(run.represent())
     return representations
+
+
+def straight_through_gaps(
+    runs: Sequence[RunCodes], *, data: SourceDataset | None, device: str, show: bool
+) -> list[float | None]:
+    """Return the straight-through gap of each run, in nats per image.
+
+    It is None where latents are continuous, the model is not trained to reconstruct, or a run has no checkpoint.
+    """
+    gaps: list[float | None] = [None] * len(runs)
+    images: NDArray[Any] | None = None
+    with progress_bar("gaps", len(runs), show=show) as report:
+        for number, run in enumerate(runs):
+            if "codes" in run.arrays and run.reconstructs:
+                model = run.load_model(device)
+                if model is not None:
+                    if images is None:
+                        stride = max(1, len(run.indices) // NUM_IMAGES)
+                        images = run.load_observations(run.indices[::stride], data, device)
+                    gaps[number] = straight_through_gap(model, images)
+            report(number + 1)
+    return gaps
+
+
+def straight_through_gap(model: Model, images: NDArray[Any]) -> float | None:
+    """Return the gap of one model, the mean over observations in nats; None if it does not round its latents.
+
+    >>> from qlae.models.latents import ContinuousLatent
+    >>> from qlae.observations import square_images
+    >>> from torch import nn
+    >>> model = Model(nn.Flatten(), ContinuousLatent(3), nn.Identity(), observations=square_images(8))
+    >>> straight_through_gap(model, np.zeros((2, 8, 8, 3), np.uint8)) is None
+    True
+    """
+    latent = model.latent
+    if not isinstance(latent, DiscreteLatent) or latent.num_inputs != latent.num_outputs:
+        return None
+    differences = []
+    with evaluation_process(), torch.inference_mode():
+        for start in range(0, len(images), CHUNK):
+            batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            encoded = run_in_own_precision(model.encoder, batch)
+            losses = [
+                model.form.nats(run_in_own_precision(model.decoder, z), batch)
+                for z in (latent(encoded).z, latent.unrounded(encoded))
+            ]
+            differences.append((losses[0] - losses[1]).double().cpu().numpy())
+    return float(abs(np.concatenate(differences).mean()))

@@ -57,7 +57,7 @@ def train_seeds(
     Returns:
         The runs in order, and ``.best``.
     """
-    require_seeds(seeds)
+    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
     first = whole_number("seed", options.get("seed", 0), at_least=0)
@@ -94,18 +94,13 @@ def train_seeds(
     return selection
 
 
-def require_seeds(seeds: int) -> None:
-    """Raise an error unless this many seeds can be compared."""
-    whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
-
-
 def require_seeds_folder(out: str | os.PathLike[str]) -> Path:
     """Return the folder for the runs of several seeds; raise an error if it is itself a run."""
     folder = Path(out)
     if Run(folder).config_path.is_file():
         raise ValueError(
-            f"{folder} is itself a run directory, and the runs of several seeds need a folder of their own: choose "
-            "another one with out=…"
+            f"{folder} is itself a run directory, and the runs of several seeds need a separate folder; choose one "
+            "with out=…"
         )
     return folder
 

@@ -228,7 +228,7 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
             lines.append(f"   {name}  {job.steps:,} updates  {progress.get(job.name, '')}".rstrip())
         return [*lines, ""]
 
-    fidelity = [KINDS[observed.kind].load_fidelity().key for observed in observations.values()]
+    fidelity = [KINDS[observed.kind].load("fidelity").key for observed in observations.values()]
     rule = describe_rule(plan.near_db, plan.scored_weights, fidelity)
     lines = [
         *(f"{plan.name}: {plan.about}".rstrip(": "), ""),

@@ -139,7 +139,7 @@ def draw_heatmaps(summary: Summary, data: str) -> Pixels | None:
 
 def _has_tiles(summary: Summary, data: str) -> bool:
     """Return whether a data set consists of images, which can be shown as small pictures."""
-    return bool(described_observations(summary.data_descriptions[data]).traits.load_drawing().has_tiles)
+    return bool(described_observations(summary.data_descriptions[data]).traits.load("drawing").has_tiles)
 
 
 def _pitch(num_latents: int) -> float:

@@ -108,7 +108,7 @@ class Summary:
     @property
     def fidelity(self) -> list[str]:
         """The keys of the scores that measure reconstructions: the PSNR of images, R² of vectors and series."""
-        keys = {described_observations(data).traits.load_fidelity().key for data in self.data_descriptions.values()}
+        keys = {described_observations(data).traits.load("fidelity").key for data in self.data_descriptions.values()}
         return [key for key in FIDELITY_SCORES if key in keys]
 
     def column(self, score: str, weights: str) -> str:
