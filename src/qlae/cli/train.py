@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .._checks import whole_number
 from .._imports import TRAINING, import_modules
 from ..options import ExecutionOptions, TrainingOptions
 from .arguments import (

@@ -97,7 +97,7 @@ class RenderedImages(LazyImages):
         name: str,
         shape: tuple[int, ...],
         *,
-        grid: Sequence[Sequence[int]] = (),
+        grid: Sequence[Sequence[int] | NDArray[np.int64]] = (),
         points: NDArray[Any] | None = None,
         device: str = "cpu",
     ) -> None:

@@ -212,7 +212,7 @@ def _grow_forests(
     depth = np.zeros(num_sources, dtype=np.int64)
     for i in np.flatnonzero(sources.varying).tolist():
         classify = sources.discrete[i]
-        target = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
+        target: Any = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
         fit = forest_by_depth(values[train], target[train], values[held_out], classify=classify, **options)
         curve[i] = fit.scores(target[held_out], chosen_by)
         best = int(np.argmax(curve[i]))
@@ -239,7 +239,7 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
     chance = np.full(sources.num_sources, np.nan)
     for i in np.flatnonzero(sources.varying).tolist():
         classify = sources.discrete[i]
-        target = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
+        target: Any = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
         if classify and np.unique(target[:cut]).size < 2:
             raise ValueError(
                 f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."

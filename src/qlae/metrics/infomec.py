@@ -215,7 +215,7 @@ def infomec(
     how: Input = rules.code_input if z.discrete else "scalar"
     explicit = explain(how)
     arrays: dict[str, Any] = {"nmi": matrix, "active": active, "infoe_per_source": explicit}
-    further: dict[str, float] = {}
+    further: dict[str, Any] = {}
     if z.discrete and how == "scalar":
         further["infoe_scalar"] = float(explicit[varying].mean())
     elif how == "one-hot" and rules.solver == "converged":

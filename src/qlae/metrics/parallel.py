@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import importlib.util
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from importlib.machinery import PathFinder
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
-from .metric import Metric
+from .metric import METRICS, Metric
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,14 +30,17 @@ def num_cores() -> int:
 def available_threads() -> int:
     """Return how many threads may compute: OMP_NUM_THREADS if it is set, else the cores that this process may use."""
     wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    return int(wanted) if wanted.isdecimal() and int(wanted) > 0 else num_cores()
+    if wanted.isdecimal() and int(wanted) > 0:
+        return int(wanted)
+    return num_cores()
 
 
 def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> list[Result]:
     """Return ``function(item)`` for each item; each call sees the caller's context, such as `np.errstate`."""
-    if num_threads <= 1:
-        return [function(item) for item in items]
     tasks = [(copy_context(), item) for item in items]
+    num_threads = min(num_threads, len(tasks))
+    if num_threads <= 1:
+        return [function(item) for _, item in tasks]
     with ThreadPoolExecutor(num_threads) as pool:
         return list(pool.map(lambda task: task[0].run(function, task[1]), tasks))
 
@@ -39,29 +48,63 @@ def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], nu
 def run_jobs(
     function: Callable[..., Any], metrics: Sequence[Metric], calls: Iterable[tuple[Any, ...]], n_jobs: int | None
 ) -> Iterator[Any]:
-    """Yield ``function(metrics, *arguments)`` for each tuple of arguments, in their order, from `n_jobs` processes.
+    """Yield ``function(metrics, *arguments)`` for each tuple of arguments, in their order.
 
-    Other processes have registered only the metrics of qlae. A metric is therefore sent as an object, and its function
-    as code if its module cannot be imported by name.
+    Args:
+        function: of the top level of a module of qlae.
+        metrics: the metrics to compute, not their names: another process has registered only those of qlae.
+        calls: the other arguments of each call.
+        n_jobs: number of processes, as in joblib.
     """
     from joblib import Parallel, delayed
 
+    portable = [_PortableMetric(metric) for metric in metrics]
+    jobs = (delayed(_run)(function, portable, arguments) for arguments in calls)
+    yield from Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+
+
+def _run(function: Callable[..., Any], portable: Sequence[_PortableMetric], arguments: tuple[Any, ...]) -> Any:
+    return function([item.metric for item in portable], *arguments)
+
+
+class _PortableMetric:
+    """A metric that finds the file of its function again in another process."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        function = self.metric.compute
+        module = sys.modules.get(getattr(function, "__module__", None) or "")
+        qualname = getattr(function, "__qualname__", "<locals>")
+        file = getattr(module, "__file__", None)
+        if module is None or file is None or "<" in qualname or module.__name__.split(".")[0] in ("qlae", "__main__"):
+            return _PortableMetric, (self.metric,)  # joblib sends functions of scripts and notebooks whole
+        without_function = dataclasses.replace(self.metric, compute=len)
+        return _restore, (module.__name__, str(Path(file).absolute()), qualname, without_function)
+
+
+def _restore(module: str, file: str, qualname: str, metric: Metric) -> _PortableMetric:
+    function = operator.attrgetter(qualname)(_import_from(module, file))
+    present = METRICS.get(metric.name)
+    if present is not None and present.compute is function:
+        return _PortableMetric(present)
+    return _PortableMetric(dataclasses.replace(metric, compute=function))
+
+
+@lru_cache
+def _import_from(name: str, file: str) -> ModuleType:
+    """Return the module that was loaded from a file, whether or not its folder is on the path."""
     try:
-        import cloudpickle
-    except ImportError:  # joblib before 1.6 has its own copy
-        from joblib.externals import cloudpickle
-
-    for metric in metrics:
-        compute = getattr(metric.compute, "func", metric.compute)  # of a partial function
-        module = sys.modules.get(getattr(compute, "__module__", type(compute).__module__))
-        if module is not None and not _is_importable(module):
-            cloudpickle.register_pickle_by_value(module)
-    yield from Parallel(n_jobs=n_jobs, return_as="generator")(delayed(function)(metrics, *call) for call in calls)
-
-
-def _is_importable(module: Any) -> bool:
-    """Return whether a new process would find this module by its name (or joblib takes care of it)."""
-    root = module.__name__.partition(".")[0]
-    found = PathFinder.find_spec(root)
-    loaded = getattr(sys.modules.get(root), "__file__", None)
-    return loaded is None or root in ("qlae", "__main__") or (found is not None and found.origin == loaded)
+        module = importlib.import_module(name)
+        if getattr(module, "__file__", None) == file:
+            return module
+    except ImportError:
+        pass
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(name, module)
+    spec.loader.exec_module(module)
+    return module

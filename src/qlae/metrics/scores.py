@@ -115,7 +115,7 @@ def score(
     (True, True)
     """
     names = check_options(metrics, protocol, bootstrap, n_jobs)
-    options = {"prune": prune, "code_input": code_input, "continuous_nmi": continuous_nmi}
+    options: dict[str, Any] = {"prune": prune, "code_input": code_input, "continuous_nmi": continuous_nmi}
     choose_protocol(protocol, **options)
     options |= {"protocol": protocol, "corrected": corrected}
     whole_number("seed", seed, 0)

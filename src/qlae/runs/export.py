@@ -151,6 +151,7 @@ def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[Any
     """Compare both with torch on observations; raise an error if they differ by more than rounding."""
     discrete = isinstance(model.latent, DiscreteLatent)
     *codes, latents = _run(encoder, **{model.observations.traits.many: images})
+    code: NDArray[Any]
     code = reference = model.latents(images)
     same = np.ones_like(latents, dtype=bool)
     if discrete:  # where a code fell to the other side of a tie its latent follows, and is counted once, as a code

@@ -77,6 +77,7 @@ class Names:
     def read_distinct(self) -> dict[str, Any]:
         """Return all names; raise a ``ValueError`` if one of them stands for two things in a table of codes."""
         names = self.read()
+        named: list[tuple[str, int, int | None, Any]]
         named = [(f"z{j}", int(j), None, name) for j, name in names["latents"].items()]
         for j, value_names in names["values"].items():
             named += [(f"value {code} of z{j}", int(j), int(code), name) for code, name in value_names.items()]

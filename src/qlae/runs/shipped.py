@@ -51,7 +51,7 @@ def find_folder(path: str | os.PathLike[str]) -> Path:
         raise ValueError(f"there is no run directory {name}, and no shipped model of this name: {known}")
     folder = shipped_folder() / name
     for file, expected in models[name]["files"].items():
-        path = folder / file
-        if not path.is_file() or hashlib.sha256(read_regular(path)).hexdigest() != expected:
-            raise ValueError(f"{path} is missing or not the file that qlae was published with; install qlae again")
+        shipped = folder / file
+        if not shipped.is_file() or hashlib.sha256(read_regular(shipped)).hexdigest() != expected:
+            raise ValueError(f"{shipped} is missing or not the file that qlae was published with; install qlae again")
     return folder

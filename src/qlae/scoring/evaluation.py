@@ -104,7 +104,12 @@ def evaluate_run(
     encoded, pictures = _encode_both(run, snapshot, images, networks=networks, device=device, show=show)
     arrays |= encoded
     description = data.describe()
-    options = {"source_kinds": known_kinds(description), "metric_options": metric_options, "jobs": jobs, "show": show}
+    options: dict[str, Any] = {
+        "source_kinds": known_kinds(description),
+        "metric_options": metric_options,
+        "jobs": jobs,
+        "show": show,
+    }
     scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, **how, **options)
     if others:
         rest, _ = score_sample(arrays, metrics=others, **how, **options)

@@ -35,7 +35,7 @@ def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, 
     if all(read_fitted(run.path, snapshot, weights) for weights in WEIGHTS):
         return
     images = fitting_images(data, device)
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     for weights in WEIGHTS:
         with evaluation_process():
             model = model_from(run, snapshot, weights=weights, networks=networks, device=device, fitted=False)

@@ -95,7 +95,7 @@ def rescore_run(
     """
     run = run if isinstance(run, Run) else Run.open(run)
     results = run.results
-    infomec = {
+    infomec: dict[str, Any] = {
         "protocol": protocol or str(results["protocol"]),
         "prune": results["prune"] if prune is None else prune,
     }
@@ -276,7 +276,6 @@ def by_sample_size(
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
     sample = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
-    options = {"protocol": protocol, "prune": prune, "code_input": code_input}
     rows = ((np.sort(np.random.default_rng([size, seed]).permutation(count)[:size]), seed) for size, seed in draws)
     parts = score_parts(*sample, with_options(metrics, metric_options), rows, options, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):

@@ -270,7 +270,7 @@ def _update_seconds(job: Job, observations: Observations, device_type: str) -> f
         return seconds
     batch = job.model.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
     work = math.prod(observations.shape[:-1]) / MEASURED[size, observations.kind] * batch
-    return seconds * (max(work, 0.2) if observations.kind == IMAGES else work)
+    return seconds * float(max(work, 0.2) if observations.kind == IMAGES else work)
 
 
 def scoring_seconds(plan: Plan) -> float:
