@@ -132,10 +132,10 @@ def test_data_without_sources():
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"origin": "made"}, 'origin must be "rendered", "generated" or "real"'),
-        ({"source_sizes": [2, 3, 4]}, "2 source names but 3 sizes"),
+        ({"origin": "made"}, "unknown origin 'made'"),
+        ({"source_sizes": [2, 3, 4]}, "2 source names and 3 source sizes"),
         ({"source_sizes": [2, 4]}, r"sources of shape \(8, 2\) do not fit 6 images"),
-        ({"sources": np.zeros((6, 3), int)}, r"sources of shape \(6, 3\) do not fit 6 images and 2 source names"),
+        ({"sources": np.zeros((6, 3), int)}, r"sources of shape \(6, 3\) do not fit 6 images, 2 source names"),
     ],
 )
 def test_sources_that_do_not_fit(overrides, message):

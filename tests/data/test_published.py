@@ -107,7 +107,7 @@ def test_mpi3d(tmp_path, num, kinds, save):
     assert known.num_images == num == math.prod(known.source_sizes)
     assert known.source_sizes == [kinds, kinds, 2, 3, 3, 40, 40]
     assert known.sources is None
-    first = next(known.read(PictureSize(1, 1), {}))
+    first = next(known.read(PictureSize(1, 1)))
     assert np.array_equal(first, images[: len(first)])
 
 

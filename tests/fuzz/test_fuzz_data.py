@@ -14,12 +14,12 @@ from PIL import Image
 from qlae.data import cache, data_spec
 from qlae.data.image_files import read_source_table
 from qlae.data.pictures import PictureSize, decode
-from qlae.data.published import _partial_download, _version_path, read_files
+from qlae.data.published import read_files
 
 
 def consume(images):
     """Read all images of a set."""
-    return list(images.read(PictureSize(8, 8), {}))
+    return list(images.read(PictureSize(8, 8)))
 
 
 def picture(form="PNG", size=(8, 8)) -> bytes:
@@ -167,9 +167,3 @@ def test_arrays_of_a_cache_entry(entry, name):
         np.asarray(data.images), np.asarray(data.sources)
 
     fuzz_bytes(entry / name, read)
-
-
-def test_version_of_a_download(tmp_path):
-    part = tmp_path / "x.part"
-    part.write_bytes(b"abc")
-    fuzz_json(_version_path(part), {"version": '"abc"'}, lambda: _partial_download(part))

@@ -24,7 +24,7 @@ class List:
     def __call__(self) -> None:
         from rich.console import Console
         from rich.filesize import decimal
-        from rich.table import Table
+        from rich.table import Column, Table
 
         from ..data import cache, load_data
         from ..data.registration import registered_names
@@ -32,10 +32,8 @@ class List:
 
         groups = {"Rendered": RENDERED_SETS, "Generated": GENERATED_SETS, "From scikit-learn": BUNDLED_SETS}
         for title, names in groups.items():
-            table = Table(title=title, title_justify="left")
-            table.add_column("data set", no_wrap=True)
-            table.add_column("observations", justify="right", no_wrap=True)
-            table.add_column("sources and their values")
+            columns = Column("data set", no_wrap=True), Column("observations", justify="right", no_wrap=True)
+            table = Table(*columns, "sources and their values", title=title, title_justify="left")
             for name in names:
                 data = load_data(name)
                 table.add_row(name, f"{len(data):,} {data.observations.traits.many}", _list_sources(data))

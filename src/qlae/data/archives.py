@@ -14,7 +14,7 @@ import os
 import tarfile
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -145,17 +145,12 @@ def _decompress(raw: IO[bytes]) -> Any:
     """Return the content of an open file as a stream, decompressed if its first bytes say that it is compressed."""
     magic = raw.read(6)
     raw.seek(0)
-    openers: dict[bytes, Callable[[IO[bytes]], Any]]
-    openers = {b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file), b"BZh": bz2.BZ2File, b"\xfd7zXZ": lzma.LZMAFile}
+    openers: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
     return next((opener(raw) for start, opener in openers.items() if magic.startswith(start)), raw)
 
 
 def open_files(path: Path) -> Files:
-    """Open a folder, a zip or a tar.
-
-    Raises:
-        ValueError: `path` is none of them.
-    """
+    """Open a folder, a zip or a tar."""
     if path.is_dir():
         return FolderFiles(path)
     require_regular(path)

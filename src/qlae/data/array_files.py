@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from .._io import explain_damage, open_regular
-from ..observations import COLOURS, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Observations
+from ..observations import COLOURS, IMAGES, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Observations
 from ..registry import DATA
 from .cache import ImageSet, file_fingerprint, name_of_files
 from .dataset import ORIGINS, Progress, SourceDataset, as_array, kind_of_array, observe
-from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, require_image_shape, resize, wanted_size
+from .pictures import DEFAULT_RESOLUTION, GREY, MAX_PIXELS, PictureSize, resize, wanted_size
 from .sources import level_table, named_columns, source_rows
 from .spec import NoisyData
 
@@ -90,22 +90,28 @@ class ArrayFile(NoisyData):
 
     def preview(self) -> Observations:
         stream = open_observations(Path(self.path))
+        if (size := self._new_size(stream)) is not None:
+            return Observations(IMAGES, size.shape)
         kind = kind_of_array(stream.shape, stream.dtype, self.layout, self.path)
-        if kind.has_bytes and (size := self._new_size(stream)) is not None:
-            return Observations(kind.name, size.shape)
         shape = stream.shape[1:] if len(stream.shape) == len(kind.axes) + 1 else (*stream.shape[1:], 1)
         return Observations(kind.name, shape, "uint8" if kind.has_bytes and stream.dtype == np.uint8 else "float64")
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        stream = open_observations(Path(self.path))
+        path = Path(self.path)
+        stream = open_observations(path)
         size = self._new_size(stream)
         if size is None:
-            return self._read_as_it_is()
+            array, kind = as_array(read_raw(path), layout=self.layout, name=self.path)
+            columns = read_sources(path, self.source_file, len(array))
+            observations = observe(array, kind, _texts(path, "feature_names"), name=self.path)
+            data = SourceDataset.from_columns(array, columns, observations, name=self.name)
+            data.checksum = data.compute_checksum()
+            return data
         if self.resolution is None and stream.shape[1:3] != size.shape[:2]:
             height, width = stream.shape[1:3]
             warnings.warn(
-                f"{self.path} has images of {height}×{width} pixels, and the networks take {MIN_SIDE} to {MAX_SIDE} "
-                f"per side: they are resized to {size} pixels with three channels; choose a size by resolution "
+                f"{path} has images of {height}×{width} pixels, and the networks take {MIN_SIDE} to {MAX_SIDE} per "
+                f"side: they are resized to {size} pixels with three channels; choose a size by resolution "
                 "(--resolution)",
                 stacklevel=4,
             )
@@ -120,26 +126,17 @@ class ArrayFile(NoisyData):
             raise ValueError(f"resolution is for images of bytes; {self.path} is read as it is: leave resolution out")
         return wanted_size(self.resolution, grey=self.grey)
 
-    def _read_as_it_is(self) -> SourceDataset:
-        path = Path(self.path)
-        array, kind = as_array(read_raw(path), layout=self.layout, name=self.path)
-        columns = read_sources(path, self.source_file, len(array))
-        observations = observe(array, kind, _texts(path, "feature_names"), name=self.path)
-        data = SourceDataset.from_columns(array, columns, observations, name=self.name)
-        data.checksum = data.compute_checksum()
-        return data
-
     def image_set(self) -> ImageSet:
         """Return images of bytes, which can be prepared in any size."""
         path = Path(self.path)
         stream = open_observations(path)
-        _require_images(stream)
+        require_images(stream)
         columns = read_sources(path, self.source_file, len(stream))
         origins = _texts(path, "origin")
         return ImageSet(
             name=self.name,
             num_images=len(stream),
-            read=lambda size, _: (resize(chunk, size) for chunk in stream.chunks()),
+            read=lambda size: (resize(chunk, size) for chunk in stream.chunks()),
             fingerprint=file_fingerprint(path),
             source_names=list(columns),
             sources=level_table(columns, len(stream)),
@@ -159,7 +156,7 @@ def _size_for_networks(shape: tuple[int, ...]) -> PictureSize | None:
     return None if fits else wanted_size(DEFAULT_RESOLUTION)
 
 
-def _require_images(stream: ArrayStream) -> None:
+def require_images(stream: ArrayStream) -> None:
     """Raise an error unless an array of bytes can be resized as images."""
     shape = stream.shape
     if stream.dtype != np.uint8 or 0 in shape or not (len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3, 4))):
@@ -169,7 +166,8 @@ def _require_images(stream: ArrayStream) -> None:
             f"images in {stream.path} must be uint8 of shape (n, h, w), (n, h, w, 1), (n, h, w, 3) or (n, h, w, 4), "
             f"got {stream.dtype} {shape}{hint}"
         )
-    require_image_shape(shape, stream.path)
+    if shape[1] * shape[2] > MAX_PIXELS:
+        raise ValueError(f"{stream.path} has images of {shape[2]}×{shape[1]} pixels, more than {MAX_PIXELS:,}")
 
 
 def open_observations(path: Path) -> ArrayStream:
@@ -232,34 +230,26 @@ def _texts(path: Path, key: str) -> list[str]:
 
 
 class ArrayStream:
-    """One array in a file. Shape and dtype are known at once; rows are read on request, in C or Fortran order.
+    """One array in an ``.npy``, or of a name in an ``.npz``.
 
-    Args:
-        path: an ``.npy`` or ``.npz`` file.
-        key: the array's name in an ``.npz``; ignored for an ``.npy``.
-
-    Raises:
-        ValueError: the file is damaged, or does not hold an array with rows under this name.
+    Shape and dtype are known at once; rows are read on request, in C or Fortran order.
     """
 
     def __init__(self, path: Path, key: str = "images") -> None:
         self.path = path
         self.key = key
-        with self._open() as file, explain_damage(path, COPY_AGAIN):
-            self.shape, self.dtype, self._is_fortran, start = _read_header(file, path)
-            self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize
-            self._start = start
-            expected, actual = start + self.shape[0] * self.row_bytes, self._num_bytes()
-            if actual != expected:
-                what = "" if path.suffix == ".npy" else f" for {key!r}"
-                raise ValueError(
-                    f"{path} has {actual:,} bytes{what}, but its header announces {expected:,}; {COPY_AGAIN}"
-                )
-            if self._is_fortran and actual > MAX_FORTRAN:
-                raise ValueError(
-                    f"{path} has {actual:,} bytes in Fortran order, which are too many to read at once; save the array "
-                    "as np.ascontiguousarray(array)"
-                )
+        with self._open() as (file, actual):
+            self.shape, self.dtype, self._is_fortran, self._start = _read_header(file, path)
+        self.row_bytes = int(np.prod(self.shape[1:], dtype=object)) * self.dtype.itemsize
+        expected = self._start + self.shape[0] * self.row_bytes
+        if actual != expected:
+            what = "" if path.suffix == ".npy" else f" for {key!r}"
+            raise ValueError(f"{path} has {actual:,} bytes{what}, but its header announces {expected:,}; {COPY_AGAIN}")
+        if self._is_fortran and actual > MAX_FORTRAN:
+            raise ValueError(
+                f"{path} has {actual:,} bytes in Fortran order, which are too many to read at once; save the array as "
+                "np.ascontiguousarray(array)"
+            )
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -278,35 +268,33 @@ class ArrayStream:
         return next(self._rows(len(self)), np.empty(self.shape, self.dtype))
 
     def _rows(self, rows_at_once: int) -> Iterator[NDArray[Any]]:
-        with self._open() as file, explain_damage(self.path, COPY_AGAIN):
-            _read_exactly(file, self._start)
+        with self._open() as (file, _):
+            file.read(self._start)
             step = max(1, len(self) if self._is_fortran else rows_at_once)
             for start in range(0, len(self), step):
                 num = min(step, len(self) - start)
-                rows = np.frombuffer(_read_exactly(file, num * self.row_bytes), self.dtype)
+                content = file.read(num * self.row_bytes)
+                if len(content) != num * self.row_bytes:
+                    raise EOFError("it ends in the middle of an array")
+                rows = np.frombuffer(content, self.dtype)
                 if self._is_fortran:
                     yield np.ascontiguousarray(rows.reshape(self.shape[::-1]).T)
                 else:
                     yield rows.reshape(num, *self.shape[1:])
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[IO[bytes]]:
+    def _open(self) -> Iterator[tuple[IO[bytes], int]]:
+        """Open the array and return its number of bytes, with the header; damage is one clear error."""
         if self.path.suffix == ".npy":
-            with open_regular(self.path) as file:
-                yield file
+            with open_regular(self.path) as file, explain_damage(self.path, COPY_AGAIN):
+                yield file, self.path.stat().st_size
             return
         with open_zip(self.path) as archive:
             names = _names_in(archive)
             if self.key not in names:
                 raise ValueError(f"{self.path} has no array {self.key!r}: it has {', '.join(names) or 'none'}")
             with archive.open(f"{self.key}.npy") as file:
-                yield file
-
-    def _num_bytes(self) -> int:
-        if self.path.suffix == ".npy":
-            return self.path.stat().st_size
-        with open_zip(self.path) as archive:
-            return archive.getinfo(f"{self.key}.npy").file_size
+                yield file, archive.getinfo(f"{self.key}.npy").file_size
 
 
 def array_names(path: Path) -> list[str]:
@@ -340,10 +328,3 @@ def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype
     if not shape or min(shape) < 0:
         raise ValueError(f"{path} must hold one row per observation, got an array of shape {shape}")
     return shape, dtype, bool(fortran), head.tell()
-
-
-def _read_exactly(file: IO[bytes], num_bytes: int) -> bytes:
-    content = file.read(num_bytes)
-    if len(content) != num_bytes:
-        raise EOFError("it ends in the middle of an array")
-    return content

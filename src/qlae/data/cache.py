@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +54,7 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class Entry:
-    """A folder of the cache.
-
-    Attributes:
-        key: name, origin, resolution and a digest of the description. See `entry_key`.
-        path: the folder.
-        is_complete: whether the entry can be read; otherwise it was interrupted or is being written.
-        num_bytes: the size of its files.
-    """
+    """A folder of the cache, which `entry_key` names; one that is not complete was interrupted or is being written."""
 
     key: str
     path: Path
@@ -93,14 +86,7 @@ def entries(name: str | None = None) -> list[Entry]:
 
 
 def clear(name: str | None = None) -> int:
-    """Remove entries.
-
-    Args:
-        name: a data set or the key of one entry; ``None`` for all entries.
-
-    Returns:
-        The number of bytes freed.
-    """
+    """Remove the entries of a data set, one entry by its key, or all; return the number of bytes freed."""
     num_bytes = 0
     for entry in entries():
         if name is None or name in (entry.key, entry.name) or safe_name(name) == entry.name:
@@ -146,15 +132,7 @@ def find(description: Mapping[str, Any]) -> SourceDataset | None:
 
 
 def find_by_name(name: str, size: PictureSize) -> SourceDataset:
-    """Open the user's images that were prepared under a name.
-
-    Raises:
-        ValueError: there are none, several entries have this name, or it exists in other sizes only.
-    """
-    for entry in entries(name):
-        if not entry.is_complete:
-            with _lock_entry(entry.key, f"preparing {name}"):  # which waits until it is complete, or interrupted
-                pass
+    """Open the user's images that were prepared under a name: one complete entry must have this name and size."""
     candidates = [entry for entry in entries(name) if entry.is_complete]
     if not candidates:
         raise ValueError(f"there are no prepared images of the name {name!r}; prepare them again")
@@ -175,11 +153,7 @@ def find_by_name(name: str, size: PictureSize) -> SourceDataset:
 
 
 def open_entry(path: Path) -> SourceDataset:
-    """Open an entry by its folder. Images stay on disk and are mapped into memory.
-
-    Raises:
-        ValueError: the entry is damaged.
-    """
+    """Open an entry by its folder. Images stay on disk and are mapped into memory."""
     try:
         return _read_entry(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
@@ -209,56 +183,34 @@ def _read_entry(path: Path) -> SourceDataset:
         details={k: v for k, v in facts.items() if k not in standard},
     )
     if (path / "files.json").is_file():
-        data.file_names = _read_file_names(path / "files.json", len(data))
+        data.file_names = tuple(parse(decode_json(read_regular(path / "files.json")), list[str], "files.json"))
+        if not all(map(_is_below, data.file_names)) or len(data.file_names) != len(data):
+            raise ValueError(f"files.json must list {len(data):,} relative paths of files")
     if (path / "left_out.json").is_file():
         data.left_out = {str(name): str(reason) for name, reason in read_json(path / "left_out.json").items()}
     data.checksum = info["sha256"] if data.origin == "real" else None  # the recipe determines rendered images
     return data
 
 
-def _read_file_names(path: Path, num_images: int) -> tuple[str, ...]:
-    """Return the names of the image files, which are relative and stay below their folder."""
-    names = parse(decode_json(read_regular(path)), list[str], path.name)
-    if not all(map(is_below, names)):
-        raise ValueError(f"{path.name} must list relative paths of files")
-    if len(names) != num_images:
-        raise ValueError(f"it names {len(names):,} files, expected {num_images:,}")
-    return tuple(names)
-
-
-def is_below(name: str) -> bool:
-    """Return whether a relative path, with ``/``, stays below the folder that it is relative to.
-
-    >>> is_below("a/b.png"), is_below("../b.png"), is_below("/b.png")
-    (True, False, False)
-    """
+def _is_below(name: str) -> bool:
+    """Return whether a relative path, with ``/``, stays below the folder that it is relative to."""
     parts = name.split("/")
     return bool(name) and "\0" not in name and not any(part in ("", "..") for part in parts)
 
 
-@dataclass
-class Content:
-    """What is written to an entry besides its images.
-
-    Attributes:
-        facts: the description of the data set (``SourceDataset.describe``).
-        sources: (n, n_s); ``None`` for the full grid.
-        file_names: the name of each image, if each is a file.
-        left_out: files that are not among them, and why.
-    """
+class Content(NamedTuple):
+    """What is written to an entry besides its images; `sources` are None for the full grid."""
 
     facts: dict[str, Any]
     sources: NDArray[Any] | None = None
     file_names: Sequence[str] | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str] | None = None
 
 
 def build(description: Mapping[str, Any], fill: Callable[[NDArray[np.uint8]], Content]) -> SourceDataset:
     """Write an entry and open it. If another process is writing it, wait for that one.
 
-    Args:
-        description: determines the key of the entry, the size of its images, and how many they are at most.
-        fill: writes images (n, h, w, c), all or the first of them, and returns what else belongs to the entry.
+    `fill` writes images (n, h, w, c), all or the first of them, and returns what else belongs to the entry.
     """
     key = entry_key(description)
     final, partial = cache_folder() / key, cache_folder() / (key + PARTIAL)
@@ -293,8 +245,9 @@ def _write_entry(folder: Path, description: Mapping[str, Any], fill: Callable[[N
         write_json(folder / "files.json", list(content.file_names))
     if content.left_out:
         write_json(folder / "left_out.json", dict(content.left_out))
-    has_sources = sources is not None
-    info = {"format": FORMAT, "data": content.facts, "has_sources": has_sources, "sha256": checksum(path)}
+    with open_regular(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    info = {"format": FORMAT, "data": content.facts, "has_sources": sources is not None, "sha256": digest}
     write_json(folder / "info.json", info)
 
 
@@ -312,12 +265,6 @@ def _allocate(path: Path, num_bytes: int) -> None:
             f"{num_bytes:,} bytes do not fit on the disk of {path.parent.parent}: make room, or set QLAE_CACHE to "
             "another folder",
         ) from error
-
-
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
@@ -341,8 +288,7 @@ class ImageSet:
     Attributes:
         name: the data set's name.
         num_images: n.
-        read: ``read(size, left_out)`` yields uint8 images (k, h, w, c), in order. Rows that cannot be read are left
-            out, and their reasons are entered into `left_out`.
+        read: ``read(size)`` yields uint8 images (k, h, w, c), in order, or the reason why one row cannot be read.
         fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
         source_names: the names of the n_s known sources.
         sources: (n, n_s) levels; ``None`` if the images are the full grid in row-major order.
@@ -354,26 +300,21 @@ class ImageSet:
 
     name: str
     num_images: int
-    read: Callable[[PictureSize, dict[int, str]], Iterator[NDArray[np.uint8]]]
+    read: Callable[[PictureSize], Iterator[NDArray[np.uint8] | ValueError]]
     fingerprint: Mapping[str, Any]
     source_names: Sequence[str] = ()
     sources: NDArray[Any] | None = None
     source_sizes: Sequence[int] = ()
-    file_names: Sequence[str] | None = None
+    file_names: Sequence[str] = ()
     unread: Mapping[str, str] = field(default_factory=dict)
     origin: str = "real"
 
-    def prepare(self, size: int | PictureSize, *, progress: Progress | None = None) -> SourceDataset:
+    def prepare(self, size: PictureSize, *, progress: Progress | None = None) -> SourceDataset:
         """Resample all images into the cache in one pass, or find them there."""
-        description = self._describe(picture_size(size))
-        return find(description) or build(description, lambda images: self._fill(images, description, progress))
-
-    def _describe(self, size: PictureSize) -> dict[str, Any]:
-        """Return the description by which the cache knows the images in a size."""
         files = dict(self.fingerprint)
         if self.sources is not None and self.sources.size:
             files["sources"] = hashlib.sha256(np.ascontiguousarray(self.sources).tobytes()).hexdigest()
-        return {
+        description = {
             "name": self.name,
             "origin": self.origin,
             "resolution": size.plain,
@@ -382,13 +323,17 @@ class ImageSet:
             "source_sizes": list(self.source_sizes) or _num_values(self.sources),
             "files": files,
         }
+        return find(description) or build(description, lambda images: self._fill(images, size, description, progress))
 
-    def _fill(self, images: NDArray[np.uint8], facts: dict[str, Any], progress: Progress | None) -> Content:
+    def _fill(
+        self, images: NDArray[np.uint8], size: PictureSize, facts: dict[str, Any], progress: Progress | None
+    ) -> Content:
         left_out: dict[int, str] = {}
         done = 0
-        for batch in self.read(picture_size(facts["resolution"]), left_out):
-            if done + len(batch) > len(images):
-                raise ValueError(f"{self.name}: the files hold more than the {self.num_images:,} images announced")
+        for batch in self.read(size):
+            if isinstance(batch, ValueError):
+                left_out[done + len(left_out)] = str(batch)
+                continue
             images[done : done + len(batch)] = batch
             done += len(batch)
             if progress is not None:
@@ -396,12 +341,11 @@ class ImageSet:
         if done + len(left_out) != self.num_images:
             raise ValueError(f"{self.name}: the files hold {done:,} of the {self.num_images:,} images announced")
         if not left_out:
-            return Content(facts, self.sources, self.file_names, self.unread)
+            return Content(facts, self.sources, self.file_names or None, self.unread)
         return self._without(left_out, facts)
 
     def _without(self, left_out: dict[int, str], facts: dict[str, Any]) -> Content:
         """Return the content of an entry without some of the files; warn about these."""
-        assert self.file_names is not None
         kept = [row for row in range(self.num_images) if row not in left_out]
         reasons = {self.file_names[row]: reason for row, reason in left_out.items()}
         failures = [f"{name} ({reason})" for name, reason in reasons.items()]
@@ -413,9 +357,9 @@ class ImageSet:
             f"{', …' * (len(failures) > 3)}. A run lists all of them in left_out.json",
             stacklevel=2,
         )
-        sources = None
-        if self.sources is not None:
-            sources = level_table(named_columns(self.sources[kept], self.source_names), len(kept))
+        sources = self.sources
+        if sources is not None:
+            sources = level_table(named_columns(sources[kept], self.source_names), len(kept))
         facts = facts | {
             "num_images": len(kept),
             "source_sizes": _num_values(sources),

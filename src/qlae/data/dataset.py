@@ -110,8 +110,7 @@ class SourceDataset:
         Raises:
             ValueError: shapes or types are wrong, or do not fit each other.
         """
-        if origin not in ORIGINS:
-            raise ValueError(f'origin must be "rendered", "generated" or "real", got {origin!r}')
+        require_known(origin, ORIGINS, "origin")
         if observations is None:
             images, layout = as_array(images, layout=layout, name=name)
             observations = observe(images, layout, feature_names, name=name)
@@ -129,13 +128,11 @@ class SourceDataset:
             source_sizes = source_sizes or [len(np.unique(column)) for column in sources.T]
         if len(set(source_names)) < len(source_names):
             raise ValueError(f"source_names must be distinct, got {', '.join(map(str, source_names))}")
-        if len(source_names) != len(source_sizes):
-            raise ValueError(f"{len(source_names)} source names but {len(source_sizes)} sizes: give one size per name")
-        rows, columns = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape
-        if rows != num_images or columns != len(source_names):
+        shape = (math.prod(source_sizes), len(source_sizes)) if sources is None else sources.shape
+        if shape != (num_images, len(source_names)) or len(source_sizes) != len(source_names):
             raise ValueError(
-                f"sources of shape {(rows, columns)} do not fit {num_images} {observations.traits.many} "
-                f"and {len(source_names)} source names"
+                f"sources of shape {shape} do not fit {num_images} {observations.traits.many}, {len(source_names)} "
+                f"source names and {len(source_sizes)} source sizes"
             )
         self.name = name
         self.origin = origin
@@ -223,15 +220,9 @@ class SourceDataset:
 
 
 def as_array(observations: Any, *, layout: str | None = None, name: str = "the array") -> tuple[Any, str]:
-    """Return observations as an array with the axes (n, *Kind.axes), and the name of their kind.
+    """Return an array, list or tensor of observations as an array (n, *Kind.axes), and the name of their kind.
 
-    Args:
-        observations: an array, a list or a tensor. An array of bytes may be on disk or rendered on demand.
-        layout: a name in ``KINDS``, if the shape is ambiguous.
-        name: of the array, for error messages.
-
-    Raises:
-        ValueError: the array holds no numbers, or has another number of axes than the kind.
+    An array of bytes may be on disk or rendered on demand. `name` is what error messages call the array.
     """
     is_tensor = hasattr(observations, "detach")
     if is_tensor:
@@ -241,7 +232,10 @@ def as_array(observations: Any, *, layout: str | None = None, name: str = "the a
         else:
             observations = observations.float().numpy()  # NumPy has no bfloat16
     if not hasattr(observations, "shape") or not hasattr(observations, "dtype"):
-        observations = _array_of_rows(observations, name)
+        try:
+            observations = np.asarray(observations)
+        except ValueError as error:
+            raise ValueError(f"{name} must hold rows of equal shape ({error})") from None
     shape = tuple(observations.shape)
     kind = kind_of_array(shape, observations.dtype, layout, name)
     array = _with_axes(observations, kind, is_tensor=is_tensor, name=name)
@@ -257,17 +251,6 @@ def kind_of_array(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str | No
     if len(shape) not in KINDS_BY_RANK:
         raise ValueError(f"{name} must hold {LAYOUTS}; got shape {shape}")
     return KINDS[KINDS_BY_RANK[len(shape)][dtype != np.uint8]]
-
-
-def _array_of_rows(rows: Any, name: str) -> NDArray[Any]:
-    """Return a list of rows as an array; raise an error unless it holds numbers and all rows have the same shape."""
-    try:
-        array = np.asarray(rows)
-    except ValueError as error:
-        raise ValueError(f"{name} must hold rows of equal shape ({error})") from None
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold numbers, got a {type(rows).__name__} with other entries")
-    return array
 
 
 def _with_axes(array: Any, kind: Kind, *, is_tensor: bool, name: str) -> Any:
@@ -301,16 +284,9 @@ def _with_dtype(array: Any, kind: Kind, name: str) -> Any:
 
 
 def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: str = "the array") -> Observations:
-    """Return the description of observations, with the statistics by which networks see them scaled.
+    """Return the description of an array from `as_array`, with the statistics by which networks see it scaled.
 
-    Args:
-        array: as `as_array` returns it.
-        kind: a name in ``KINDS``.
-        feature_names: of the last axis.
-        name: of the array, for error messages.
-
-    Raises:
-        ValueError: a value is missing or infinite, or the shape is not possible.
+    A missing or infinite value is an error.
     """
     shape, dtype = tuple(int(n) for n in array.shape[1:]), str(array.dtype)
     names = tuple(str(feature) for feature in feature_names)

@@ -22,6 +22,8 @@ from .spec import SampledData
 
 Values = NDArray[np.float64]
 
+#: The default number of rows, if any source is continuous.
+SAMPLE_SIZE = 20_000
 #: Observations are rounded to this many decimals of their spread, below which sines and exponentials of different
 #: machines may differ. Rounded values are the same everywhere.
 DECIMALS = 6
@@ -36,54 +38,32 @@ GRAVITY = 9.81  # m/s²
 NUM_STEPS, STEP = 32, 1 / 8  # samples, and seconds between them
 SUBSTEPS = 8  # of the integration, per sample
 
-# The pump.
-MODES = ("economy", "normal", "boost", "bypass")
+# The pump, in the modes economy, normal, boost and bypass.
 SPEEDS = np.array([0.55, 0.75, 1.0, 0.75])  # of the nominal speed
 RETURNED = np.array([0.0, 0.0, 0.0, 0.35])  # of the flow
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A source: a physical quantity, or a category.
-
-    Attributes:
-        name: of the source.
-        low, high: its range.
-        unit: of its values; empty if they have none.
-        num_levels: how many values the grid has, evenly spaced from `low` to `high`.
-        categories: the names of its levels, if nothing lies between them; values are then 0, 1, ….
-    """
+    """A source: a physical quantity with `num_levels` values, evenly spaced from `low` to `high`, or a category."""
 
     name: str
     low: float
     high: float
-    unit: str = ""
     num_levels: int = 10
-    categories: tuple[str, ...] = ()
+    is_category: bool = False
 
     def value(self, level: Any) -> Any:
         """Return the value at a level, which may lie between those of the grid."""
         return self.low + (self.high - self.low) * level / (self.num_levels - 1)
 
 
-def category(name: str, *names: str) -> Quantity:
-    """Return a source whose values are categories."""
-    return Quantity(name, 0, len(names) - 1, num_levels=len(names), categories=names)
-
-
 @dataclass(frozen=True)
 class GeneratedSet:
-    """A generated data set.
+    """A generated data set: its sources, slowest first, and the function from their values (n, n_s) to rows (n, …).
 
-    Attributes:
-        name: of the data set.
-        kind: ``"vectors"`` or ``"series"``.
-        quantities: its sources, slowest first.
-        continuous: the names of sources that are always continuous; the others are on a grid by default.
-        num_rows: how many observations are drawn by default, if any source is continuous.
-        feature_names: of the last axis, with units.
-        simulate: returns observations (n, …) from values (n, n_s); it may be called with any part of the rows.
-        noise: the standard deviation of Gaussian noise on each feature, relative to the feature's own.
+    Sources in `continuous` always are; the others are on a grid by default. `noise` is the standard deviation of
+    Gaussian noise on each feature, relative to the feature's own.
     """
 
     name: str
@@ -92,7 +72,6 @@ class GeneratedSet:
     feature_names: tuple[str, ...]
     simulate: Callable[[Values], Values]
     continuous: tuple[str, ...] = ()
-    num_rows: int = 20_000
     noise: float = 0.0
 
     @property
@@ -103,7 +82,7 @@ class GeneratedSet:
     @property
     def categories(self) -> tuple[str, ...]:
         """The names of categorical sources."""
-        return tuple(quantity.name for quantity in self.quantities if quantity.categories)
+        return tuple(quantity.name for quantity in self.quantities if quantity.is_category)
 
 
 def mixing_matrices() -> list[NDArray[np.float64]]:
@@ -188,10 +167,10 @@ PENDULUM = GeneratedSet(
     name="pendulum",
     kind="series",
     quantities=(
-        Quantity("length", 0.25, 1.0, "m"),
-        Quantity("damping", 0.05, 0.95, "1/s"),
-        Quantity("angle", 15.0, 105.0, "°"),
-        Quantity("velocity", -2.25, 2.25, "rad/s"),
+        Quantity("length", 0.25, 1.0),  # m
+        Quantity("damping", 0.05, 0.95),  # 1/s
+        Quantity("angle", 15.0, 105.0),  # °
+        Quantity("velocity", -2.25, 2.25),  # rad/s
     ),
     feature_names=("angle (rad)", "angular velocity (rad/s)"),
     simulate=simulate_pendulum,
@@ -239,11 +218,11 @@ SENSORS = GeneratedSet(
     name="sensors",
     kind="vectors",
     quantities=(
-        category("mode", *MODES),
-        Quantity("valve", 20.0, 100.0, "%", num_levels=11),
-        Quantity("ambient", -10.0, 40.0, "°C", num_levels=11),
-        Quantity("leak", 0.0, 20.0, "%", num_levels=11),
-        Quantity("wear", 0.0, 100.0, "%", num_levels=11),
+        Quantity("mode", 0, 3, num_levels=4, is_category=True),  # economy, normal, boost, bypass
+        Quantity("valve", 20.0, 100.0, num_levels=11),  # %
+        Quantity("ambient", -10.0, 40.0, num_levels=11),  # °C
+        Quantity("leak", 0.0, 20.0, num_levels=11),  # %
+        Quantity("wear", 0.0, 100.0, num_levels=11),  # %
     ),
     continuous=("valve", "ambient", "leak", "wear"),
     feature_names=(
@@ -298,9 +277,7 @@ class GeneratedData(SampledData):
         smooth: list[str] = []
         facts: dict[str, Any] = {}
         if self.num_images or self.continuous or self.correlated or set(generated.continuous) & {*varying}:
-            drawn, smooth, facts = self.draw(
-                generated.num_rows, categories=generated.categories, smooth=generated.continuous
-            )
+            drawn, smooth, facts = self.draw(SAMPLE_SIZE, categories=generated.categories, smooth=generated.continuous)
         else:
             drawn = grid_levels(list(varying.values())).astype(np.float64)
         levels = dict(zip(varying, drawn.T, strict=True))

@@ -12,7 +12,6 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -77,12 +76,22 @@ class ImageFiles(ResizedImages):
         if not images:
             also = f"; it has {_describe_others(others)}" if others else ""
             raise ValueError(f"{path} has no images: no PNG, JPEG, WebP, BMP, GIF or TIFF files{also}")
-        columns = _read_sources(self.source_file, images)
+        columns: dict[str, list[Any]] = {}
+        if self.source_file is not None and self.source_file.lower().endswith(".csv"):
+            columns = read_source_table(Path(self.source_file), images)
+        elif self.source_file is not None:
+            columns = named_columns(source_rows(read_source_file(self.source_file), len(images)))
+
+        def read(size: PictureSize) -> Iterator[NDArray[np.uint8] | ValueError]:
+            if others:
+                warnings.warn(f"{path}: {_describe_others(others)}; the others are used", stacklevel=2)
+            return decode_files(files, images, size)
+
         listing = repr([*files.stamps(images), *map(printable, images), *others])
         return ImageSet(
             name=self.name,
             num_images=len(images),
-            read=partial(_read_all, files, images, others),
+            read=read,
             fingerprint={"path": str(path.resolve()), "sha256": hashlib.sha256(listing.encode()).hexdigest()},
             source_names=list(columns),
             sources=level_table(columns, len(images)),
@@ -103,13 +112,13 @@ class PreparedImages(ResizedImages):
 
 
 def decode_files(files: Files, names: list[str], size: PictureSize) -> Iterator[NDArray[np.uint8] | ValueError]:
-    """Yield the image in each of the named files, decoded on several threads, or the reason why there is none."""
+    """Yield the image (1, h, w, c) in each of the named files, decoded on several threads, or why there is none."""
 
     def decode_one(file: tuple[str, bytes]) -> NDArray[np.uint8] | ValueError:
         try:
             if file[0] != printable(file[0]):
                 raise ValueError("its name is not UTF-8; rename it")
-            return decode(file[1], size)
+            return decode(file[1], size)[None]
         except ValueError as error:
             return error
 
@@ -121,19 +130,6 @@ def printable(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
 
 
-def _read_all(
-    files: Files, names: list[str], others: list[str], size: PictureSize, left_out: dict[int, str]
-) -> Iterator[NDArray[np.uint8]]:
-    """Yield all images that can be decoded; see `ImageSet.read`."""
-    if others:
-        warnings.warn(f"{files.path}: {_describe_others(others)}; the others are used", stacklevel=2)
-    for row, image in enumerate(decode_files(files, names, size)):
-        if isinstance(image, ValueError):
-            left_out[row] = str(image)
-        else:
-            yield image[None]
-
-
 def _describe_others(names: list[str]) -> str:
     """Describe which images are left out because of their format, and what to do."""
     kinds = sorted({name.rsplit(".", 1)[-1].upper() for name in names})
@@ -142,22 +138,10 @@ def _describe_others(names: list[str]) -> str:
     return f"{count} in formats that are not read ({', '.join(kinds)}): {examples}. Convert them to PNG or JPEG"
 
 
-def _read_sources(source_file: str | None, images: list[str]) -> dict[str, list[Any]]:
-    """Return the values of each source, in the order of the images."""
-    if source_file is None:
-        return {}
-    if source_file.lower().endswith(".csv"):
-        return read_source_table(Path(source_file), images)
-    return named_columns(source_rows(read_source_file(source_file), len(images)))
-
-
 def read_source_table(path: Path, images: list[str]) -> dict[str, list[Any]]:
     """Read the sources of images from a CSV: one line per image, whose first column is the name of the file.
 
     Lines for other files are ignored.
-
-    Raises:
-        ValueError: the CSV cannot be read, or an image has no line, two lines, or a line with an empty cell.
     """
     if not path.is_file():
         raise ValueError(f"{path} is not a file: sources come as a CSV (one line per image) or an .npy")

@@ -14,12 +14,14 @@ from .spec import DataSpec
 from .tables import from_frame, is_frame
 
 NAME = "array"  # of data that came without one
+NO_DATA = (str, bytes, dict, set, range)
 LABELS = "labels"  # the sources of a torch data set whose items are pairs
 
 
 def is_in_memory(data: Any) -> bool:
     """Return whether an object holds data: an array, tensor, data frame, list of rows, or map-style data set."""
-    return isinstance(data, list | tuple) or _is_array(data) or is_frame(data) or _is_map_style(data)
+    is_map_style = hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, NO_DATA)
+    return isinstance(data, list | tuple) or _is_array(data) or is_frame(data) or is_map_style
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,8 +54,8 @@ class InMemory(DataSpec):
     def read(self, progress: Progress | None = None) -> SourceDataset:
         rows, names, columns = self.data, self.feature_names, {}
         if is_frame(rows):
-            table = from_frame(rows, source_columns=self.source_columns, drop_columns=self.drop_columns)
-            rows, names, columns = table.features, names or table.feature_names, table.sources
+            rows, own_names, columns = from_frame(rows, self.source_columns, self.drop_columns)
+            names = names or own_names
         elif self.source_columns or self.drop_columns:
             raise ValueError("source_columns and drop_columns name columns of a table; an array has none")
         sources = self.sources
@@ -82,11 +84,6 @@ def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:
 
 def _is_array(data: Any) -> bool:
     return hasattr(data, "__array__") or hasattr(data, "detach")
-
-
-def _is_map_style(data: Any) -> bool:
-    is_collection = isinstance(data, str | bytes | list | tuple | dict | set | range)
-    return hasattr(data, "__getitem__") and hasattr(data, "__len__") and not is_collection
 
 
 def _collect(data: Any, *, with_labels: bool) -> tuple[Any, list[Any] | None]:

@@ -6,10 +6,8 @@ can be drawn is returned with gaps (NaN) in the place of missing values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,6 +18,7 @@ from ..observations import VECTORS, Observations
 from .array_files import ArrayFile, read_raw
 from .dataset import Progress, SourceDataset, as_array
 from .pictures import to_colours
+from .sources import grid_levels
 from .spec import DataSpec
 from .tables import TableFile, numbers_in, read_frame
 
@@ -28,18 +27,10 @@ MAX_TEXTS = 3  # that a description quotes
 COLUMNS, GAP, HEADING = 10, 4, 18  # images per row of a contact sheet, and pixels between and above them
 
 
-@dataclass(frozen=True)
-class Column:
-    """A feature, a channel or a source.
+class Column(NamedTuple):
+    """A feature, a channel or a source: its missing and infinite values, its text, and its numbers.
 
-    Attributes:
-        name: of the column.
-        role: ``"feature"``, ``"source"`` or ``"left out"``.
-        num_missing: missing and infinite values.
-        num_texts: values that are no numbers.
-        texts: some of those, each once.
-        num_distinct: different values among the others.
-        low, mean, high, deviation: of the numbers; NaN if there are none.
+    `texts` has some of the values that are no numbers; `low` to `deviation` are NaN if there are no numbers.
     """
 
     name: str
@@ -59,8 +50,7 @@ class Column:
         return self.low == self.high
 
 
-@dataclass(frozen=True)
-class Inspection:
+class Inspection(NamedTuple):
     """What vectors or series look like.
 
     Attributes:
@@ -75,24 +65,13 @@ class Inspection:
 
 
 def inspect_data(spec: DataSpec, *, progress: Progress | None = None) -> Inspection:
-    """Describe a data set of vectors or series; of other kinds, only return it.
-
-    Args:
-        spec: the description from which it is loaded.
-        progress: as for `load_data`.
-
-    Raises:
-        ValueError: the data cannot be read at all.
-    """
+    """Describe a data set of vectors or series, also one that cannot be loaded; of other kinds, only return it."""
     try:
         data = spec.load(progress=progress)
         return Inspection(data, () if data.observations.traits.has_bytes else _columns_of(data))
     except ValueError as error:
         try:
-            if isinstance(spec, TableFile):
-                return _inspect_table(spec, str(error))
-            if isinstance(spec, ArrayFile):
-                return _inspect_array(spec, str(error))
+            return Inspection(*_look_into(spec), str(error))
         except (ValueError, OSError):
             pass  # the first error says more
         raise
@@ -105,6 +84,36 @@ def _columns_of(data: SourceDataset) -> tuple[Column, ...]:
     return (*features, *sources)
 
 
+def _look_into(spec: DataSpec) -> tuple[SourceDataset | None, tuple[Column, ...]]:
+    """Return what can be drawn of a table or an array that cannot be loaded, with gaps (NaN), and all its columns."""
+    names: list[str] = []
+    sources: dict[str, list[Any]] = {}
+    columns: tuple[Column, ...] = ()
+    if isinstance(spec, TableFile):
+        frame = read_frame(spec.path)
+        if frame.empty:
+            raise ValueError("there are no rows")
+        roles = dict.fromkeys(frame.columns, FEATURE)
+        roles |= dict.fromkeys(spec.source_columns, SOURCE) | dict.fromkeys(spec.drop_columns, LEFT_OUT)
+        columns = tuple(describe_column(name, roles[name], frame[name]) for name in frame.columns)
+        names = [c.name for c in columns if c.role == FEATURE and not c.num_texts and np.isfinite(c.mean)]
+        if not names:
+            return None, columns
+        array, kind = np.stack([numbers_in(frame[name]) for name in names], axis=1), VECTORS
+        sources = {c.name: frame[c.name].tolist() for c in columns if c.role == SOURCE and not c.num_missing}
+    elif isinstance(spec, ArrayFile):
+        raw, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
+        array = np.array(raw, dtype=np.float64)
+    else:
+        raise ValueError("only tables and arrays are described")
+    array[~np.isfinite(array)] = np.nan
+    observations = Observations(kind, array.shape[1:], "float64", tuple(names))
+    if observations.traits.has_bytes:
+        raise ValueError("images are not described")
+    data = SourceDataset.from_columns(array, sources, observations, name=spec.name)
+    return data, columns or _columns_of(data)
+
+
 def describe_column(name: str, role: str, values: Any) -> Column:
     """Return the description of values (n,): numbers, or objects among which None stands for a missing value."""
     column = pd.Series(values)
@@ -112,72 +121,14 @@ def describe_column(name: str, role: str, values: Any) -> Column:
     texts = column[np.isnan(numbers) & column.notna()].astype(str)
     numbers = numbers[np.isfinite(numbers)]
     distinct = texts.unique().tolist()
-    low, mean, high, deviation = np.nan, np.nan, np.nan, np.nan
-    if len(numbers):
-        low, mean, high, deviation = (numbers.min(), numbers.mean(), numbers.max(), numbers.std())
-    return Column(
-        name,
-        role,
-        num_missing=len(column) - len(texts) - len(numbers),
-        num_texts=len(texts),
-        texts=tuple(distinct[:MAX_TEXTS]),
-        num_distinct=len(np.unique(numbers)) + len(distinct),
-        low=float(low),
-        mean=float(mean),
-        high=float(high),
-        deviation=float(deviation),
-    )
-
-
-def _inspect_table(spec: TableFile, refusal: str) -> Inspection:
-    """Return what is in a table that cannot be loaded."""
-    frame = read_frame(spec.path)
-    if frame.empty:
-        raise ValueError("there are no rows")
-    roles = dict.fromkeys(frame.columns, FEATURE)
-    roles |= dict.fromkeys(spec.source_columns, SOURCE) | dict.fromkeys(spec.drop_columns, LEFT_OUT)
-    described = tuple(describe_column(name, roles[name], frame[name]) for name in frame.columns)
-    drawn = [c.name for c in described if c.role == FEATURE and not c.num_texts and np.isfinite(c.mean)]
-    if not drawn:
-        return Inspection(None, described, refusal)
-    features = np.stack([numbers_in(frame[name]) for name in drawn], axis=1)
-    sources = {c.name: frame[c.name].tolist() for c in described if c.role == SOURCE and not c.num_missing}
-    return Inspection(_with_gaps(features, VECTORS, drawn, sources, spec.name), described, refusal)
-
-
-def _inspect_array(spec: ArrayFile, refusal: str) -> Inspection:
-    """Return what is in an array of vectors or series that cannot be loaded."""
-    array, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
-    if Observations(kind, array.shape[1:]).traits.has_bytes:
-        raise ValueError("images are not described")
-    data = _with_gaps(np.array(array, dtype=np.float64), kind, (), {}, spec.name)
-    return Inspection(data, _columns_of(data), refusal)
-
-
-def _with_gaps(
-    array: NDArray[np.float64],
-    kind: str,
-    feature_names: Sequence[str],
-    sources: Mapping[str, Sequence[Any]],
-    name: str,
-) -> SourceDataset:
-    """Return a data set whose missing values are NaN, to look at and not to train on."""
-    array[~np.isfinite(array)] = np.nan
-    observations = Observations(kind, array.shape[1:], "float64", tuple(feature_names))
-    return SourceDataset.from_columns(array, sources, observations, name=name)
+    statistics = [numbers.min(), numbers.mean(), numbers.max(), numbers.std()] if len(numbers) else []
+    num_missing, num_distinct = len(column) - len(texts) - len(numbers), len(np.unique(numbers)) + len(distinct)
+    counts = (num_missing, len(texts), tuple(distinct[:MAX_TEXTS]), num_distinct)
+    return Column(name, role, *counts, *map(float, statistics))
 
 
 def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Path:
-    """Write a contact sheet as PNG: random images, then one row per source that sweeps its values.
-
-    Args:
-        data: images. Without sources, the sheet has random images only.
-        path: the PNG to write. Missing folders are created.
-        seed: decides which random images are shown.
-
-    Returns:
-        The path.
-    """
+    """Write a PNG of random images, and of one row per source that sweeps its values; return its path."""
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(data), min(2 * COLUMNS, len(data)), replace=False)
     strips = [("random images", rows[at : at + COLUMNS]) for at in range(0, len(rows), COLUMNS)]
@@ -194,13 +145,11 @@ def contact_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Pa
 def sweep_rows(data: SourceDataset, source: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], bool]:
     """Choose images in which one source runs through up to ten of its values.
 
-    In a full grid, all other sources stay at their middle. Elsewhere, the image nearest to each value shows it.
-
-    Returns:
-        The rows, and whether all other sources are constant.
+    In a full grid, all other sources stay at their middle. Elsewhere, the image nearest to each value shows it. Also
+    return whether all other sources are constant.
     """
     sizes = data.source_sizes
-    if len(data) == np.prod(sizes) and np.issubdtype(data.sources.dtype, np.integer) and _is_grid(data):
+    if len(data) == np.prod(sizes) and np.array_equal(data.sources, grid_levels(sizes)):
         values = np.unique(np.linspace(0, sizes[source] - 1, min(COLUMNS, sizes[source])).round().astype(int))
         levels = np.tile([size // 2 for size in sizes], (len(values), 1))
         levels[:, source] = values
@@ -209,12 +158,6 @@ def sweep_rows(data: SourceDataset, source: int, rng: np.random.Generator) -> tu
     targets = np.unique(np.quantile(column, np.linspace(0, 1, COLUMNS), method="nearest"))
     shuffled = rng.permutation(len(column))
     return shuffled[np.abs(column[shuffled][:, None] - targets).argmin(axis=0)], False
-
-
-def _is_grid(data: SourceDataset) -> bool:
-    probe = np.linspace(0, len(data) - 1, min(len(data), 1000)).astype(int)
-    expected = np.stack(np.unravel_index(probe, data.source_sizes), axis=1)
-    return bool(np.array_equal(data.sources[probe], expected))
 
 
 def _draw_strips(data: SourceDataset, strips: list[tuple[str, NDArray[np.int64]]]) -> Image.Image:

@@ -129,35 +129,16 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
 
 
 def decode(content: bytes, size: int | PictureSize) -> NDArray[np.uint8]:
-    """Decode an image file.
-
-    Args:
-        content: the bytes of the file.
-        size: of the result; a number for square RGB images.
-
-    Returns:
-        (h, w, c).
-
-    Raises:
-        ValueError: the file cannot be decoded; the message is the reason, without a name.
-    """
+    """Decode an image file to (h, w, c); the message of an error is the reason, without a name."""
     size = picture_size(size)
     side = LARGE_FACTOR * max(size.height, size.width)  # both ways: the image may be recorded on its side
     return _open_image(content, lambda image: _convert(image, size), side)
 
 
 def decode_whole(content: bytes, max_side: int) -> Image.Image:
-    """Decode an image file without cropping it.
+    """Decode an image file to an upright RGB image of at most `max_side` pixels per side, without cropping it.
 
-    Args:
-        content: the bytes of the file.
-        max_side: a larger image is scaled down to this many pixels on its longer side.
-
-    Returns:
-        An upright image in RGB; its ``format`` is that of the file.
-
-    Raises:
-        ValueError: the file cannot be decoded; the message is the reason, without a name.
+    Its ``format`` is that of the file. The message of an error is the reason, without a name.
     """
 
     def convert(image: Image.Image) -> Image.Image:
@@ -200,7 +181,7 @@ def _is_large(content: bytes, draft_side: int) -> bool:
     if (sides := webp_size(content)) is not None:  # Pillow reserves memory for all pixels when it opens the file
         return sides[0] * sides[1] > SHARED_PIXELS
     with _open(content, draft_side) as image:
-        return _num_pixels(image) > SHARED_PIXELS
+        return image.width * image.height > SHARED_PIXELS
 
 
 def _open_and_convert(content: bytes, convert: Callable[[Image.Image], Result], draft_side: int) -> Result:
@@ -215,7 +196,7 @@ def _open(content: bytes, draft_side: int) -> Image.Image:
     _require_few_pixels(image.width, image.height, image.format or "")
     if image.mode == "F" or (image.mode == "I" and image.format != "PNG"):
         raise ValueError("its pixels are 32-bit numbers whose white level is unknown; save it with 8 or 16 bits")
-    if _num_pixels(image) > LARGE_PIXELS:
+    if image.width * image.height > LARGE_PIXELS:
         image.draft(None, (draft_side, draft_side))
     return image
 
@@ -244,7 +225,7 @@ def webp_size(content: bytes) -> tuple[int, int] | None:
 
 def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
     """Return the pixels of an opened image, upright, in a size."""
-    if _num_pixels(image) <= LARGE_PIXELS:
+    if image.width * image.height <= LARGE_PIXELS:
         image.load()
         return fit(to_rgb(ImageOps.exif_transpose(image)), size)
     orientation = image.getexif().get(ORIENTATION, 1)
@@ -257,12 +238,7 @@ def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
 def shrink(image: Image.Image, size: int | PictureSize) -> Image.Image:
     """Crop an image to the shape of a size and average it over squares of pixels, so that little memory is needed.
 
-    Args:
-        image: of any mode and size.
-        size: the result has at least ``LARGE_FACTOR`` times these sides, or is as large as the image.
-
-    Returns:
-        An image in RGB.
+    The result is in RGB and has at least ``LARGE_FACTOR`` times these sides, or is as large as the image.
     """
     size = picture_size(size)
     width, height = image.size
@@ -285,10 +261,6 @@ def _reduce(image: Image.Image, box: tuple[int, int, int, int], factor: int) -> 
     return small
 
 
-def _num_pixels(image: Image.Image) -> int:
-    return image.width * image.height
-
-
 def _require_few_pixels(width: int, height: int, image_format: str) -> None:
     most = MAX_PIXELS_OF.get(image_format, MAX_PIXELS)
     if width * height > most:
@@ -300,10 +272,7 @@ def map_in_threads(
 ) -> Iterator[Result]:
     """Yield ``work(item)`` for each item, in order, computed on a few threads; few items are in memory at a time.
 
-    Args:
-        work: the function.
-        items: what it is called with.
-        weigh: returns the bytes that an item takes.
+    ``weigh(item)`` is the number of bytes that an item takes.
     """
     num_threads = min(4, os.cpu_count() or 1)
     futures: deque[tuple[Future[Result], int]] = deque()
@@ -337,15 +306,7 @@ def fit(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
 
 
 def resize(images: NDArray[Any], size: int | PictureSize) -> NDArray[np.uint8]:
-    """Scale and crop uint8 images.
-
-    Args:
-        images: (k, h, w), (k, h, w, 1), (k, h, w, 3) or (k, h, w, 4).
-        size: of the result; a number for square RGB images.
-
-    Returns:
-        (k, h, w, c); `images` itself if that is its shape.
-    """
+    """Scale and crop uint8 images (k, h, w), (k, h, w, 1), (k, h, w, 3) or (k, h, w, 4) to (k, h, w, c)."""
     size = picture_size(size)
     if images.shape[1:] == size.shape:
         return images
@@ -355,12 +316,6 @@ def resize(images: NDArray[Any], size: int | PictureSize) -> NDArray[np.uint8]:
     for target, image in zip(out, images, strict=True):
         target[...] = _convert(Image.fromarray(np.ascontiguousarray(image)), size)
     return out
-
-
-def require_image_shape(shape: tuple[int, ...], name: object) -> None:
-    """Raise a ``ValueError`` if images of shape (n, h, w, …) have more pixels than can be scaled."""
-    if len(shape) >= 3 and shape[1] * shape[2] > MAX_PIXELS:
-        raise ValueError(f"{name} has images of {shape[2]}×{shape[1]} pixels, more than {MAX_PIXELS:,}")
 
 
 def to_colours(images: NDArray[Any], observations: Observations) -> NDArray[np.uint8]:

@@ -30,20 +30,20 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._io import load_npy, open_own, open_regular, read_json, require_regular, write_json
+from .._io import load_npy, open_own, require_regular
 from ..registry import DATA
 from .archives import open_files
-from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream
+from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream, require_images
 from .cache import ImageSet, file_fingerprint
 from .dataset import Progress, SourceDataset
 from .image_files import decode_files
-from .pictures import PictureSize, require_image_shape, resize
+from .pictures import MAX_PIXELS, PictureSize, resize
 from .sources import BUNDLED_SETS, SOURCES, grid_levels
 from .spec import DataSpec, SquareImages
 
@@ -76,8 +76,7 @@ class PublishedFiles(SquareImages):
         super().__post_init__()
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        size = PictureSize(self.side, self.side, self.num_channels)
-        return read_files(self.name, self.path).prepare(size, progress=progress)
+        return read_files(self.name, self.path).prepare(self.size, progress=progress)
 
 
 @DATA.register("bundled")
@@ -101,15 +100,7 @@ class BundledData(DataSpec):
 
 
 def read_files(name: str, path: str | Path) -> ImageSet:
-    """Open the published files of a data set.
-
-    Args:
-        name: a built-in data set.
-        path: the file, folder or archive.
-
-    Raises:
-        ValueError: there are no files of this data set at `path`, or they are damaged.
-    """
+    """Open the published files of a built-in data set: a file, a folder or an archive."""
     path = Path(path)
     if not path.exists():
         raise ValueError(f"{path} does not exist: give the path of the files of {name}")
@@ -142,12 +133,11 @@ def _shapes3d(path: Path) -> ImageSet:
                 f"{path} must hold images uint8 (n, h, w, 3) and labels (n, 6), "
                 f"got {images.dtype} {images.shape} and {labels.dtype} {labels.shape}"
             )
-        require_image_shape(images.shape, path)
-        if not 0 < len(images) <= 480_000 or 0 in images.shape or images.shape[1] != images.shape[2]:
+        if not 0 < len(images) <= 480_000 or not 0 < images.shape[1] == images.shape[2] <= MAX_PIXELS**0.5:
             raise ValueError(f"{path} must hold up to 480,000 square images, got shape {images.shape}")
         levels = _labels_to_levels("shapes3d", labels[:], SHAPES3D_VALUES)
 
-    def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
+    def read(size: PictureSize) -> Iterator[NDArray[np.uint8]]:
         with _open_hdf5(path) as file:
             images = _hdf5_array(file, "images", path)
             num_rows = max(1, MAX_READ // math.prod(images.shape[1:]))
@@ -193,7 +183,8 @@ def _hdf5_array(file: Any, key: str, path: Path) -> Any:
 
 def _mpi3d(path: Path) -> ImageSet:
     path = _one_file(path, "*.npz")
-    stream = _image_stream(path, "images")
+    stream = ArrayStream(path, "images")
+    require_images(stream)
     if len(stream) not in MPI3D_COLORS_AND_SHAPES:
         known = " or ".join(f"{n:,}" for n in MPI3D_COLORS_AND_SHAPES)
         raise ValueError(f"{path} has {len(stream):,} images; the MPI3D sets have {known}: download it again")
@@ -202,7 +193,7 @@ def _mpi3d(path: Path) -> ImageSet:
     return ImageSet(
         name="mpi3d",
         num_images=len(stream),
-        read=lambda size, _: (resize(chunk, size) for chunk in stream.chunks()),
+        read=lambda size: (resize(chunk, size) for chunk in stream.chunks()),
         fingerprint=file_fingerprint(path),
         source_names=list(sizes),
         source_sizes=list(sizes.values()),
@@ -211,13 +202,14 @@ def _mpi3d(path: Path) -> ImageSet:
 
 def _dsprites(path: Path) -> ImageSet:
     path = _one_file(path, "*.npz")
-    stream = _image_stream(path, "imgs")
+    stream = ArrayStream(path, "imgs")
+    require_images(stream)
     classes = ArrayStream(path, "latents_classes").read_all()
     if classes.shape != (len(stream), 6):
         raise ValueError(f"latents_classes in {path} must have shape ({len(stream)}, 6), got {classes.shape}")
     levels = _labels_to_levels("dsprites", classes[:, 1:], [np.arange(size) for size in SOURCES["dsprites"].values()])
 
-    def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
+    def read(size: PictureSize) -> Iterator[NDArray[np.uint8]]:
         for chunk in stream.chunks():
             yield resize(np.where(chunk > 0, np.uint8(255), np.uint8(0)), size)
 
@@ -243,11 +235,11 @@ def _numbered_pngs(name: str, path: Path, labels_name: str) -> ImageSet:
         )
     levels = levels[list(numbered.values())]
 
-    def read(size: PictureSize, _: object) -> Iterator[NDArray[np.uint8]]:
+    def read(size: PictureSize) -> Iterator[NDArray[np.uint8]]:
         for file, image in zip(numbered, decode_files(files, list(numbered), size), strict=True):
             if isinstance(image, ValueError):
                 raise ValueError(f"{file} in {path} cannot be read ({image}): unpack or download it again")
-            yield image[None]
+            yield image
 
     return _image_set(name, levels, read, file_fingerprint(path) | {"num_files": len(numbered)})
 
@@ -264,16 +256,6 @@ def _image_set(name: str, levels: NDArray[np.int64], read: Any, fingerprint: dic
         sources=None if is_grid else levels,
         source_sizes=sizes,
     )
-
-
-def _image_stream(path: Path, key: str) -> ArrayStream:
-    stream = ArrayStream(path, key)
-    shape = stream.shape
-    colour = len(shape) == 4 and shape[3] == 3
-    if stream.dtype != np.uint8 or not (colour or len(shape) == 3) or 0 in shape or shape[1] != shape[2]:
-        raise ValueError(f"{key!r} in {path} must be uint8 (n, h, h) or (n, h, h, 3), got {stream.dtype} {shape}")
-    require_image_shape(shape, path)
-    return stream
 
 
 def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]]) -> NDArray[np.int64]:
@@ -326,19 +308,13 @@ DOWNLOADS = {
 def download(
     name: str, folder: str | Path, *, published: Download | None = None, progress: Progress | None = None
 ) -> Path:
-    """Download the file of a data set, unless it is in the folder already.
+    """Download the file of a data set, unless it is in the folder already, and return its path.
 
     Args:
         name: one of `DOWNLOADS`.
         folder: the folder for it; created if missing.
         published: another address.
         progress: called with (bytes done, number of bytes); the number is 0 if the server does not report it.
-
-    Returns:
-        The path of the file.
-
-    Raises:
-        ValueError: the name is unknown, the download was interrupted, or the checksum is wrong.
     """
     if published is None:
         if name in ("falcor3d", "isaac3d", "mpi3d"):
@@ -351,62 +327,44 @@ def download(
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     try:
-        _fetch(published.url, part, progress)
+        with open_own(part) as file:
+            _fetch(published.url, file, progress)
+            file.seek(0)
+            digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     except (OSError, http.client.HTTPException) as error:
         raise ValueError(
             f"the download of {published.url} was interrupted ({error}): run the same command again to resume it"
         ) from error
-    if published.md5 is not None and _md5(part) != published.md5:
+    if published.md5 not in (None, digest):  # which also shows that the server had another version earlier
         part.unlink()
         raise ValueError(f"the file from {published.url} has a wrong checksum and was removed: download it again")
     os.replace(part, target)
-    _version_path(part).unlink(missing_ok=True)
     return target
 
 
-def _fetch(url: str, part: Path, progress: Progress | None) -> None:
-    """Append what is missing to `part`, or start over if the file on the server has changed."""
-    num_bytes, version = _partial_download(part)
-    request = urllib.request.Request(url)
-    if num_bytes:
-        request.add_header("Range", f"bytes={num_bytes}-")
-        request.add_header("If-Range", version)
+def _fetch(url: str, file: IO[bytes], progress: Progress | None) -> None:
+    """Append what is missing of a file; start over if the server cannot resume."""
+    num_bytes = file.seek(0, os.SEEK_END)
+    request = urllib.request.Request(url, headers={"Range": f"bytes={num_bytes}-"} if num_bytes else {})
     try:
         response = urllib.request.urlopen(request, timeout=SECONDS_OF_SILENCE)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and error.headers.get("Content-Range", "").endswith(f"/{num_bytes}"):
-            return  # the part was complete
-        raise
+        if error.code != 416:
+            raise
+        if not error.headers.get("Content-Range", "").endswith(f"/{num_bytes}"):
+            file.truncate(0)  # the file on the server has become shorter
+            raise
+        return  # all of it was there
     with response:
         if response.status != 206:
             num_bytes = 0
+            file.truncate(0)
+            file.seek(0)
         total = num_bytes + int(response.headers.get("Content-Length") or 0)
-        write_json(_version_path(part), {"version": response.headers.get("ETag") or ""})
-        with open_own(part) as file:
-            file.truncate(num_bytes)
-            file.seek(num_bytes)
-            while block := response.read(BLOCK):
-                file.write(block)
-                num_bytes += len(block)
-                if progress is not None:
-                    progress(num_bytes, total)
+        while block := response.read(BLOCK):
+            file.write(block)
+            num_bytes += len(block)
+            if progress is not None:
+                progress(num_bytes, total)
     if num_bytes < total:
         raise OSError(f"received {num_bytes:,} of {total:,} bytes")
-
-
-def _partial_download(part: Path) -> tuple[int, str]:
-    """Return the number of bytes received earlier and the version of their file; 0 if the version is unknown."""
-    try:
-        version = read_json(_version_path(part))["version"]
-        return (part.stat().st_size, str(version)) if version else (0, "")
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0, ""
-
-
-def _version_path(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
-
-
-def _md5(path: Path) -> str:
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()

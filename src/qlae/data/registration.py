@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ..observations import Observations
 from ..registry import DATA
@@ -21,19 +21,13 @@ from .spec import SquareImages
 Loader = Callable[..., SourceDataset]
 
 
-class _Registration(NamedTuple):
-    loader: Loader
-    module: str  # the module that registered it
-
-    @property
-    def parameters(self) -> Mapping[str, inspect.Parameter]:
-        return inspect.signature(self.loader).parameters
-
-    def accepts(self, option: str) -> bool:
-        return option in self.parameters or any(p.kind is p.VAR_KEYWORD for p in self.parameters.values())
+#: name → the function that loads a data set, and the module that registered it
+_REGISTRATIONS: dict[str, tuple[Loader, str]] = {}
 
 
-_REGISTRATIONS: dict[str, _Registration] = {}
+def _accepts(loader: Loader, option: str) -> bool:
+    parameters = inspect.signature(loader).parameters
+    return option in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def register_dataset(name: str, loader: Loader) -> None:
@@ -67,10 +61,10 @@ def register_dataset(name: str, loader: Loader) -> None:
     if name in BUILT_IN_SETS:
         raise ValueError(f"{name!r} is a built-in data set: choose another name")
     module = sys._getframe(1).f_globals.get("__name__", "__main__")
-    previous = _REGISTRATIONS.get(name)
-    if previous is not None and previous.module != module:
-        raise ValueError(f"{name!r} is registered by the module {previous.module} already: choose another name")
-    _REGISTRATIONS[name] = _Registration(loader, module)
+    _, other = _REGISTRATIONS.get(name, (None, module))
+    if other != module:
+        raise ValueError(f"{name!r} is registered by the module {other} already: choose another name")
+    _REGISTRATIONS[name] = loader, module
 
 
 def registered_names() -> list[str]:
@@ -95,29 +89,32 @@ class RegisteredData(SquareImages):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        registration = _REGISTRATIONS.get(self.name)
-        if registration is None:
+        if self.name not in _REGISTRATIONS:
             return
+        loader, module = _REGISTRATIONS[self.name]
         for option in self.options:
-            if not registration.accepts(option):
-                parameters = ", ".join(registration.parameters)
-                raise ValueError(f"the data set {self.name!r} has no option {option!r}: its loader takes {parameters}")
-        self._set(registered_by=registration.module)
+            if not _accepts(loader, option):
+                takes = ", ".join(inspect.signature(loader).parameters)
+                raise ValueError(f"the data set {self.name!r} has no option {option!r}: its loader takes {takes}")
+        self._set(registered_by=module)
 
     @property
     def is_random(self) -> bool:
-        registration = _REGISTRATIONS.get(self.name)
-        return super().is_random or registration is None or registration.accepts("seed")
+        return super().is_random or self.name not in _REGISTRATIONS or _accepts(_REGISTRATIONS[self.name][0], "seed")
 
     def preview(self) -> Observations:
         return self.load().observations
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        registration = _REGISTRATIONS.get(self.name)
-        if registration is None:
-            raise ValueError(self._how_to_register())
-        seeds = {"seed": self.seed} if registration.accepts("seed") else {}
-        data = registration.loader(resolution=self.resolution, **self.options, **seeds)
+        if self.name not in _REGISTRATIONS:
+            module = self.registered_by
+            way = f"import the module {module} first, which registers it (on the command line: --import {module})"
+            if module == "__main__":
+                way = "a script or a notebook did so; call qlae.data.register_dataset again before loading it"
+            raise ValueError(f"the data set {self.name!r} is not registered: {way}")
+        loader = _REGISTRATIONS[self.name][0]
+        seeds = {"seed": self.seed} if _accepts(loader, "seed") else {}
+        data = loader(resolution=self.resolution, **self.options, **seeds)
         if not isinstance(data, SourceDataset):
             raise ValueError(f"the loader of {self.name!r} must return a SourceDataset, got {type(data).__name__}")
         if data.observations.is_standard and data.resolution != self.resolution:
@@ -128,17 +125,6 @@ class RegisteredData(SquareImages):
         data = copy.copy(data)  # the loader may return the same object every time
         data.name = self.name
         return data
-
-    def _how_to_register(self) -> str:
-        if self.registered_by == "__main__":
-            return (
-                f"the data set {self.name!r} was registered by a script or a notebook: register it again with "
-                "qlae.data.register_dataset before loading it"
-            )
-        return (
-            f"the data set {self.name!r} is not registered: import the module {self.registered_by} first, which "
-            f"registers it (on the command line: --import {self.registered_by})"
-        )
 
 
 def split_registered_options(options: Mapping[str, Any]) -> dict[str, Any]:

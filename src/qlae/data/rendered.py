@@ -7,9 +7,9 @@ grid, or any other. Nothing is rendered until a row is indexed.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,7 +56,7 @@ class SceneData(SampledData, SquareImages):
             drawn, smooth, facts = self.draw(SAMPLE_SIZE, categories=categories, circular=circular)
             levels = drawn if smooth else drawn.astype(np.int64)
         data = SourceDataset(
-            RenderedImages(self.name, (self.side, self.side, self.num_channels), **self._rows(levels)),
+            RenderedImages(self.name, self.size.shape, **self._rows(levels)),
             levels,
             name=self.name,
             origin="rendered",
@@ -108,16 +108,10 @@ class RenderedImages(LazyImages):
         self.shape = (math.prod(map(len, grid)) if points is None else len(points), *shape)
         self.keeps = False
         self._rendered: dict[str, Tensor] = {}  # by device
-        self._scene: Scene | None = None
-        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for copies and other processes: without the lock, device tensors and the scene."""
-        return self.__dict__ | {"_lock": None, "_scene": None, "_rendered": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        """Return the state for copies and other processes: without device tensors and the scene."""
+        return {name: value for name, value in vars(self).items() if name != "scene"} | {"_rendered": {}}
 
     def __repr__(self) -> str:
         return f"RenderedImages({self.name}, shape={self.shape}, uint8)"
@@ -168,13 +162,10 @@ class RenderedImages(LazyImages):
             return self.on(device)[rows]
         return self._rendered[device][torch.from_numpy(rows).to(device)].cpu().numpy()
 
-    @property
+    @cached_property
     def scene(self) -> Scene:
         """The scene behind the images, loaded on first use."""
-        with self._lock:
-            if self._scene is None:
-                self._scene = make_scene(self.name, self.shape[1], self.device)
-            return self._scene
+        return make_scene(self.name, self.shape[1], self.device)
 
 
 def keep_on_disk(data: SourceDataset, *, progress: Progress | None = None) -> SourceDataset:

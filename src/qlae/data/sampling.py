@@ -26,7 +26,7 @@ def draw_levels(
     correlated: Mapping[tuple[str, str], float] | None = None,
     seed: int = 0,
 ) -> NDArray[np.float64]:
-    """Draw random levels of sources.
+    """Draw random levels (n, number of sources).
 
     Args:
         sizes: the sources that vary and the number of levels of each.
@@ -36,9 +36,6 @@ def draw_levels(
         correlated: the correlation of the levels for pairs of sources, from −1 to 1. Sources with few levels, or with
             different numbers of them, cannot reach −1 or 1.
         seed: the same seed gives the same levels.
-
-    Returns:
-        (n, number of sources).
     """
     steps = [None if source in smooth else size for source, size in sizes.items()]
     normal = np.random.default_rng(seed).standard_normal((num_rows, len(sizes)))
@@ -69,10 +66,7 @@ def _mixing_matrix(
 ) -> NDArray[np.float64]:
     """Return a matrix (n_s, n_s) that turns independent normal variables into ones with the correlations of the levels.
 
-    Args:
-        varying: the names of the n_s sources.
-        steps: the number of levels of each; ``None`` if it takes any value in its range.
-        correlated: the correlation for pairs of names.
+    `steps` has the number of levels of each source; None if it takes any value in its range.
     """
     correlation = np.eye(len(varying))
     for (first, second), value in correlated.items():
@@ -95,9 +89,7 @@ def _mixing_matrix(
 def _normal_correlation(levels: float, first: int | None, second: int | None) -> float:
     """Return the correlation of two normal variables whose levels have the correlation `levels`.
 
-    Args:
-        levels: the correlation of the levels.
-        first, second: the number of levels of each source; ``None`` if it is continuous.
+    `first` and `second` are the numbers of levels; None for a continuous source.
     """
     if first is None and second is None:
         return 2 * math.sin(math.pi * levels / 6)  # the closed form for uniform variables

@@ -78,14 +78,7 @@ WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
 
 
 def grid_levels(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Return the source levels of rows of a grid in row-major order.
-
-    Args:
-        sizes: the number of values of each of n_s sources.
-        rows: (k,) row numbers; all rows by default.
-
-    Returns:
-        (k, n_s).
+    """Return the source levels (k, n_s) of k rows, or all, of a grid in row-major order.
 
     >>> grid_levels([2, 3])[:4].tolist()
     [[0, 0], [0, 1], [0, 2], [1, 0]]
@@ -97,18 +90,9 @@ def grid_levels(sizes: Sequence[int], rows: NDArray[np.int64] | None = None) -> 
 def split_sources(
     table: Mapping[str, int], sources: Sequence[str], fixed: Mapping[str, int]
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Split the sources of a data set into those that vary and those that do not.
+    """Return the sizes of the sources that vary, in the order of `table`, and the levels of the others.
 
-    Args:
-        table: the data set's sources and their sizes.
-        sources: the sources that vary; empty for all that are not fixed.
-        fixed: levels of sources that do not vary. Sources in neither stay at the middle of their range.
-
-    Returns:
-        The sizes of the sources that vary, in the order of the data set, and the levels of the others.
-
-    Raises:
-        ValueError: a name is unknown, twice in `sources` or in both; a level is out of range; or no source varies.
+    No `sources` stand for all that are not fixed. Sources in neither `sources` nor `fixed` stay at the middle.
     """
     for name, level in fixed.items():
         require_known(name, table, "source")

@@ -129,6 +129,34 @@ class NoisyData(DataSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SquareImages(NoisyData):
+    """Square images of a built-in data set, with as many channels as it has.
+
+    Attributes:
+        resolution: height and width in pixels, a number (or its text).
+    """
+
+    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = self.size
+        if size.height != size.width or wanted_size(self.resolution).channels == GREY:
+            raise ValueError(
+                f"{self.name} has square images: give resolution as one number; other shapes are for image files"
+            )
+        self._set(resolution=size.height)
+
+    @property
+    def size(self) -> PictureSize:
+        """Height, width and channels."""
+        return wanted_size(self.resolution, grey=self.name in GREY_SETS)
+
+    def preview(self) -> Observations:
+        return Observations(IMAGES, self.size.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ResizedImages(NoisyData):
     """Images that are scaled and cropped to one size.
 
@@ -152,39 +180,6 @@ class ResizedImages(NoisyData):
 
     def preview(self) -> Observations:
         return Observations(IMAGES, self.size.shape)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SquareImages(NoisyData):
-    """Square images of a built-in data set, with as many channels as it has.
-
-    Attributes:
-        resolution: height and width in pixels, a number (or its text).
-    """
-
-    resolution: int | tuple[int, int] | str = DEFAULT_RESOLUTION
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._set(resolution=self.side)
-
-    @property
-    def side(self) -> int:
-        """Height and width in pixels."""
-        size = wanted_size(self.resolution)
-        if not size.is_standard:
-            raise ValueError(
-                f"{self.name} has square images: give resolution as one number; other shapes are for image files"
-            )
-        return size.height
-
-    @property
-    def num_channels(self) -> int:
-        """1 if the images are grey, else 3."""
-        return 1 if self.name in GREY_SETS else 3
-
-    def preview(self) -> Observations:
-        return Observations(IMAGES, (self.side, self.side, self.num_channels))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,11 +241,7 @@ class SampledData(DataSpec):
     ) -> tuple[NDArray[np.float64], list[str], dict[str, Any]]:
         """Draw levels (n, number of varying sources); also return the continuous sources, and facts about the draw.
 
-        Args:
-            num_rows: n, if `num_images` is None.
-            categories: sources that cannot be continuous.
-            circular: sources for which further values lie between the last and the first.
-            smooth: sources that always are continuous.
+        n is `num_rows` if `num_images` is None. Sources in `smooth` always are continuous, `categories` never.
         """
         smooth = (*smooth, *smooth_sources(list(self.varying), self.continuous, categories))
         names = [name for name in self.varying if name in smooth]
@@ -267,14 +258,9 @@ class SampledData(DataSpec):
 
 
 def build_spec(cls: type[DataSpec], options: Mapping[str, Any]) -> DataSpec:
-    """Return a spec of a kind from options as a user writes them.
+    """Return a spec of a kind from options as a user writes them; relative paths become absolute.
 
-    Args:
-        cls: the kind.
-        options: values of its fields. Arrays and mappings of pairs become lists, and relative paths absolute.
-
-    Raises:
-        ValueError: the kind does not take an option, or its value is of another type.
+    An option that the kind does not have is an error, unless it is None or empty.
     """
     fields = [f.name for f in dataclasses.fields(cls)]
     for option, value in options.items():

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -76,19 +76,15 @@ class TableFile(DataSpec):
         frame = read_frame(self.path, self.source_columns)
         if frame.empty:
             raise ValueError(f"{self.path} has no line below its first one, which names the columns")
-        table = split_frame(frame, self.path, self.source_columns, self.drop_columns)
-        observations = observe(table.features, VECTORS, table.feature_names, name=self.path)
-        data = SourceDataset.from_columns(table.features, table.sources, observations, name=self.name)
+        features, names, sources = split_frame(frame, self.path, self.source_columns, self.drop_columns)
+        observations = observe(features, VECTORS, names, name=self.path)
+        data = SourceDataset.from_columns(features, sources, observations, name=self.name)
         data.checksum = data.compute_checksum()
         return data
 
 
-class Table(NamedTuple):
-    """Features (n, d) of a table with their names, and the values of each source."""
-
-    features: NDArray[np.float64]
-    feature_names: tuple[str, ...]
-    sources: dict[str, list[Any]]
+#: Features (n, d) of a table, their names, and the values of each source.
+Table = tuple[NDArray[np.float64], list[str], dict[str, list[Any]]]
 
 
 def feature_names(
@@ -106,7 +102,7 @@ def feature_names(
     return features
 
 
-def from_frame(frame: Any, *, source_columns: Sequence[str] = (), drop_columns: Sequence[str] = ()) -> Table:
+def from_frame(frame: Any, source_columns: Sequence[str], drop_columns: Sequence[str]) -> Table:
     """Return the features and sources of a data frame of pandas, Polars or the like."""
     if not isinstance(frame, pd.DataFrame):
         frame = pd.DataFrame({str(name): frame[name].to_numpy() for name in frame.columns})
@@ -116,15 +112,9 @@ def from_frame(frame: Any, *, source_columns: Sequence[str] = (), drop_columns: 
 
 
 def split_frame(frame: pd.DataFrame, what: str, source_columns: Sequence[str], drop_columns: Sequence[str]) -> Table:
-    """Return the features and sources in a data frame.
+    """Return the features and sources in a data frame; one error names all text and missing values in it.
 
-    Args:
-        frame: the table; missing values are None or NaN. The name of its index is what messages call a row.
-        what: what error messages call the table.
-        source_columns, drop_columns: names.
-
-    Raises:
-        ValueError: features have text, or features or sources have missing values; the message names all of them.
+    The name of the frame's index is what messages call a row, and `what` is what they call the table.
     """
     names = feature_names(list(frame.columns), what, source_columns, drop_columns)
     numbers = {name: numbers_in(frame[name]) for name in names}
@@ -138,7 +128,7 @@ def split_frame(frame: pd.DataFrame, what: str, source_columns: Sequence[str], d
     if problems:
         raise ValueError(f"{what} has {' It also has '.join(problems)}")
     sources = {name: frame[name].tolist() for name in source_columns}
-    return Table(np.stack(list(numbers.values()), axis=1), tuple(names), sources)
+    return np.stack(list(numbers.values()), axis=1), names, sources
 
 
 def numbers_in(column: pd.Series[Any]) -> NDArray[np.float64]:
@@ -191,17 +181,17 @@ def _is_parquet(path: str | Path) -> bool:
 
 
 def read_csv(path: str | Path, texts: Sequence[str] = (), *, as_text: bool = False) -> pd.DataFrame:
-    """Return the table in a CSV, without empty lines; its index has the line of each row.
+    """Return the table in a CSV, without blank lines; its index has the line of each row.
 
-    Args:
-        path: the file.
-        texts: columns that are read as text.
-        as_text: read all columns as text, of which only empty cells are missing.
+    The columns `texts` are read as text. With `as_text` all are, and only empty cells are missing.
     """
     names, delimiter = _read_header(path, may_be_numbers=as_text)
     with _explain(path, "a CSV"), open_regular(path) as file, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer versions read floats exactly by default, and deprecate the option
         warnings.simplefilter("error", pd.errors.ParserWarning)  # a line longer than the first
+        text = io.TextIOWrapper(file, encoding="utf-8-sig")
+        lines = [number for number, line in enumerate(text, 1) if line.strip() or delimiter in line][1:]
+        file.seek(0)
         frame = pd.read_csv(
             file,
             sep=delimiter,
@@ -213,15 +203,15 @@ def read_csv(path: str | Path, texts: Sequence[str] = (), *, as_text: bool = Fal
             na_values=[""] if as_text else MISSING,
             keep_default_na=False,
             skipinitialspace=True,
-            skip_blank_lines=False,
             encoding="utf-8-sig",
             float_precision="round_trip",
             low_memory=False,
         )
-    frame.index = pd.RangeIndex(2, len(frame) + 2, name="line")
+    # A quoted cell may span lines; rows are then counted instead.
+    frame.index = pd.Index(lines if len(lines) == len(frame) else range(2, len(frame) + 2), name="line")
     for name in texts:
         frame[name] = frame[name].str.strip()
-    return frame.dropna(how="all")
+    return frame
 
 
 def _read_header(path: str | Path, *, may_be_numbers: bool = False) -> tuple[list[str], str]:
