@@ -183,8 +183,7 @@ def _hdf5_array(file: Any, key: str, path: Path) -> Any:
 
 def _mpi3d(path: Path) -> ImageSet:
     path = _one_file(path, "*.npz")
-    stream = ArrayStream(path, "images")
-    require_images(stream)
+    stream = _square_images(path, "images")
     if len(stream) not in MPI3D_COLORS_AND_SHAPES:
         known = " or ".join(f"{n:,}" for n in MPI3D_COLORS_AND_SHAPES)
         raise ValueError(f"{path} has {len(stream):,} images; the MPI3D sets have {known}: download it again")
@@ -202,8 +201,7 @@ def _mpi3d(path: Path) -> ImageSet:
 
 def _dsprites(path: Path) -> ImageSet:
     path = _one_file(path, "*.npz")
-    stream = ArrayStream(path, "imgs")
-    require_images(stream)
+    stream = _square_images(path, "imgs")
     classes = ArrayStream(path, "latents_classes").read_all()
     if classes.shape != (len(stream), 6):
         raise ValueError(f"latents_classes in {path} must have shape ({len(stream)}, 6), got {classes.shape}")
@@ -256,6 +254,14 @@ def _image_set(name: str, levels: NDArray[np.int64], read: Any, fingerprint: dic
         sources=None if is_grid else levels,
         source_sizes=sizes,
     )
+
+
+def _square_images(path: Path, key: str) -> ArrayStream:
+    stream = ArrayStream(path, key)
+    require_images(stream)
+    if stream.shape[1] != stream.shape[2] or stream.shape[3:] not in ((), (3,)):
+        raise ValueError(f"{key!r} in {path} must be uint8 (n, h, h) or (n, h, h, 3), got {stream.shape}")
+    return stream
 
 
 def _labels_to_levels(name: str, labels: NDArray[Any], values: list[NDArray[Any]]) -> NDArray[np.int64]:

@@ -110,7 +110,7 @@ class RegisteredData(SquareImages):
             module = self.registered_by
             way = f"import the module {module} first, which registers it (on the command line: --import {module})"
             if module == "__main__":
-                way = "a script or a notebook did so; call qlae.data.register_dataset again before loading it"
+                way = "a script or a notebook registered it; call qlae.data.register_dataset again before loading it"
             raise ValueError(f"the data set {self.name!r} is not registered: {way}")
         loader = _REGISTRATIONS[self.name][0]
         seeds = {"seed": self.seed} if _accepts(loader, "seed") else {}
