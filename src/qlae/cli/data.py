@@ -235,14 +235,11 @@ def print_columns(columns: "Sequence[Column]") -> None:
     """Print a table with one line per column, and below it the constant features."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table()
-    table.add_column("column", overflow="fold")
-    table.add_column("role", no_wrap=True)
-    for heading in ("lowest", "mean", "highest", "deviation", "different", "missing"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("remark")
+    headings = ("lowest", "mean", "highest", "deviation", "different", "missing")
+    numeric = [Column(heading, justify="right", no_wrap=True) for heading in headings]
+    table = Table(Column("column", overflow="fold"), Column("role", no_wrap=True), *numeric, "remark")
     for column in columns[:MAX_LINES]:
         numbers = (column.low, column.mean, column.high, column.deviation)
         table.add_row(

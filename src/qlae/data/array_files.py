@@ -290,9 +290,9 @@ class ArrayStream:
                 yield file, self.path.stat().st_size
             return
         with open_zip(self.path) as archive:
-            names = _names_in(archive)
-            if self.key not in names:
-                raise ValueError(f"{self.path} has no array {self.key!r}: it has {', '.join(names) or 'none'}")
+            if f"{self.key}.npy" not in archive.namelist():
+                names = ", ".join(array_names(self.path)) or "none"
+                raise ValueError(f"{self.path} has no array {self.key!r}: it has {names}")
             with archive.open(f"{self.key}.npy") as file:
                 yield file, archive.getinfo(f"{self.key}.npy").file_size
 
@@ -300,7 +300,7 @@ class ArrayStream:
 def array_names(path: Path) -> list[str]:
     """Return the names of the arrays in an ``.npz``."""
     with open_zip(path) as archive:
-        return _names_in(archive)
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
 @contextlib.contextmanager
@@ -308,10 +308,6 @@ def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a zip for reading; damage in it is one clear error."""
     with open_regular(path) as file, explain_damage(path, COPY_AGAIN), zipfile.ZipFile(file) as archive:
         yield archive
-
-
-def _names_in(archive: zipfile.ZipFile) -> list[str]:
-    return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
 def _read_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:

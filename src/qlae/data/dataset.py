@@ -182,14 +182,11 @@ class SourceDataset:
 
     def describe(self) -> dict[str, Any]:
         """Return the facts about this data that a results file holds, fit for JSON."""
-        if self.observations.is_standard:
-            rows: dict[str, Any] = {"resolution": self.resolution}
-        else:
-            rows = {"observations": self.observations.describe()}
+        is_standard = self.observations.is_standard
         facts: dict[str, Any] = {
             "name": self.name,
             "origin": self.origin,
-            **rows,
+            **({"resolution": self.resolution} if is_standard else {"observations": self.observations.describe()}),
             "num_images": len(self),
             "source_names": list(self.source_names),
             "source_sizes": list(self.source_sizes),

@@ -52,7 +52,8 @@ class InMemory(DataSpec):
         return self.read(progress)
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        rows, names, columns = self.data, self.feature_names, {}
+        rows, names = self.data, self.feature_names
+        columns: dict[str, list[Any]] = {}
         if is_frame(rows):
             rows, own_names, columns = from_frame(rows, self.source_columns, self.drop_columns)
             names = names or own_names
