@@ -38,7 +38,7 @@ def test_a_list_is_an_array():
     assert len(qlae.load_data([[1.0, 2.0], [3.0, 5.0]])) == 2
     with pytest.raises(ValueError, match="rows of equal shape"):
         qlae.load_data([[1.0, 2.0], [3.0]])
-    with pytest.raises(ValueError, match="must hold numbers"):
+    with pytest.raises(ValueError, match="must hold"):
         qlae.load_data(["a.png", "b.png"])
 
 
@@ -105,6 +105,7 @@ def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
         ("a,b\n1,x\ny,2\n", r"text in 'a' \('y' in line 3\), 'b' \('x' in line 2\)"),
         ("a,b\n1,\nnan,2\n3,inf\n", r"missing or infinite values in 'a' \(line 3\), 'b' \(lines 2, 4\)\. Fill"),
         ("a,b\n1,2\n3\n", r"missing or infinite values in 'b' \(line 3\)"),
+        ("a,b\n1,2\n\n,\nnan,nan\n", r"missing or infinite values in 'a' \(lines 4, 5\), 'b' \(lines 4, 5\)"),
         ("1,2\n3,4\n", "the first line of .* must name the columns"),
         ("a,b\n", "has no line below its first one"),
         ("", "is empty"),
