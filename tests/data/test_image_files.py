@@ -127,7 +127,7 @@ def test_file_names_are_cached(tmp_path, cache_folder):
     assert found.spec.load().file_names == found.file_names
     (names,) = cache_folder.glob("mine-*/files.json")
     names.write_text('["a.png"]')
-    with pytest.raises(ValueError, match=r"is damaged \(it names 1 files, expected 3"):
+    with pytest.raises(ValueError, match=r"is damaged \(files.json must list 3"):
         load_data("mine", resolution=16)
 
 
