@@ -264,7 +264,7 @@ def test_generated_rows_are_written_to_a_file_and_read_again(tmp_path, capsys):
     assert np.allclose(data.sources, expected.sources)
     with pytest.raises(SystemExit):
         main(["data", "render", "sensors"])
-    assert "sensors is generated whenever it is loaded, so there is nothing to cache" in capsys.readouterr().err
+    assert "only rendered images without noise can be cached on disk" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["data", "list"])
     listing = capsys.readouterr().out
