@@ -18,7 +18,7 @@ from ...data.sources import SOURCES
 from ...metrics import InformativeCount
 from ...observations import described_observations, square_images
 from ...presets import MODELS
-from ...published import Published, published_metric, published_results
+from ...published import PAPER_ROWS, Published, published_metric, published_results
 from ...resolving import resolve
 from ...runs.directory import Run
 from ..collect import collect
@@ -63,6 +63,19 @@ class Summary:
     def models(self) -> list[str]:
         """The labels of models that have finished runs."""
         return [model.label for model in self.plan.models if any(key[1] == model.label for key in self.groups)]
+
+    @property
+    def blocks(self) -> list[list[str]]:
+        """The autoencoders and the GANs, each in the paper's order, then those that the paper lacks."""
+        reconstructs = {model.label: model.reconstructs for model in self.plan.models}
+        rank = {model: number for number, model in enumerate(PAPER_ROWS)}
+        models = sorted(self.models, key=lambda model: rank.get(model, len(rank)))
+        return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The data set and the model of all rows of tables, whether they have runs that count or not."""
+        return [(data, model) for data in self.data for block in self.blocks for model in block]
 
     @property
     def counted(self) -> pd.DataFrame:
