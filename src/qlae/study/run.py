@@ -28,25 +28,20 @@ class Engine(Protocol):
     @property
     def num_workers(self) -> int:
         """The number of jobs that run at the same time; a guess if the engine cannot know it."""
-        ...
 
     @property
     def device_type(self) -> str:
         """The device that runs train on, ``"cpu"`` or ``"cuda"``; a guess if the engine cannot know it."""
-        ...
 
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
-        ...
 
     def describe(self) -> str:
         """Describe the engine, as in ``"2 workers, 1 CPU thread each"``."""
-        ...
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs, each until its directory says how it ended; yield at least once per ``TICK_SECONDS``."""
-        ...
 
 
 def run_study(
@@ -120,12 +115,9 @@ def _warn_about_unplanned_runs(plan: Plan, folder: StudyFolder) -> None:
     """Warn about finished runs of an earlier plan whose model or data set is not in this one."""
     planned = {f"{data.label}/{model.label}" for data in plan.data for model in plan.models}
     finished = {"/".join(path.parts[-4:-2]) for path in folder.path.glob("runs/*/*/*/results.json")}
-    if finished - planned:
-        warnings.warn(
-            f"{folder.path} holds finished runs that the plan does not name; the report will not include them: "
-            f"{', '.join(sorted(finished - planned))}",
-            stacklevel=2,
-        )
+    if unplanned := ", ".join(sorted(finished - planned)):
+        message = "holds finished runs that the plan does not name; the report will not include them"
+        warnings.warn(f"{folder.path} {message}: {unplanned}", stacklevel=2)
 
 
 def _run_stage(stage: str, state: StudyState, folder: StudyFolder, engine: Engine, show: Show | None) -> None:

@@ -47,12 +47,15 @@ def status(folder: StudyFolder) -> RenderableType:
     """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
     plan = folder.plan
     state = read_state(plan, folder)
-    running = state.names("running")
-    is_driven = folder.is_driven()
+    running, is_driven = state.names("running"), folder.is_driven()
     parts: list[RenderableType] = [status_table(state, title=f"{plan.name} in {folder.path}")]
     parts += [Text(f"running {name}: {_progress(folder, state.runs[name].job)}") for name in running]
-    parts += _error_lines("failed", "failed", state)
-    parts += _error_lines("waiting", "will run again", state)
+    for of_state, word in (("failed", "failed"), ("waiting", "will run again")):
+        errors = [
+            f"{word} {name}: {run.error}" for name, run in state.runs.items() if run.state == of_state and run.error
+        ]
+        more = [f"and {len(errors) - MAX_ERRORS} more {word}"] if len(errors) > MAX_ERRORS else []
+        parts += [Text(line, style="red") for line in errors[:MAX_ERRORS] + more]
     parts.append(summary_line(state, len(running) or int(is_driven) or None, plan))
     command = resume_command(folder)
     if not is_driven and not running and state.names("waiting"):
@@ -87,11 +90,7 @@ def status_table(state: StudyState, *, title: str) -> Table:
 def summary_line(state: StudyState, num_workers: int | None, plan: Plan) -> Text:
     """Return one line: the number of runs in each state, the reruns that wait for a selection, and the time left.
 
-    Args:
-        state: the state of the study.
-        num_workers: number of runs at a time; None if nobody is running the study. The line then says how long the
-            runs take one after the other.
-        plan: the plan of the study.
+    If nobody is running the study (`num_workers` is None), this is the time that the runs take one after the other.
     """
     parts = [f"{len(state.names(name))} {name}" for name in STATES]
     left = [(run.job.model.label, SHARES[run.state]) for run in state.runs.values() if run.state in SHARES]
@@ -132,15 +131,6 @@ def resume_command(folder: StudyFolder) -> str:
     """Return the command line that resumes a study."""
     imports = folder.imports if folder.plan_path.is_file() else ()
     return shlex.join(["qlae", "study", str(folder.path), *(part for name in imports for part in ("--import", name))])
-
-
-def _error_lines(state: str, word: str, study: StudyState) -> list[RenderableType]:
-    """Return one line for each of the first runs in a state that have an error."""
-    errors = [(name, run.error) for name, run in study.runs.items() if run.state == state and run.error]
-    lines: list[RenderableType] = [Text(f"{word} {name}: {error}", style="red") for name, error in errors[:MAX_ERRORS]]
-    if len(errors) > MAX_ERRORS:
-        lines.append(Text(f"and {len(errors) - MAX_ERRORS} more {word}", style="red"))
-    return lines
 
 
 def _progress(folder: StudyFolder, job: Job) -> str:

@@ -67,12 +67,7 @@ def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | N
 
 
 def describe_rule(near_db: float, scored_weights: str, fidelity: Sequence[str] = ("psnr",)) -> str:
-    """Describe how a value is selected.
-
-    Args:
-        near_db: of the plan.
-        scored_weights: of the plan.
-        fidelity: keys of the scores that measure the reconstructions of its data.
+    """Describe how a value is selected; `fidelity` has the scores that measure reconstructions.
 
     >>> "mean R² is near the best of the grid (1 − R² at most 4 times as large)" in describe_rule(6.0, "raw", ["r2"])
     True

@@ -19,12 +19,9 @@ EVERYWHERE = "all data sets"
 
 
 def spearman(what: str, where: str, points: pd.DataFrame) -> dict[str, object]:
-    """Return Spearman's ρ and its p-value; both are None if there are too few points, or one side is constant.
+    """Return Spearman's ρ of two columns and its p-value; None if there are too few points, or one side is constant.
 
-    Args:
-        what: the two columns.
-        where: the data that they are from.
-        points: the pairs of numbers, in two columns. Pairs with a missing number do not count.
+    Pairs with a missing number do not count.
     """
     points = points.dropna()
     rho = p = None

@@ -45,11 +45,6 @@ Pixels = NDArray[np.uint8]  # (h, w, 3)
 def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> list[tuple[str, Pixels, str]]:
     """Draw the figures of one data set, those that the study has the models and pictures for.
 
-    Args:
-        summary: the results of the study.
-        data: label of the data set.
-        with_vq_vae: whether VQ-VAE counts as a prior method.
-
     Returns:
         The name of the file without its suffix, the picture and its caption, for each figure.
     """
@@ -87,11 +82,7 @@ def models_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False)
 
 
 def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pixels | None:
-    """Draw the interventions and heatmaps of QLAE and the best prior method.
-
-    Returns:
-        The picture; None if the study has neither, or the data set does not consist of images.
-    """
+    """Draw QLAE and the best prior method; None if there is neither, or the data set does not consist of images."""
     models = models_to_compare(summary, data, with_vq_vae=with_vq_vae)
     if not models or not _has_tiles(summary, data):
         return None
@@ -108,11 +99,7 @@ def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pix
 
 
 def draw_codes(summary: Summary, data: str) -> Pixels | None:
-    """Draw QLAE's interventions by code and what lies between two codes.
-
-    Returns:
-        The picture; None if the study has no QLAE, or an earlier version evaluated it, which stored no strips.
-    """
+    """Draw QLAE's interventions by code and what lies between two codes; None if no QLAE has stored both."""
     if (data, "qlae") not in summary.groups or not _has_tiles(summary, data):
         return None
     run = _ShownRun(summary, data, "qlae", by_code=True)

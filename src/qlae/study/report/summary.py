@@ -57,19 +57,15 @@ class Summary:
     @property
     def data(self) -> list[str]:
         """The labels of data sets that have finished runs."""
-        return [data.label for data in self.plan.data if any(key[0] == data.label for key in self.groups)]
-
-    @property
-    def models(self) -> list[str]:
-        """The labels of models that have finished runs."""
-        return [model.label for model in self.plan.models if any(key[1] == model.label for key in self.groups)]
+        return list(dict.fromkeys(data for data, _ in self.groups))
 
     @property
     def blocks(self) -> list[list[str]]:
         """The autoencoders and the GANs, each in the paper's order, then those that the paper lacks."""
         reconstructs = {model.label: model.reconstructs for model in self.plan.models}
         rank = {model: number for number, model in enumerate(PAPER_ROWS)}
-        models = sorted(self.models, key=lambda model: rank.get(model, len(rank)))
+        planned = [model for model in reconstructs if any(model == other for _, other in self.groups)]
+        models = sorted(planned, key=lambda model: rank.get(model, len(rank)))
         return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
 
     @property
@@ -186,16 +182,7 @@ class Summary:
 
 
 def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None) -> Summary:
-    """Return the results of a study from its run directories.
-
-    Args:
-        folder: the study.
-        scored_weights: the weights whose scores fill the tables; by default those of the plan, which select as well.
-        aggregate: which runs count, and their intervals; by default as the plan says.
-
-    Raises:
-        ValueError: if no run is finished, or an argument is unknown.
-    """
+    """Return the results of a study from its run directories; arguments as for `report_study`."""
     plan = folder.plan
     weights, aggregate = scored_weights or plan.scored_weights, aggregate or plan.aggregate
     runs = collect(folder, scored_weights=weights, aggregate=aggregate)

@@ -101,15 +101,7 @@ def study_tables(summary: Summary) -> list[Table]:
 def make_table(
     summary: Summary, name: str, title: str, columns: Sequence[Column], blocks: Sequence[Sequence[str]]
 ) -> Table | None:
-    """Return a table of models in blocks, without columns that hold no number; None if no column is left.
-
-    Args:
-        summary: the results of the study.
-        name: name of the table's files.
-        title: title of the table.
-        columns: data set and score of each column.
-        blocks: labels of the models in each block of rows.
-    """
+    """Return a table of models in blocks, without columns that hold no number; None if no column is left."""
     models = [model for block in blocks for model in block]
     columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
     if not columns:
