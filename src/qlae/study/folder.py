@@ -126,10 +126,8 @@ def write_failure(run: Run, error: str, trace: str = "") -> None:
 def read_failure(run: Run) -> str | None:
     """Return why a run failed; None if it did not."""
     path = run.path / FAILURE_FILE
-    if not path.is_file():
-        return None
     try:
-        return str(read_json(path)["error"])
+        return str(read_json(path)["error"]) if path.is_file() else None
     except (ValueError, KeyError, TypeError):
         return f"{path} cannot be read"
 

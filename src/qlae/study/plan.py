@@ -152,6 +152,11 @@ class Plan(_Settings):
         changes = {key: value for key, value in options.items() if value is not None}
         return Plan.from_content(self.content | changes, name=self.name) if changes else self
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The labels of each data set and model, in the order of the plan."""
+        return [(data.label, model.label) for data in self.data for model in self.models]
+
     def rerun_seeds_of(self, model: ModelPlan) -> int:
         """Return the number of seeds that a model is rerun with."""
         return self.rerun_seeds if model.own_rerun_seeds is None else model.own_rerun_seeds

@@ -16,9 +16,9 @@ from rich.text import Text
 from ..observations import IMAGES, KINDS, SERIES, VECTORS, Observations
 from ..presets import MODELS, training_preset
 from .folder import STATES, RunState, StudyFolder, StudyState, read_state
-from .jobs import Job, needs_scores_only, require_runnable, rerun_jobs, tune_jobs
+from .jobs import Job, needs_scores_only, rerun_jobs, tune_jobs
 from .plan import Plan
-from .run import Engine, Show
+from .run import Engine, Show, checked_folder
 from .tuning import describe_rule
 
 MAX_ERRORS = 5  # shown per state
@@ -76,7 +76,7 @@ def status_table(state: StudyState, *, title: str) -> Table:
     for name in ("tuned", "value", "rerun", "running", "failed"):
         table.add_column(name, justify="right")
     plan = next(iter(state.runs.values())).job.plan
-    for pair in ((data.label, model.label) for data in plan.data for model in plan.models):
+    for pair in plan.pairs:
         runs = [run for run in state.runs.values() if run.job.pair == pair]
         done = {stage: [run.state == "done" for run in runs if run.job.stage == stage] for stage in ("tune", "rerun")}
         tuned, rerun = (f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·" for of_stage in done.values())
@@ -182,9 +182,7 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
     Raises:
         ValueError: if `run_study` would reject the plan or the folder.
     """
-    folder = StudyFolder(out)
-    folder.require_free()
-    require_runnable(plan)
+    folder = checked_folder(plan, out)
     state = read_state(plan, folder)
     state.require_consistent()
     # The values for the reruns of tuned models are unknown until tuning is over; the first stands in for them.

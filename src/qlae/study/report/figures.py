@@ -146,7 +146,7 @@ class _ShownRun:
     @property
     def pitch(self) -> float:
         """The inches from one tile to the next."""
-        return min(MAX_PITCH, max(MIN_PITCH, WIDTH / self.blocks.shape[2]))
+        return float(min(MAX_PITCH, max(MIN_PITCH, WIDTH / self.blocks.shape[2])))
 
     def draw_interventions(self, num_blocks: int, num_steps: int, pitch: float, rise: float) -> Pixels:
         """Draw the interventions, reduced to ``num_steps`` steps from end to end."""

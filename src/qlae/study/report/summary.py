@@ -189,8 +189,7 @@ def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggrega
     if not runs.counts.any():
         raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` resumes it")
     counted = dict(list(runs[runs.counts].groupby(["data", "model"])))
-    pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
-    groups = {pair: counted[pair] for pair in pairs if pair in counted}
+    groups = {pair: counted[pair] for pair in plan.pairs if pair in counted}
     return Summary(plan, folder.path, runs, groups, weights, aggregate)
 
 
