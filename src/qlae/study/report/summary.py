@@ -221,11 +221,10 @@ def differences_from_paper(summary: Summary, data: str, model: str) -> list[str]
         return None
     planned_model = next(entry for entry in summary.plan.models if entry.label == model)
     planned_data = next(entry for entry in summary.plan.data if entry.label == data)
-    reasons = [f"it is the model {planned_model.name}"] if planned_model.name != model else []
-    reasons += [f"it is the data set {planned_data.spec.name}"] if planned_data.spec.name != data else []
+    names = (("model", planned_model.name, model), ("data set", planned_data.spec.name, data))
     run = summary.run(summary.groups[data, model].run.iloc[0])
     number = summary.groups[data, model].num_samples.iloc[0]
-    return reasons or [
+    return [f"it is the {what} {ours}" for what, ours, theirs in names if ours != theirs] or [
         *_data_differences(planned_data, run.results["data"]),
         *_model_differences(planned_model, run),
         *([f"scored on {number:,.0f} samples instead of {NUM_SAMPLES:,}"] if number != NUM_SAMPLES else []),
