@@ -114,8 +114,8 @@ def test_untuned_models_have_as_many_seeds_if_tuning_runs_count():
     for aggregate, untuned in (("reruns", [2, 3, 4, 5, 6]), ("authors", [0, 1, 2, 3, 4, 5, 6])):
         plan = Plan.from_content(content | {"aggregate": aggregate})
         jobs = [*tune_jobs(plan), *rerun_jobs(plan, values)]
-        assert sorted(job.seed for job in jobs if job.model == "qlae") == [0, 1, 2, 3, 4, 5, 6]
-        assert [job.seed for job in jobs if job.model == "qlae-no-weight-decay"] == untuned
+        assert sorted(job.seed for job in jobs if job.model.label == "qlae") == [0, 1, 2, 3, 4, 5, 6]
+        assert [job.seed for job in jobs if job.model.label == "qlae-no-weight-decay"] == untuned
 
 
 def test_the_paper_plans_count_the_seeds_of_the_authors():

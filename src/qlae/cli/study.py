@@ -81,10 +81,13 @@ class Study:
     def __call__(self) -> None:
         from .._imports import import_modules
         from ..study import StudyFolder, is_study, read_plan
+        from ..study.status import describe_study, status
 
         import_modules(self.imports)  # before the plan is read, which names their models
         if self.plan == "status":
-            self._show_status()
+            if self.folder is None:
+                raise ValueError("name the study: qlae study status FOLDER")
+            Console().print(status(StudyFolder.open(self.folder)))
             return
         if self.folder is not None:
             raise ValueError(f"give the folder with --out: qlae study {self.plan} --out {self.folder}")
@@ -95,27 +98,14 @@ class Study:
             out = self.out or Path("runs") / plan.name
         plan = plan.with_options(scored_weights=self.scored_weights, aggregate=self.aggregate)
         if self.dry_run:
-            self._describe(plan, out)
+            text = describe_study(plan, out, self._build_engine())
+            Console(soft_wrap=True, highlight=False).print(text, markup=False)
         elif self.list:
             self._list(plan, out)
         elif self.run is not None:
             self._run_one(plan, out, self.run)
         else:
             self._run(plan, out)
-
-    def _show_status(self) -> None:
-        from ..study import StudyFolder
-        from ..study.status import status
-
-        if self.folder is None:
-            raise ValueError("name the study: qlae study status FOLDER")
-        Console().print(status(StudyFolder.open(self.folder)))
-
-    def _describe(self, plan: "Plan", out: Path) -> None:
-        from ..study.status import describe_study
-
-        text = describe_study(plan, out, self._build_engine())
-        Console(soft_wrap=True, highlight=False).print(text, markup=False)
 
     def _list(self, plan: "Plan", out: Path) -> None:
         from ..study.run import list_study

@@ -56,21 +56,20 @@ def collect(
     state = read_state(plan, folder)
     facts, settings, scores = [], [], []
     for name, run in state.runs.items():
-        results = run.results or {}
-        facts.append(_facts(run, state, aggregate) | _evaluation(results) | {"weights": weights})
-        settings.append(_settings(folder.run(name)) if results else {})
-        scores.append(_scores(results, weights))
+        facts.append(_facts(run, state, aggregate) | {"weights": weights})
+        settings.append(_settings(folder.run(name)) if run.results else {})
+        scores.append(_scores(run.results or {}, weights))
     runs = pd.concat([pd.DataFrame(part) for part in (facts, settings, scores)], axis=1)
     return _with_agreements(runs, folder, weights, plan.scored_weights)
 
 
 def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
-    """Return what the study knows about a run: its place in the plan, its state, and whether it counts."""
+    """Return what is known about a run: its place in the plan, its state, whether it counts, and its evaluation."""
     job = run.job
     candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
     selected = candidate.selected if candidate else job.value is None
     only_reruns = aggregate == "reruns" and job.plan.rerun_seeds_of(job.model) > 0
-    return {
+    facts = {
         "run": job.name,
         "data": job.data.label,
         "model": job.model.label,
@@ -85,14 +84,11 @@ def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
         "near": candidate.near if candidate and job.stage == "tune" else None,
         "counts": run.state == "done" and (job.stage == "rerun" or (selected and not only_reruns)),
     }
-
-
-def _evaluation(results: Mapping[str, Any]) -> dict[str, Any]:
-    if not results:
-        return {}
-    facts = {key: results.get(key) for key in FACTS}
-    warnings = "\n".join(results.get("warnings", ())) or None
-    return facts | {"num_sources": len(results["data"]["source_names"]), "warnings": warnings}
+    if run.results:
+        facts |= {key: run.results.get(key) for key in FACTS}
+        facts["num_sources"] = len(run.results["data"]["source_names"])
+        facts["warnings"] = "\n".join(run.results.get("warnings", ())) or None
+    return facts
 
 
 def _settings(run: Run) -> dict[str, Any]:

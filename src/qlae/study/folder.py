@@ -126,10 +126,8 @@ def write_failure(run: Run, error: str, trace: str = "") -> None:
 def read_failure(run: Run) -> str | None:
     """Return why a run failed; None if it did not."""
     path = run.path / FAILURE_FILE
-    if not path.is_file():
-        return None
     try:
-        return str(read_json(path)["error"])
+        return str(read_json(path)["error"]) if path.is_file() else None
     except (ValueError, KeyError, TypeError):
         return f"{path} cannot be read"
 
@@ -190,12 +188,12 @@ class StudyState:
 
         Pairs whose selection is not made yet are absent.
         """
-        values: dict[tuple[str, str], float | None] = {}
-        for data in plan.data:
-            for model in plan.models:
-                for value in self.selected_values(data.label, model.label) if model.grid else [None]:
-                    values[data.label, model.label] = value
-        return values
+        return {
+            (data.label, model.label): value
+            for data in plan.data
+            for model in plan.models
+            for value in (self.selected_values(data.label, model.label) if model.grid else [None])
+        }
 
     def names(self, state: str) -> list[str]:
         """Return the names of the runs in a state."""
@@ -211,36 +209,29 @@ class StudyState:
 def read_state(plan: Plan, folder: StudyFolder) -> StudyState:
     """Return the state of a study from its run directories."""
     state = StudyState({job.name: read_run_state(job, folder.run(job.name)) for job in tune_jobs(plan)})
-    select_values(plan, folder, state)
+    for data in plan.data:
+        for model in plan.models:
+            pair = data.label, model.label
+            runs = [run for run in state.runs.values() if run.job.pair == pair]
+            if model.grid and all(run.state in ("done", "failed") for run in runs):  # tuning is over
+                scores = _grid_scores([run for run in runs if run.results], folder, plan.scored_weights)
+                state.candidates[pair] = select(scores, plan.near_db if model.reconstructs else None)
     reruns = rerun_jobs(plan, state.rerun_values(plan))
     state.runs |= {job.name: read_run_state(job, folder.run(job.name)) for job in reruns}
     _leave_out_other_images(state, folder)
     return state
 
 
-def select_values(plan: Plan, folder: StudyFolder, state: StudyState) -> None:
-    """Select a value of each grid whose tuning is over."""
-    state.candidates = {}
-    for data in plan.data:
-        for model in plan.models:
-            pair = data.label, model.label
-            runs = [run for run in state.runs.values() if run.job.stage == "tune" and run.job.pair == pair]
-            if model.grid and all(run.state in ("done", "failed") for run in runs):
-                scores = _grid_scores([run for run in runs if run.state == "done"], folder, plan.scored_weights)
-                state.candidates[pair] = select(scores, plan.near_db if model.reconstructs else None)
-
-
 def _grid_scores(runs: Sequence[RunState], folder: StudyFolder, weights: str) -> list[tuple[float, dict[str, Any]]]:
     """Return value and scores of the finished runs of a grid; on data without sources, with their agreement."""
     results = [run.results or {} for run in runs]
-    scores: list[dict[str, Any]] = [result[weights] for result in results]
+    agreements = {}
     if not all(result["data"]["source_names"] for result in results):
         agreements = run_agreements([folder.run(run.job.name) for run in runs], weights)
-        scores = [
-            own | {AGREEMENT: agreements.get(folder.run(run.job.name).path, 0.0)}
-            for own, run in zip(scores, runs, strict=True)
-        ]
-    return [(run.job.value or 0.0, own) for run, own in zip(runs, scores, strict=True)]
+    return [
+        (run.job.value or 0.0, {AGREEMENT: agreements.get(folder.run(run.job.name).path, 0.0)} | result[weights])
+        for run, result in zip(runs, results, strict=True)
+    ]
 
 
 def _leave_out_other_images(state: StudyState, folder: StudyFolder) -> None:

@@ -93,10 +93,7 @@ def tune_jobs(plan: Plan) -> list[Job]:
 def rerun_jobs(plan: Plan, values: Mapping[tuple[str, str], float | None]) -> list[Job]:
     """Return the reruns, with seeds that tuning did not use.
 
-    Args:
-        plan: the plan of the study.
-        values: the value of the tuned hyperparameter by (data, model), None for models without a grid; other pairs are
-            left out.
+    Values of the tuned hyperparameter are given by (data, model), None without a grid; other pairs are left out.
     """
     jobs = [job for job in planned_jobs(plan) if job.stage == "rerun" and job.pair in values]
     return [job for job in jobs if job.value == values[job.pair]]

@@ -4,7 +4,6 @@ A worker process takes one job after another, so that torch is loaded only once.
 a new worker is started and resumes the job from its last checkpoint.
 """
 
-import contextlib
 import os
 import queue
 import subprocess
@@ -65,16 +64,10 @@ class LocalEngine:
         job_queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
         for job in jobs:
             job_queue.put(job)
-        ended: queue.SimpleQueue[int] = queue.SimpleQueue()
-        numbers = range(min(self.num_workers, len(jobs)))
-        dispatchers = [_Dispatcher(self, number, folder, job_queue, ended) for number in numbers]
-        num_left = len(dispatchers)
+        dispatchers = [_Dispatcher(self, n, folder, job_queue) for n in range(min(self.num_workers, len(jobs)))]
         try:
-            while num_left:  # a signal may not interrupt `Thread.join`, which would take the thread for ended
-                with contextlib.suppress(queue.Empty):
-                    ended.get(timeout=TICK_SECONDS)
-                    num_left -= 1
-                yield
+            while not all(dispatcher.ended.wait(TICK_SECONDS) for dispatcher in dispatchers):
+                yield  # a signal may not interrupt `Thread.join`, which would take the thread for ended
         finally:
             for dispatcher in dispatchers:
                 dispatcher.stop()
@@ -104,17 +97,10 @@ class LocalEngine:
 class _Dispatcher:
     """A thread that hands jobs to one worker, and starts a new worker when that one dies."""
 
-    def __init__(
-        self,
-        engine: LocalEngine,
-        number: int,
-        folder: StudyFolder,
-        job_queue: "queue.SimpleQueue[Job]",
-        ended: "queue.SimpleQueue[int]",
-    ):
-        self.engine, self.number, self.folder, self.job_queue, self.ended = engine, number, folder, job_queue, ended
+    def __init__(self, engine: LocalEngine, number: int, folder: StudyFolder, job_queue: "queue.SimpleQueue[Job]"):
+        self.engine, self.number, self.folder, self.job_queue = engine, number, folder, job_queue
         self.worker: Worker | None = None
-        self.stopping = threading.Event()
+        self.stopping, self.ended = threading.Event(), threading.Event()
         self.thread = threading.Thread(target=self._dispatch, daemon=True)
         self.thread.start()
 
@@ -138,7 +124,7 @@ class _Dispatcher:
         except queue.Empty:
             pass
         finally:
-            self.ended.put(self.number)
+            self.ended.set()
             if self.worker is not None:
                 _pipe(self.worker.stdin).close()
                 self.worker.wait()

@@ -40,8 +40,6 @@ RESERVED_LABELS = (
     *("main-agreement", "ablations-agreement"),
 )
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-LABELS_NAME_FOLDERS = "labels name folders, so they may contain letters, digits and . _ + - only"
-EXAMPLES = {"data": "shapes3d", "models": "qlae"}
 
 
 @dataclass(frozen=True)
@@ -152,6 +150,11 @@ class Plan(_Settings):
         changes = {key: value for key, value in options.items() if value is not None}
         return Plan.from_content(self.content | changes, name=self.name) if changes else self
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The labels of each data set and model, in the order of the plan."""
+        return [(data.label, model.label) for data in self.data for model in self.models]
+
     def rerun_seeds_of(self, model: ModelPlan) -> int:
         """Return the number of seeds that a model is rerun with."""
         return self.rerun_seeds if model.own_rerun_seeds is None else model.own_rerun_seeds
@@ -199,21 +202,22 @@ def plan_names() -> list[str]:
 def _tables(key: str, entries: list[str] | dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Return the tables under ``data`` or ``models`` by label; names in a list have empty tables."""
     if not entries:
-        raise ValueError(f'{key} is missing: name at least one, such as {key} = ["{EXAMPLES[key]}"]')
+        example = "shapes3d" if key == "data" else "qlae"
+        raise ValueError(f'{key} is missing: name at least one, such as {key} = ["{example}"]')
     tables = entries if isinstance(entries, dict) else {}
     for name in entries if isinstance(entries, list) else ():
-        label = os.path.basename(os.path.abspath(name)) if key == "data" and _is_path(name) else name
+        is_path = key == "data" and ("/" in name or "\\" in name)
+        label = os.path.basename(os.path.abspath(name)) if is_path else name
         if label in tables:
             raise ValueError(f"{key} has more than one {label}; use tables with different labels, as in [{key}.other]")
         tables[label] = {} if label == name else {"name": name}
     for label in tables:
         if not LABEL.fullmatch(label):
-            raise ValueError(f"{key}: {LABELS_NAME_FOLDERS}, got {label!r}; choose a label, as in [{key}.mine]")
+            raise ValueError(
+                f"{key}: labels name folders, so they may contain letters, digits and . _ + - only, got {label!r}; "
+                f"choose a label, as in [{key}.mine]"
+            )
     return tables
-
-
-def _is_path(name: str) -> bool:
-    return "/" in name or "\\" in name
 
 
 def _with_absolute_paths(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,10 +90,9 @@ class RayEngine:
         resources = {"num_cpus": self.cpus_per_run, "num_gpus": self.gpus_per_run}
         task = ray.remote(max_retries=MAX_RETRIES, retry_exceptions=False, **resources)(run_job_on_node)
         token = _token(folder) if self.in_place else secrets.token_hex(8)
-        study = str(folder.path.resolve())
-        options = (study, token, self.device, self.threads, self.imports, os.getcwd())
-        plan = folder.plan.content
-        return {task.remote(plan, job.name, *options): job for job in jobs}
+        options = {"device": self.device, "threads": self.threads, "imports": self.imports, "directory": os.getcwd()}
+        options |= {"plan": folder.plan.content}
+        return {task.remote(job.name, str(folder.path.resolve()), token, **options): job for job in jobs}
 
     def _keep_files(self, job: Job, reference: Any, folder: StudyFolder) -> None:
         """Write the files that a task sent back, or that it was lost."""

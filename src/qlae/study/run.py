@@ -28,25 +28,20 @@ class Engine(Protocol):
     @property
     def num_workers(self) -> int:
         """The number of jobs that run at the same time; a guess if the engine cannot know it."""
-        ...
 
     @property
     def device_type(self) -> str:
         """The device that runs train on, ``"cpu"`` or ``"cuda"``; a guess if the engine cannot know it."""
-        ...
 
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
-        ...
 
     def describe(self) -> str:
         """Describe the engine, as in ``"2 workers, 1 CPU thread each"``."""
-        ...
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs, each until its directory says how it ended; yield at least once per ``TICK_SECONDS``."""
-        ...
 
 
 def run_study(
@@ -73,7 +68,8 @@ def run_study(
         ValueError: if the plan cannot succeed or contradicts a run in the folder, or if another process is running the
             study.
     """
-    with _opened(plan, out) as folder, _sigterm_as_interrupt():
+    folder = checked_folder(plan, out)
+    with folder.locked(), _sigterm_as_interrupt():
         state = _start(plan, folder, engine.imports, retry_failed=retry_failed)
         _run_stage("tune", state, folder, engine, show)
         state = read_state(plan, folder)  # with the reruns of the values that are selected now
@@ -89,18 +85,17 @@ def list_study(
 
     Reruns of tuned models are in the list once their tuning runs are finished.
     """
-    with _opened(plan, out) as folder:
+    folder = checked_folder(plan, out)
+    with folder.locked():
         return _start(plan, folder, imports, retry_failed=retry_failed)
 
 
-@contextlib.contextmanager
-def _opened(plan: Plan, out: str | os.PathLike[str]) -> Iterator[StudyFolder]:
-    """Hold the folder of a study for the length of a ``with`` block, after checking the plan and the folder."""
+def checked_folder(plan: Plan, out: str | os.PathLike[str]) -> StudyFolder:
+    """Return the folder of a study; raise ``ValueError`` if the plan cannot succeed or other files lie there."""
     folder = StudyFolder(out)
     folder.require_free()
     require_runnable(plan)
-    with folder.locked():
-        yield folder
+    return folder
 
 
 def _start(plan: Plan, folder: StudyFolder, imports: Sequence[str], *, retry_failed: bool) -> StudyState:
@@ -118,14 +113,11 @@ def _start(plan: Plan, folder: StudyFolder, imports: Sequence[str], *, retry_fai
 
 def _warn_about_unplanned_runs(plan: Plan, folder: StudyFolder) -> None:
     """Warn about finished runs of an earlier plan whose model or data set is not in this one."""
-    planned = {f"{data.label}/{model.label}" for data in plan.data for model in plan.models}
+    planned = {"/".join(pair) for pair in plan.pairs}
     finished = {"/".join(path.parts[-4:-2]) for path in folder.path.glob("runs/*/*/*/results.json")}
-    if finished - planned:
-        warnings.warn(
-            f"{folder.path} holds finished runs that the plan does not name; the report will not include them: "
-            f"{', '.join(sorted(finished - planned))}",
-            stacklevel=2,
-        )
+    if unplanned := ", ".join(sorted(finished - planned)):
+        message = "holds finished runs that the plan does not name; the report will not include them"
+        warnings.warn(f"{folder.path} {message}: {unplanned}", stacklevel=2)
 
 
 def _run_stage(stage: str, state: StudyState, folder: StudyFolder, engine: Engine, show: Show | None) -> None:

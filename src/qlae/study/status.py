@@ -16,12 +16,13 @@ from rich.text import Text
 from ..observations import IMAGES, KINDS, SERIES, VECTORS, Observations
 from ..presets import MODELS, training_preset
 from .folder import STATES, RunState, StudyFolder, StudyState, read_state
-from .jobs import Job, needs_scores_only, require_runnable, rerun_jobs, tune_jobs
+from .jobs import Job, needs_scores_only, rerun_jobs, tune_jobs
 from .plan import Plan
-from .run import Engine, Show
+from .run import Engine, Show, checked_folder
 from .tuning import describe_rule
 
 MAX_ERRORS = 5  # shown per state
+SHARES = {"waiting": 1.0, "running": 0.5}  # of its time that a run in a state still needs
 FINISHED, TO_SCORE = "finished", "trained, not scored yet"
 
 # Seconds per update of an autoencoder at the size's own batch size, on one CPU thread (small at 32×32, full at 64×64)
@@ -46,12 +47,15 @@ def status(folder: StudyFolder) -> RenderableType:
     """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
     plan = folder.plan
     state = read_state(plan, folder)
-    running = state.names("running")
-    is_driven = folder.is_driven()
+    running, is_driven = state.names("running"), folder.is_driven()
     parts: list[RenderableType] = [status_table(state, title=f"{plan.name} in {folder.path}")]
     parts += [Text(f"running {name}: {_progress(folder, state.runs[name].job)}") for name in running]
-    parts += _error_lines("failed", "failed", state)
-    parts += _error_lines("waiting", "will run again", state)
+    for of_state, word in (("failed", "failed"), ("waiting", "will run again")):
+        errors = [
+            f"{word} {name}: {run.error}" for name, run in state.runs.items() if run.state == of_state and run.error
+        ]
+        more = [f"and {len(errors) - MAX_ERRORS} more {word}"] if len(errors) > MAX_ERRORS else []
+        parts += [Text(line, style="red") for line in errors[:MAX_ERRORS] + more]
     parts.append(summary_line(state, len(running) or int(is_driven) or None, plan))
     command = resume_command(folder)
     if not is_driven and not running and state.names("waiting"):
@@ -72,7 +76,7 @@ def status_table(state: StudyState, *, title: str) -> Table:
     for name in ("tuned", "value", "rerun", "running", "failed"):
         table.add_column(name, justify="right")
     plan = next(iter(state.runs.values())).job.plan
-    for pair in ((data.label, model.label) for data in plan.data for model in plan.models):
+    for pair in plan.pairs:
         runs = [run for run in state.runs.values() if run.job.pair == pair]
         done = {stage: [run.state == "done" for run in runs if run.job.stage == stage] for stage in ("tune", "rerun")}
         tuned, rerun = (f"{sum(of_stage)}/{len(of_stage)}" if of_stage else "·" for of_stage in done.values())
@@ -86,46 +90,29 @@ def status_table(state: StudyState, *, title: str) -> Table:
 def summary_line(state: StudyState, num_workers: int | None, plan: Plan) -> Text:
     """Return one line: the number of runs in each state, the reruns that wait for a selection, and the time left.
 
-    Args:
-        state: the state of the study.
-        num_workers: number of runs at a time; None if nobody is running the study. The line then says how long the
-            runs take one after the other.
-        plan: the plan of the study.
+    If nobody is running the study (`num_workers` is None), this is the time that the runs take one after the other.
     """
     parts = [f"{len(state.names(name))} {name}" for name in STATES]
-    tuning = {r.job.pair for r in state.runs.values() if r.job.stage == "tune" and r.state in ("waiting", "running")}
-    num_seeds = {model.label: plan.rerun_seeds_of(model) for model in plan.models}
-    unselected = [model for _, model in tuning for _ in range(num_seeds[model])]
+    left = [(run.job.model.label, SHARES[run.state]) for run in state.runs.values() if run.state in SHARES]
+    tuning = {r.job.pair: r.job.model for r in state.runs.values() if r.job.stage == "tune" and r.state in SHARES}
+    unselected = [(model.label, 1.0) for model in tuning.values() for _ in range(plan.rerun_seeds_of(model))]
     if unselected:
         parts.append(f"{len(unselected)} reruns not selected yet")
-    if left := seconds_left(state, unselected):
-        parts.append(f"about {format_seconds(left / (num_workers or 1))} {'left' if num_workers else 'of work left'}")
+    if seconds := _seconds_left(state, left + unselected):
+        parts.append(
+            f"about {format_seconds(seconds / (num_workers or 1))} {'left' if num_workers else 'of work left'}"
+        )
     return Text(", ".join(parts))
 
 
-def seconds_left(state: StudyState, unselected: Sequence[str]) -> float | None:
-    """Return the seconds of work left, from the time that finished runs of the same model took to train.
-
-    Args:
-        state: the state of the study.
-        unselected: the models of reruns that are not selected yet.
-
-    Returns:
-        None as long as no run has finished.
-    """
-    runs = state.runs.values()
-    shares = {"waiting": 1.0, "running": 0.5}
-    left = [(run.job.model.label, shares[run.state]) for run in runs if run.state in shares]
-    left += [(model, 1.0) for model in unselected]
-    done = [
-        (r.job.model.label, (r.results.get("seconds") or 0.0) + scoring_seconds(r.job.plan)) for r in runs if r.results
-    ]
+def _seconds_left(state: StudyState, left: Sequence[tuple[str, float]]) -> float:
+    """Return the seconds of work in shares of runs of models, each as long as the finished runs of the same model."""
+    done = [run for run in state.runs.values() if run.results]
     if not done:
-        return None
-    durations = pd.DataFrame(done, columns=["model", "seconds"]).groupby("model").seconds
-    means = durations.mean()
-    overall = sum(seconds for _, seconds in done) / len(done)
-    return float(sum(means.get(model, overall) * share for model, share in left))
+        return 0.0
+    seconds = pd.Series([(run.results or {}).get("seconds") or 0.0 for run in done]) + scoring_seconds(done[0].job.plan)
+    means = seconds.groupby([run.job.model.label for run in done]).mean()
+    return float(sum(means.get(model, seconds.mean()) * share for model, share in left))
 
 
 def format_seconds(seconds: float) -> str:
@@ -144,15 +131,6 @@ def resume_command(folder: StudyFolder) -> str:
     """Return the command line that resumes a study."""
     imports = folder.imports if folder.plan_path.is_file() else ()
     return shlex.join(["qlae", "study", str(folder.path), *(part for name in imports for part in ("--import", name))])
-
-
-def _error_lines(state: str, word: str, study: StudyState) -> list[RenderableType]:
-    """Return one line for each of the first runs in a state that have an error."""
-    errors = [(name, run.error) for name, run in study.runs.items() if run.state == state and run.error]
-    lines: list[RenderableType] = [Text(f"{word} {name}: {error}", style="red") for name, error in errors[:MAX_ERRORS]]
-    if len(errors) > MAX_ERRORS:
-        lines.append(Text(f"and {len(errors) - MAX_ERRORS} more {word}", style="red"))
-    return lines
 
 
 def _progress(folder: StudyFolder, job: Job) -> str:
@@ -204,9 +182,7 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
     Raises:
         ValueError: if `run_study` would reject the plan or the folder.
     """
-    folder = StudyFolder(out)
-    folder.require_free()
-    require_runnable(plan)
+    folder = checked_folder(plan, out)
     state = read_state(plan, folder)
     state.require_consistent()
     # The values for the reruns of tuned models are unknown until tuning is over; the first stands in for them.
@@ -214,32 +190,32 @@ def describe_study(plan: Plan, out: str | os.PathLike[str], engine: Engine) -> s
     tuning, reruns = tune_jobs(plan), rerun_jobs(plan, first | state.rerun_values(plan))
     observations = {data.label: data.spec.preview() for data in plan.data}
     progress = {name: _progress_in_plan(run, folder) for name, run in state.runs.items()}
-    seconds = {
-        job.name: _seconds_of(job, progress.get(job.name, ""), observations[job.data.label], engine)
-        for job in (*tuning, *reruns)
-    }
+
+    def seconds(jobs: Sequence[Job]) -> float:
+        guesses = (_seconds_of(j, progress.get(j.name, ""), observations[j.data.label], engine) for j in jobs)
+        return sum(guesses) / engine.num_workers
 
     def stage(title: str, jobs: Sequence[Job]) -> list[str]:
-        of_stage = sum(seconds[job.name] for job in jobs)
-        lines = [f"{title}: {_count_runs(len(jobs))}" + (f", roughly {format_seconds(of_stage)}" if of_stage else "")]
+        time_left = f", roughly {format_seconds(seconds(jobs))}" if seconds(jobs) else ""
+        lines = [f"{title}: {_count_runs(len(jobs))}{time_left}"]
         for job in jobs:
-            is_known = job.name in state.runs
-            name = job.name if is_known else f"{'/'.join(job.pair)}/(selected value)-s{job.seed}"
+            name = job.name if job.name in progress else f"{'/'.join(job.pair)}/(selected value)-s{job.seed}"
             lines.append(f"   {name}  {job.steps:,} updates  {progress.get(job.name, '')}".rstrip())
         return [*lines, ""]
 
     fidelity = [KINDS[observed.kind].load("fidelity").key for observed in observations.values()]
     rule = describe_rule(plan.near_db, plan.scored_weights, fidelity)
+    jobs = [*tuning, *reruns]
     lines = [
         *(f"{plan.name}: {plan.about}".rstrip(": "), ""),
         *stage("1. tune", tuning),
         *(f"2. select, for each data set and model: {rule}", ""),
         *stage("3. rerun", reruns),
         *(f"4. report: tables, figures and a page in {Path(out) / 'report'}", ""),
-        f"{_count_runs(len(tuning) + len(reruns))}, {len(state.names('done'))} known to be finished",
+        f"{_count_runs(len(jobs))}, {len(state.names('done'))} known to be finished",
     ]
-    if everything := sum(seconds.values()):
-        estimate = f"roughly {format_seconds(everything)} with {engine.describe()}"
+    if seconds(jobs):
+        estimate = f"roughly {format_seconds(seconds(jobs))} with {engine.describe()}"
         lines.append(f"The others take {estimate}; trust the order of magnitude only")
     return "\n".join(lines)
 
@@ -252,25 +228,19 @@ def _progress_in_plan(run: RunState, folder: StudyFolder) -> str:
 
 
 def _seconds_of(job: Job, progress: str, observations: Observations, engine: Engine) -> float:
-    """Return a guess at the seconds that a run adds to a study."""
-    if progress == FINISHED:
-        return 0.0
-    seconds = scoring_seconds(job.plan)
-    if progress != TO_SCORE:
-        seconds += job.steps * _update_seconds(job, observations, engine.device_type) + OVERHEAD_SECONDS
-    return seconds / engine.num_workers
-
-
-def _update_seconds(job: Job, observations: Observations, device_type: str) -> float:
-    """Return a guess at the seconds of an update; on a CPU they grow with the batch, the pixels or the time steps."""
+    """Return a guess at the seconds that a run takes from here; on a CPU they grow with batch, pixels or time steps."""
+    if progress:
+        return 0.0 if progress == FINISHED else scoring_seconds(job.plan)
     size = job.model.options.get("size", "full")
     preset = MODELS[job.model.name].training_preset(size)
-    seconds = SECONDS_PER_UPDATE[size, device_type] * preset.relative_seconds[device_type]
-    if device_type != "cpu":
-        return seconds
-    batch = job.model.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
-    work = math.prod(observations.shape[:-1]) / MEASURED[size, observations.kind] * batch
-    return seconds * float(max(work, 0.2) if observations.kind == IMAGES else work)
+    update = SECONDS_PER_UPDATE[size, engine.device_type] * preset.relative_seconds[engine.device_type]
+    if engine.device_type == "cpu":
+        batch = (
+            job.model.options.get("batch_size", preset.batch_size) / training_preset(size, "autoencoding").batch_size
+        )
+        work = math.prod(observations.shape[:-1]) / MEASURED[size, observations.kind] * batch
+        update *= max(work, 0.2) if observations.kind == IMAGES else work
+    return job.steps * update + OVERHEAD_SECONDS + scoring_seconds(job.plan)
 
 
 def scoring_seconds(plan: Plan) -> float:

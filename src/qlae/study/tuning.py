@@ -9,12 +9,12 @@ most that many decibels below the best mean of the same grid. For vectors and se
 of the PSNR.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from ..runs.directory import Run
 from ..scoring.fidelity import FIDELITIES, fidelity_db
@@ -28,17 +28,10 @@ FIDELITY_SCORES = tuple(fidelity.key for fidelity in FIDELITIES)  # PSNR of imag
 AGREEMENT = "agreement"  # the score that takes the place of InfoM
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A value of a grid.
+class Candidate(NamedTuple):
+    """A value of a grid, with the mean InfoM (or agreement) and the mean PSNR of the runs that finished.
 
-    Attributes:
-        value: the value.
-        quality: mean InfoM over the seeds that finished, or mean agreement on data without sources.
-        psnr: mean PSNR, or what takes its place.
-        num_seeds: the number of seeds that finished.
-        near: whether the PSNR is near the best of the grid.
-        selected: whether the value is the selected one.
+    `near` says whether the PSNR is near the best of the grid, `selected` whether the value is the selected one.
     """
 
     value: float
@@ -50,46 +43,31 @@ class Candidate:
 
 
 def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | None) -> list[Candidate]:
-    """Return the candidates of one data set and model, one of them selected.
+    """Return the candidates of one data set and model in increasing order of their values, one of them selected.
 
     Args:
         scores: for each finished run, the value and the scores of one set of weights: ``psnr``, and ``infom`` or, on
             data without sources, ``agreement``.
         near_db: how many decibels below the best mean PSNR a value may be; None to ignore the PSNR, as for GANs.
 
-    Returns:
-        The candidates in increasing order of their values; none if there are no scores.
-
     >>> runs = [(0.1, {"infom": 0.8, "psnr": 30.0}), (1.0, {"infom": 0.9, "psnr": 25.0})]
     >>> [[c.value for c in select(runs, near_db) if c.selected] for near_db in (3.0, 6.0, None)]
     [[0.1], [1.0], [1.0]]
     """
-    by_value: dict[float, list[Mapping[str, Any]]] = defaultdict(list)
-    for value, run_scores in scores:
-        by_value[value].append(run_scores)
-    if not by_value:
+    runs = [(value, own.get("infom"), own.get(AGREEMENT), fidelity_db(own) or 0.0) for value, own in scores]
+    if not runs:
         return []
-    quality = "infom" if all("infom" in s for group in by_value.values() for s in group) else AGREEMENT
-    means = {
-        value: (fmean(s[quality] for s in group), fmean(fidelity_db(s) or 0.0 for s in group))
-        for value, group in sorted(by_value.items())
-    }
-    floor = float("-inf") if near_db is None else max(psnr for _, psnr in means.values()) - near_db
-    near = {value for value, (_, psnr) in means.items() if psnr >= floor}
-    best = max(near, key=lambda value: (means[value][0], -value))
-    return [
-        Candidate(value, *means[value], len(group), near=value in near, selected=value == best)
-        for value, group in sorted(by_value.items())
-    ]
+    table = pd.DataFrame(runs, columns=["value", "infom", AGREEMENT, "psnr"])
+    quality = AGREEMENT if table.infom.isna().any() else "infom"
+    means = table.groupby("value").agg(quality=(quality, fmean), psnr=("psnr", fmean), num_seeds=("psnr", "size"))
+    near = means.psnr >= (float("-inf") if near_db is None else means.psnr.max() - near_db)
+    best = means.quality[near].idxmax()  # the smallest of equally good values
+    means = means.assign(near=near, selected=means.index == best)
+    return [Candidate(*row) for row in means.itertuples()]
 
 
 def describe_rule(near_db: float, scored_weights: str, fidelity: Sequence[str] = ("psnr",)) -> str:
-    """Describe how a value is selected.
-
-    Args:
-        near_db: of the plan.
-        scored_weights: of the plan.
-        fidelity: keys of the scores that measure the reconstructions of its data.
+    """Describe how a value is selected; `fidelity` has the scores that measure reconstructions.
 
     >>> "mean R² is near the best of the grid (1 − R² at most 4 times as large)" in describe_rule(6.0, "raw", ["r2"])
     True

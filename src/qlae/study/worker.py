@@ -6,6 +6,7 @@ may be broken). On SIGTERM, or when its parent process is gone, it saves its run
 """
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -89,38 +90,26 @@ def _wait_until_free(run: Run, seconds: float) -> bool:
 
 def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
     """Do what is missing in a run directory."""
-    scoring: dict[str, Any] = {
-        "protocol": job.plan.protocol,
-        "metrics": job.plan.metrics,
-        "jobs": threads,
-        "show": False,
-    }
+    scoring: dict[str, Any] = {"protocol": job.plan.protocol, "jobs": threads, "show": False}
     if needs_scores_only(job, run):
-        try:
-            rescore_run(run, **scoring)
+        with contextlib.suppress(ValueError):  # the sample is damaged; the checkpoint may be intact
+            rescore_run(run, metrics=job.plan.metrics, **scoring)
             return
-        except ValueError:  # the sample is damaged; the checkpoint may be intact
-            pass
-    _train_and_evaluate(job, run, scoring, device=device, threads=threads)
-
-
-def _train_and_evaluate(job: Job, run: Run, scoring: dict[str, Any], *, device: str, threads: int) -> None:
     data = _load_data(job)
     if data.source_names:
         require_scorable(data, job.plan.metrics)
-    else:  # the PSNR is all that images alone give; the study compares such runs by their agreement
-        scoring = scoring | {"metrics": ("infomec",)}
     siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
     _require_same_images(job, data_config(data), [sibling for sibling in siblings if sibling.path != run.path])
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
     if job.model.name == MODEL:
         reuse_training(run, configure(job.model.name, data, out=run.path, **options).config, siblings)
     train(job.model.name, data, out=run.path, show=False, **options)
-    evaluate_run(run, data=data, device=device, num_samples=job.plan.num_samples, **scoring)
+    metrics = job.plan.metrics if data.source_names else ("infomec",)  # without sources, this is the PSNR alone
+    evaluate_run(run, data=data, device=device, num_samples=job.plan.num_samples, metrics=metrics, **scoring)
 
 
 def _require_same_images(job: Job, data: DataConfig, siblings: Sequence[Run]) -> None:
-    """Raise ``ValueError`` if finished runs on the same data set saw other images."""
+    """Raise ``ValueError`` if the first readable run on the same data set saw other images."""
     for sibling in siblings:
         try:
             difference = data.difference(sibling.config.data)
@@ -146,43 +135,36 @@ def _load_data(job: Job) -> SourceDataset:
     return _data_cache[key]
 
 
-def run_job_on_node(
-    plan: Mapping[str, Any],
-    name: str,
-    study: str,
-    token: str,
-    device: str,
-    threads: int,
-    imports: tuple[str, ...] = (),
-    directory: str | None = None,
-) -> tuple[str, dict[str, bytes]]:
+def run_job_on_node(name: str, study: str, token: str, **options: Any) -> tuple[str, dict[str, bytes]]:
     """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
 
-    A node recognises the folder by the token in its ``.token`` file. Modules to import may lie in `directory`,
-    the current directory of the driver, if the node sees it.
+    A node recognises the folder by the token in its ``.token`` file. Options are those of `run_named`.
 
     Returns:
         How the job ended, as `run_job` says; and from a temporary folder, the content of the run directory.
     """
     token_path = Path(study, ".token")
     if token_path.is_file() and read_regular(token_path) == token.encode():
-        return _run_named(name, Path(study, "runs"), plan, device, threads, imports, directory), {}
+        return run_named(name, Path(study, "runs"), **options), {}
     with tempfile.TemporaryDirectory(prefix="qlae-study-") as folder:
-        state = _run_named(name, Path(folder), plan, device, threads, imports, directory)
+        state = run_named(name, Path(folder), **options)
         paths = [Path(folder, name, file) for file in RETURNED_FILES]
         return state, {path.name: read_regular(path) for path in paths if path.is_file()}
 
 
-def _run_named(
+def run_named(
     name: str,
     runs: Path,
-    plan: Mapping[str, Any] | None,
-    device: str,
-    threads: int,
-    imports: Sequence[str],
+    *,
+    plan: Mapping[str, Any] | None = None,
+    imports: Sequence[str] = (),
     directory: str | None = None,
+    **options: Any,
 ) -> str:
-    """Run a job by its name in a folder of runs; return how it ended. Without a plan, that of the study is read."""
+    """Run a job by its name in a folder of runs; return how it ended.
+
+    Modules to import may lie in `directory`. Without a plan, that of the study is read. Options are those of `run_job`.
+    """
     run = Run(runs / name)
     try:
         import_modules(imports, directory=directory)  # they may register the model of the job
@@ -190,7 +172,7 @@ def _run_named(
     except ValueError as error:
         record_failure(run, error)
         return "failed"
-    return run_job(job, run, device=device, threads=threads)
+    return run_job(job, run, **options)
 
 
 def _watch_parent(parent: int) -> None:
@@ -209,14 +191,14 @@ def main() -> int:
     parser.add_argument("--parent", type=int, default=os.getppid())
     parser.add_argument("--import", dest="imports", action="append", default=[])
     arguments = parser.parse_args()
+    options = {name: getattr(arguments, name) for name in ("device", "threads", "imports")}
     keep_freed_memory()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # anything that prints goes to the log instead of between the answers
     threading.Thread(target=_watch_parent, args=(arguments.parent,), daemon=True).start()
     try:
         for line in sys.stdin:
-            runs, options = arguments.study / "runs", (arguments.device, arguments.threads, arguments.imports)
-            state = _run_named(line.strip(), runs, None, *options)
+            state = run_named(line.strip(), arguments.study / "runs", **options)
             print(state, file=answers, flush=True)
             if state == "failed":
                 return 1

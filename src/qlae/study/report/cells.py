@@ -36,11 +36,7 @@ class Cell:
 
 
 def make_cell(values: Sequence[float], aggregate: str = "reruns") -> Cell:
-    """Return the values with their 95% interval; with fewer than three values it has none.
-
-    Args:
-        values: one per seed.
-        aggregate: ``"authors"`` for the interval of the authors' tables, otherwise the ordinary t-interval.
+    """Return the values of seeds with their 95% interval; with fewer than three values it has none.
 
     >>> round(make_cell((0.8, 0.9, 1.0)).half, 4), round(make_cell((0.8, 0.9, 1.0), "authors").half, 4)
     (0.2484, 0.2028)
@@ -51,15 +47,10 @@ def make_cell(values: Sequence[float], aggregate: str = "reruns") -> Cell:
 
 
 def combine_data_sets(by_data: Sequence[Mapping[int, float]], aggregate: str = "reruns") -> Cell | None:
-    """Return the mean over data sets.
+    """Return the mean over data sets, from the values of each by seed; None if there is nothing to combine.
 
-    Args:
-        by_data: the values of each data set, by seed.
-        aggregate: ``"authors"`` to pool all values, as the authors' tables do. Otherwise each value of the cell is the
-            mean over data sets of one seed, for the seeds that all data sets have.
-
-    Returns:
-        None if there is nothing to combine.
+    Each value of the cell is the mean over data sets of one seed, for the seeds that all data sets have. With
+    ``"authors"``, all values are pooled, as in the authors' tables.
     """
     if not by_data or not all(by_data):
         return None
@@ -84,12 +75,7 @@ def mark_bold(cells: Sequence[Cell | None], *, aggregate: str = "reruns", digits
     """Return which cells of a column are bold.
 
     Cells with fewer than three seeds are never bold. Nothing is bold if such a cell has the highest mean, or if the
-    test cannot tell any model from the best. Means that are printed alike count as equal.
-
-    Args:
-        cells: the cells of the models that are compared; None where a model has no score.
-        aggregate: ``"authors"`` for the paper's rule: intervals that overlap the one with the highest upper end.
-        digits: decimal places of the printed means.
+    test cannot tell any model from the best. Means that are printed alike, with so many digits, count as equal.
 
     >>> mark_bold([make_cell((0.5, 0.5, 0.6)), make_cell((0.9, 0.9, 0.8)), None])
     [False, True, False]
@@ -100,36 +86,23 @@ def mark_bold(cells: Sequence[Cell | None], *, aggregate: str = "reruns", digits
     if best is None or best.half is None:
         return [False] * len(cells)
     tested = {number: cell for number, cell in enumerate(cells) if cell and cell.half is not None}
-    p_values = [_p_value(best, cell, digits) for cell in tested.values()]
-    worse = {number for number, is_worse in zip(tested, _holm(p_values), strict=True) if is_worse}
+    p_values = sorted((_p_value(best, cell, digits), number) for number, cell in tested.items() if cell is not best)
+    worse = set()
+    for rank, (p, number) in enumerate(p_values):  # Holm's procedure
+        if p > LEVEL / (len(p_values) - rank):
+            break
+        worse.add(number)
     return [bool(worse) and number in tested and number not in worse for number in range(len(cells))]
 
 
 def _p_value(best: Cell, other: Cell, digits: int) -> float:
     """Return p of Welch's test; 1 if the means are printed alike."""
-    if other is best or f"{best.mean:.{digits}f}" == f"{other.mean:.{digits}f}":
+    if f"{best.mean:.{digits}f}" == f"{other.mean:.{digits}f}":
         return 1.0
     if len(set(best.values)) == len(set(other.values)) == 1:
         return 0.0  # neither varies over seeds, and the means differ
     moments = [number for cell in (best, other) for number in (cell.mean, stdev(cell.values), len(cell.values))]
     return float(stats.ttest_ind_from_stats(*moments, equal_var=False, alternative="greater").pvalue)
-
-
-def _holm(p_values: Sequence[float]) -> list[bool]:
-    """Return which p-values are significant by Holm's procedure; the best model's own does not count as a test.
-
-    >>> _holm([1.0, 0.02, 0.04])  # 0.02 ≤ 0.05 / 2, and then 0.04 ≤ 0.05
-    [False, True, True]
-    >>> _holm([1.0, 0.03, 0.04])
-    [False, False, False]
-    """
-    num_tests = len(p_values) - 1
-    significant = [False] * len(p_values)
-    for rank, number in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)[:num_tests]):
-        if p_values[number] > LEVEL / (num_tests - rank):
-            break
-        significant[number] = True
-    return significant
 
 
 def _overlap_highest(cells: Sequence[Cell | None]) -> list[bool]:

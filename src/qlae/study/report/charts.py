@@ -54,13 +54,8 @@ def draw_dots(title: str, dots: pd.DataFrame, bounds: Bounds, marks: Mapping[str
 def draw_curve(title: str, axis: str, dots: pd.DataFrame, bounds: Bounds, floor: float | None = None) -> str:
     """Return a chart of dots over the values of a hyperparameter, with a line through the means.
 
-    Args:
-        title: title of the chart, the score.
-        axis: name of the hyperparameter.
-        dots: with the columns ``mean`` of their label, whether it is ``selected`` (drawn on a band), and whether it is
-            ``near`` the best (otherwise grey). Labels stand at equal distances.
-        bounds: ends of the vertical axis.
-        floor: the smallest mean that counts, drawn as a dashed line; None for none.
+    Dots also have the ``mean`` of their label, whether it is ``selected`` (drawn on a band), and whether it is ``near``
+    the best (otherwise grey). Labels stand at equal distances. A dashed line marks the smallest mean that counts.
     """
     width, left, bottom = WIDTH / 2, 38, TOP + CURVE_HEIGHT
     labels = list(dots.groupby("label", sort=False))

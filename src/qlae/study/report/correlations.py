@@ -19,12 +19,9 @@ EVERYWHERE = "all data sets"
 
 
 def spearman(what: str, where: str, points: pd.DataFrame) -> dict[str, object]:
-    """Return Spearman's ρ and its p-value; both are None if there are too few points, or one side is constant.
+    """Return Spearman's ρ of two columns and its p-value; None if there are too few points, or one side is constant.
 
-    Args:
-        what: the two columns.
-        where: the data that they are from.
-        points: the pairs of numbers, in two columns. Pairs with a missing number do not count.
+    Pairs with a missing number do not count.
     """
     points = points.dropna()
     rho = p = None
@@ -80,21 +77,14 @@ def mean_scores(summary: Summary, *, published: bool = False) -> pd.DataFrame:
     InfoE reads codes as the authors' code does, which depends on the model.
     """
     read = summary.published if published else summary.cell
-    cells = [
-        {score: read(*pair, _like_published(summary, *pair, score)) for score in PAPER_COLUMNS}
-        for pair in summary.groups
-    ]
-    means = [{score: cell.mean if cell else float("nan") for score, cell in row.items()} for row in cells]
+    means = []
+    for data, model in summary.groups:
+        kind = summary.infoe_input(data, model)
+        same = [key for key in INFOE_KEYS if summary.values(data, model, key) and published_metric(model, key, kind)]
+        keys = {score: score for score in PAPER_COLUMNS} | {"infoe": (*same, "infoe")[0]}
+        cells = {score: read(data, model, key) for score, key in keys.items()}
+        means.append({score: cell.mean if cell else float("nan") for score, cell in cells.items()})
     return pd.DataFrame(means, index=pd.MultiIndex.from_tuples(summary.groups, names=["data", "model"]))
-
-
-def _like_published(summary: Summary, data: str, model: str, score: str) -> str:
-    """Return our score of the same kind as a published column, which matters for InfoE."""
-    if score != "infoe":
-        return score
-    kind = summary.infoe_input(data, model)
-    same = [key for key in INFOE_KEYS if summary.values(data, model, key) and published_metric(model, key, kind)]
-    return same[0] if same else score
 
 
 def published_means() -> pd.DataFrame:

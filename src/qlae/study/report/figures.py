@@ -11,8 +11,6 @@ no range to interpolate. Here it can be included. Each model is represented by i
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -46,11 +44,6 @@ Pixels = NDArray[np.uint8]  # (h, w, 3)
 
 def draw_sheets(summary: Summary, data: str, *, with_vq_vae: bool = False) -> list[tuple[str, Pixels, str]]:
     """Draw the figures of one data set, those that the study has the models and pictures for.
-
-    Args:
-        summary: the results of the study.
-        data: label of the data set.
-        with_vq_vae: whether VQ-VAE counts as a prior method.
 
     Returns:
         The name of the file without its suffix, the picture and its caption, for each figure.
@@ -89,43 +82,33 @@ def models_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False)
 
 
 def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pixels | None:
-    """Draw the interventions and heatmaps of QLAE and the best prior method.
-
-    Returns:
-        The picture; None if the study has neither, or the data set does not consist of images.
-    """
+    """Draw QLAE and the best prior method; None if there is neither, or the data set does not consist of images."""
     models = models_to_compare(summary, data, with_vq_vae=with_vq_vae)
     if not models or not _has_tiles(summary, data):
         return None
-    runs = [_represent(summary, data, model) for model in models]
+    runs = [_ShownRun(summary, data, model) for model in models]
     num_blocks = min(len(run.blocks) for run in runs)
     num_steps = max(MIN_STEPS, min(MAX_STEPS, *(run.blocks.shape[1] for run in runs)))
-    pitch = _pitch(max(run.blocks.shape[2] for run in runs))
-    rise = max(measure_label_rise(run.labels) for run in runs)
-    above = [figure_pixels(_draw_interventions(run, run.blocks[:num_blocks], num_steps, pitch, rise)) for run in runs]
-    if not all("nmi" in run.scores for run in runs):  # data without sources
+    pitch, rise = min(run.pitch for run in runs), max(measure_label_rise(run.labels) for run in runs)
+    above = [run.draw_interventions(num_blocks, num_steps, pitch, rise) for run in runs]
+    if not all("nmi" in run.results["averaged"] for run in runs):  # data without sources
         return side_by_side(above)
-    below = [figure_pixels(_draw_heatmap(run)) for run in runs]
+    below = [run.draw_heatmap() for run in runs]
     widths = [max(pair[0].shape[1], pair[1].shape[1]) + GAP for pair in zip(above, below, strict=True)]
     return np.concatenate([side_by_side(above, widths), side_by_side(below, widths)])
 
 
 def draw_codes(summary: Summary, data: str) -> Pixels | None:
-    """Draw QLAE's interventions by code and what lies between two codes.
-
-    Returns:
-        The picture; None if the study has no QLAE, or an earlier version evaluated it, which stored no strips.
-    """
+    """Draw QLAE's interventions by code and what lies between two codes; None if no QLAE has stored both."""
     if (data, "qlae") not in summary.groups or not _has_tiles(summary, data):
         return None
-    run = _represent(summary, data, "qlae", by_code=True)
+    run = _ShownRun(summary, data, "qlae", by_code=True)
     if "strips" not in run.arrays:
         return None
     title = f"{run.title}: between two codes of a latent"
     strips = plot_strips(run.arrays["strips"], run.arrays["strip_codes"], run.labels, title)
-    pitch, rise = _pitch(run.blocks.shape[2]), measure_label_rise(run.labels)
-    figures = [_draw_interventions(run, run.blocks, MAX_STEPS, pitch, rise), *([] if strips is None else [strips])]
-    return side_by_side([figure_pixels(figure) for figure in figures])
+    above = run.draw_interventions(NUM_BLOCKS, MAX_STEPS, run.pitch, measure_label_rise(run.labels))
+    return side_by_side([above, *([] if strips is None else [figure_pixels(strips)])])
 
 
 def draw_heatmaps(summary: Summary, data: str) -> Pixels | None:
@@ -133,8 +116,7 @@ def draw_heatmaps(summary: Summary, data: str) -> Pixels | None:
     models = [model for model in NMI_MODELS if (data, model) in summary.groups]
     if len(models) < 2 or not summary.has_sources(data):
         return None
-    runs = [_represent(summary, data, model) for model in models]
-    return side_by_side([figure_pixels(_draw_heatmap(run, all_scores=True)) for run in runs])
+    return side_by_side([_ShownRun(summary, data, model).draw_heatmap(all_scores=True) for model in models])
 
 
 def _has_tiles(summary: Summary, data: str) -> bool:
@@ -142,67 +124,54 @@ def _has_tiles(summary: Summary, data: str) -> bool:
     return bool(described_observations(summary.data_descriptions[data]).traits.load("drawing").has_tiles)
 
 
-def _pitch(num_latents: int) -> float:
-    return min(MAX_PITCH, max(MIN_PITCH, WIDTH / num_latents))
-
-
-@dataclass(frozen=True)
 class _ShownRun:
-    """The run that represents a model, with its pictures; `blocks` have the shape (blocks, steps, num_latents, …)."""
+    """The run that represents a model, with interpolations or, by code, interventions.
 
-    title: str
-    steps: str  # a description of the steps of the blocks
-    results: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
-    blocks: Pixels
-    labels: LatentLabels
+    Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown. ``blocks`` have
+    the shape (blocks, steps, num_latents, …).
+    """
+
+    def __init__(self, summary: Summary, data: str, model: str, *, by_code: bool = False):
+        run = summary.median_run(data, model)
+        self.title, self.results = f"{model} on {data}", run.results
+        arrays, observations = run.arrays(run.pictures_path, ["interventions"]), run.observations
+        if _has_tiles(summary, data):
+            arrays = {n: to_colours(array, observations) if array.ndim >= 4 else array for n, array in arrays.items()}
+        has_even_steps = np.issubdtype(arrays.get("intervention_steps", np.empty(0, int)).dtype, np.floating)
+        name = "interventions" if by_code or "interpolations" not in arrays else "interpolations"
+        self.steps = "even steps" if name == "interpolations" or (has_even_steps and not by_code) else "by code"
+        self.arrays, self.blocks = arrays, arrays[name][:NUM_BLOCKS]
+        self.labels = LatentLabels.from_results(run.results, self.blocks.shape[2])
 
     @property
-    def scores(self) -> dict[str, Any]:
-        scores: dict[str, Any] = self.results["averaged"]
-        return scores
+    def pitch(self) -> float:
+        """The inches from one tile to the next."""
+        return float(min(MAX_PITCH, max(MIN_PITCH, WIDTH / self.blocks.shape[2])))
 
+    def draw_interventions(self, num_blocks: int, num_steps: int, pitch: float, rise: float) -> Pixels:
+        """Draw the interventions, reduced to ``num_steps`` steps from end to end."""
+        steps = self.blocks.shape[1]
+        rows = np.unique(np.linspace(0, steps - 1, min(steps, num_steps)).round().astype(int))
+        reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
+        title = f"{self.title}, seed {self.results['seed']}: {self.steps}{reduced}"
+        blocks = self.blocks[:num_blocks, rows]
+        return figure_pixels(plot_interventions(blocks, self.labels, title, pitch=pitch, rise=rise))
 
-def _represent(summary: Summary, data: str, model: str, *, by_code: bool = False) -> _ShownRun:
-    """Return the run that represents a model, with interpolations or, by code, interventions.
-
-    Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown.
-    """
-    run = summary.median_run(data, model)
-    results, arrays, observations = run.results, run.arrays(run.pictures_path, ["interventions"]), run.observations
-    if _has_tiles(summary, data):
-        arrays = {n: to_colours(array, observations) if array.ndim >= 4 else array for n, array in arrays.items()}
-    steps = arrays.get("intervention_steps", np.empty(0, int))
-    is_even = "interpolations" in arrays or np.issubdtype(steps.dtype, np.floating)
-    by_code = by_code or not is_even
-    name = "interventions" if by_code or "interpolations" not in arrays else "interpolations"
-    blocks = arrays[name][:NUM_BLOCKS]
-    labels = LatentLabels.from_results(results, blocks.shape[2])
-    how = "by code" if by_code else "even steps"
-    return _ShownRun(f"{model} on {data}", how, results, arrays, blocks, labels)
-
-
-def _draw_interventions(run: _ShownRun, blocks: Pixels, num_steps: int, pitch: float, rise: float) -> Figure:
-    """Draw the interventions, reduced to ``num_steps`` steps from end to end."""
-    steps = blocks.shape[1]
-    rows = np.unique(np.linspace(0, steps - 1, min(steps, num_steps)).round().astype(int))
-    reduced = f", {len(rows)} of {steps}" if len(rows) < steps else ""
-    title = f"{run.title}, seed {run.results['seed']}: {run.steps}{reduced}"
-    return plot_interventions(blocks[:, rows], run.labels, title, pitch=pitch, rise=rise)
-
-
-def _draw_heatmap(run: _ShownRun, *, all_scores: bool = False) -> Figure:
-    if "nmi" not in run.scores:
-        raise ValueError(f"the results of {run.title} have no matrix of NMI; `qlae evaluate` computes it")
-    scores = f"InfoM {run.scores['infom']:.2f} ({count_informative(run.scores)} informative)"
-    scores += f"  InfoC {run.scores['infoc']:.2f}" if all_scores else ""
-    return nmi_figure(
-        np.asarray(run.scores["nmi"], dtype=float),
-        active=np.asarray(run.scores["active_latents"]),
-        informative=np.asarray(run.scores["informative_latents"]),
-        source_names=run.results["data"]["source_names"],
-        title=f"{run.title}\n{scores}",
-    )
+    def draw_heatmap(self, *, all_scores: bool = False) -> Pixels:
+        """Draw the NMI of sources and latents."""
+        scores = self.results["averaged"]
+        if "nmi" not in scores:
+            raise ValueError(f"the results of {self.title} have no matrix of NMI; `qlae evaluate` computes it")
+        text = f"InfoM {scores['infom']:.2f} ({count_informative(scores)} informative)"
+        text += f"  InfoC {scores['infoc']:.2f}" if all_scores else ""
+        figure = nmi_figure(
+            np.asarray(scores["nmi"], dtype=float),
+            active=np.asarray(scores["active_latents"]),
+            informative=np.asarray(scores["informative_latents"]),
+            source_names=self.results["data"]["source_names"],
+            title=f"{self.title}\n{text}",
+        )
+        return figure_pixels(figure)
 
 
 def figure_pixels(figure: Figure) -> Pixels:

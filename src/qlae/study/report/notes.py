@@ -1,6 +1,6 @@
 """The sentences that explain the tables of a study, for the page, the Markdown files and comments in LaTeX."""
 
-from collections import defaultdict
+import pandas as pd
 
 from ...metrics import find_score
 from ...observations import described_observations
@@ -10,7 +10,7 @@ from ...selection.ranking import MIN_RUNS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
 from .cells import MIN_SEEDS
-from .summary import AGGREGATED, Pair, Summary, describe_counts
+from .summary import AGGREGATED, Summary, describe_counts
 
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",
@@ -138,23 +138,16 @@ def _infoe_note(summary: Summary) -> str:
 
 def _incomparable_note(summary: Summary) -> list[str]:
     """Return why no published numbers are shown for models of the paper, one sentence per reason."""
-    known = {pair: ", ".join(reasons) for pair, reasons in summary.differences.items() if reasons is not None}
-    by_reason: dict[str, list[Pair]] = defaultdict(list)
-    for pair, reason in known.items():
-        by_reason[reason].append(pair)
-    return [
-        f"No published numbers are shown for {_name_pairs(pairs, list(known))}, because the runs differ from the "
-        f"paper's: {reason}."
-        for reason, pairs in by_reason.items()
-        if reason
-    ]
-
-
-def _name_pairs(pairs: list[Pair], known: list[Pair]) -> str:
-    """Describe pairs of data set and model, more briefly if they are all models of a data set."""
-    names = []
-    for data in dict.fromkeys(pair[0] for pair in pairs):
-        models = [model for name, model in pairs if name == data]
-        everything = len(models) == sum(name == data for name, _ in known)
-        names.append(f"{'the models' if everything else ', '.join(models)} on {data}")
-    return "; ".join(names)
+    known = [(*pair, ", ".join(why)) for pair, why in summary.differences.items() if why is not None]
+    table = pd.DataFrame(known, columns=["data", "model", "reason"])
+    sentences = []
+    for reason, rows in table[table.reason != ""].groupby("reason", sort=False):
+        names = [
+            f"{'the models' if len(models) == (table.data == data).sum() else ', '.join(models)} on {data}"
+            for data, models in rows.groupby("data", sort=False).model
+        ]
+        sentences.append(
+            f"No published numbers are shown for {'; '.join(names)}, because the runs differ from the paper's: "
+            f"{reason}."
+        )
+    return sentences

@@ -26,8 +26,8 @@ from .charts import draw_curve, draw_dots, make_bounds
 from .correlations import between_metrics, mean_scores, published_means, with_published
 from .figures import draw_sheets
 from .notes import NOT_THE_SAME, notes, uninformative_groups
-from .summary import Pair, Summary, summarise
-from .tables import EVERYTHING, order_models, study_tables, to_csv, to_html, to_latex, to_markdown
+from .summary import Summary, summarise
+from .tables import EVERYTHING, study_tables, to_csv, to_html, to_latex, to_markdown
 from .vignettes import VIGNETTES, caption_vignette, compute_vignettes, draw_vignette
 
 DPI = 150
@@ -64,7 +64,6 @@ def report_study(
     for warning in uninformative_groups(summary):
         warnings.warn(warning, stacklevel=2)
     files = ReportFiles(folder.report_path)
-    pairs = [(data, model) for data in summary.data for block in order_models(summary) for model in block]
     with progress_bar("reporting", 3 + len(summary.data), show=show) as report:
         tables = _write_tables(files, summary)
         files.write("runs.csv", summary.runs.to_csv(index=False, lineterminator="\n").encode())
@@ -79,12 +78,12 @@ def report_study(
             report(number, note=data)
     sections = [
         Section("tables", "Tables", tables),
-        Section("seeds", "Every seed", _seeds_html(summary, pairs)),
-        Section("tuning", "Tuning", _tuning_html(summary, pairs)),
+        Section("seeds", "Every seed", _seeds_html(summary)),
+        Section("tuning", "Tuning", _tuning_html(summary)),
         Section("correlations", "Rank correlations", correlations),
         *([Section("vignettes", "How metrics depend on their settings", vignettes)] if vignettes else []),
         *([Section("interventions", "What the latents encode", "\n".join(sheets))] if sheets else []),
-        Section("runs", "Runs", _runs_html(summary, pairs)),
+        Section("runs", "Runs", _runs_html(summary)),
     ]
     path = files.write("index.html", page(f"Study: {summary.plan.name}", _intro_html(summary), sections).encode())
     files.remove_outdated()
@@ -127,14 +126,12 @@ def _write_correlations(files: ReportFiles, summary: Summary) -> str:
 
 
 def _correlations_table(rows: Sequence[dict[str, Any]]) -> str:
+    def text(number: float | None, form: str) -> str:
+        return "–" if number is None else f"{number:{form}}"
+
     texts = [
-        (
-            *(row["what"], row["where"]),
-            "–" if row["rho"] is None else f"{row['rho']:.2f}".replace("-", "−"),
-            "–" if row["p"] is None else f"{row['p']:.2g}",
-            str(row["num_points"]),
-        )
-        for row in rows
+        (r["what"], r["where"], text(r["rho"], ".2f").replace("-", "−"), text(r["p"], ".2g"), str(r["num_points"]))
+        for r in rows
     ]
     return plain_table(("between", "over", "Spearman ρ", "p", "points"), texts, num_text=2)
 
@@ -158,11 +155,10 @@ def _draw_vignettes(files: ReportFiles, summary: Summary) -> str:
 def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[str]:
     """Draw and write the interventions and heatmaps of a data set; warn if the pictures of a run are missing."""
     try:
-        sheets = draw_sheets(summary, data, with_vq_vae=with_vq_vae)
+        return [_figure(files, *sheet) for sheet in draw_sheets(summary, data, with_vq_vae=with_vq_vae)]
     except ValueError as error:
         warnings.warn(f"no interventions on {data}: {error}", stacklevel=2)
         return []
-    return [_figure(files, name, pixels, caption) for name, pixels, caption in sheets]
 
 
 def _figure(files: ReportFiles, name: str, drawing: Figure | NDArray[np.uint8], caption: str) -> str:
@@ -178,15 +174,11 @@ def _figure(files: ReportFiles, name: str, drawing: Figure | NDArray[np.uint8], 
 
 def score_dots(summary: Summary, runs: pd.DataFrame, score: str, weights: str | None = None) -> pd.DataFrame:
     """Return the dots of a chart (see `charts`) for runs of one model; none if a run does not have the score."""
-    values = runs.get(summary.column(score, weights or summary.weights), pd.Series(np.nan, runs.index))
+    columns = {key: summary.column(key, weights or summary.weights) for key in (score, "informative", "active")}
+    values, *counts = (runs.get(column, pd.Series(np.nan, runs.index)) for column in columns.values())
     titles = runs.seed.map("seed {}: ".format) + values.map(find_score(score).format)
-    if score == "infom":
-        counts = [runs.get(summary.column(name, weights or summary.weights)) for name in ("informative", "active")]
-        if all(count is not None and count.notna().all() for count in counts):
-            titles += [
-                f", {informative:.0f} of {active:.0f} latents informative"
-                for informative, active in zip(*counts, strict=True)
-            ]
+    if score == "infom" and all(count.notna().all() for count in counts):
+        titles += [f", {few:.0f} of {active:.0f} latents informative" for few, active in zip(*counts, strict=True)]
     dots = pd.DataFrame({"label": runs.model, "value": values, "title": titles, "link": runs.run.map(run_link)})
     return dots.assign(hollow=runs.stage == "tune") if values.notna().all() else dots[:0]
 
@@ -196,23 +188,23 @@ def run_link(name: str) -> str:
     return f"../runs/{quote(name)}/"
 
 
-def _seeds_html(summary: Summary, pairs: Sequence[Pair]) -> str:
+def _seeds_html(summary: Summary) -> str:
     """Return one chart per data set and score, with a dot for each run."""
     about = (
         f"Each dot is the score of one run ({summary.weights} weights) and links to its directory."
         + (" Hollow: tuning runs." if summary.counted.stage.nunique() > 1 else "")
-        + (" Vertical line: the published mean." if any(summary.published(*pair, "infom") for pair in pairs) else "")
+        + (" Vertical line: the published mean." if any(summary.published(*p, "infom") for p in summary.pairs) else "")
     )
     charts = [
-        f"<h3>{data}</h3><div class=charts>{''.join(_seeds_chart(summary, pairs, data, key) for key in CHARTS)}</div>"
+        f"<h3>{data}</h3><div class=charts>{''.join(_seeds_chart(summary, data, key) for key in CHARTS)}</div>"
         for data in summary.data
     ]
     return paragraph(about) + "".join(charts)
 
 
-def _seeds_chart(summary: Summary, pairs: Sequence[Pair], data: str, score: str) -> str:
+def _seeds_chart(summary: Summary, data: str, score: str) -> str:
     """Return the chart of one score, a row per model in the order of the tables; empty if no model has it."""
-    models = [model for name, model in pairs if name == data and summary.values(data, model, score)]
+    models = [model for name, model in summary.pairs if name == data and summary.values(data, model, score)]
     if not models:
         return ""
     dots = pd.concat([score_dots(summary, summary.groups[data, model], score) for model in models])
@@ -221,57 +213,52 @@ def _seeds_chart(summary: Summary, pairs: Sequence[Pair], data: str, score: str)
     return draw_dots(find_score(score).heading, dots, bounds, marks)
 
 
-def _tuning_html(summary: Summary, pairs: Sequence[Pair]) -> str:
-    """Return the chosen values, and InfoM and PSNR or R² over the grid of each tuned model.
-
-    On data without sources, agreement takes the place of InfoM.
-    """
+def _tuning_html(summary: Summary) -> str:
+    """Return the selected values, and InfoM and PSNR or R² over the grid of each tuned model."""
     finished = summary.runs[(summary.runs.stage == "tune") & (summary.runs.state == "done")]
     grids = dict(list(finished.groupby(["data", "model"])))
     panels = [
         f"<div class=panel><h3>{data}: {model}</h3>"
         f"<div class=pair>{_curves(summary, data, model, grids[data, model])}</div></div>"
-        for data, model in pairs
+        for data, model in summary.pairs
         if (data, model) in grids
     ]
     if not panels:
-        return _chosen_html(summary, pairs)
+        return _selected_html(summary)
     rule = describe_rule(summary.plan.near_db, summary.plan.scored_weights, summary.fidelity)
     headings = " or ".join(find_score(key).heading for key in summary.fidelity)
     about = (
         f"Selected: {rule}. Each dot is a run, the line passes through the means, the band marks the selected "
         f"value. Dashed: the lowest mean {headings} that counts; values below it are grey."
     )
-    return f"{_chosen_html(summary, pairs)}{paragraph(about)}<div class=charts>{''.join(panels)}</div>"
+    return f"{_selected_html(summary)}{paragraph(about)}<div class=charts>{''.join(panels)}</div>"
 
 
-def _chosen_html(summary: Summary, pairs: Sequence[Pair]) -> str:
+def _selected_html(summary: Summary) -> str:
     """Return a table of the value that the reruns of each model used."""
     grids = {model.label: ", ".join(f"{value:g}" for value in model.grid) for model in summary.plan.models}
     rows = []
-    for data, model in pairs:
-        if (data, model) not in summary.groups:
-            continue
-        run = summary.groups[data, model].iloc[0]
-        tuned = MODELS[run.preset].tuned
-        setting = "training.optimizer.weight_decay" if tuned == "weight_decay" else f"objective.weights.{tuned}"
-        source = f"selected out of {grids[model]}" if grids[model] else "preset or plan"
-        rows.append((data, model, tuned.replace("_", " "), f"{run[setting]:g}", source))
+    for data, model in summary.pairs:
+        if (data, model) in summary.groups:
+            run = summary.groups[data, model].iloc[0]
+            tuned = MODELS[run.preset].tuned
+            setting = "training.optimizer.weight_decay" if tuned == "weight_decay" else f"objective.weights.{tuned}"
+            source = f"selected out of {grids[model]}" if grids[model] else "preset or plan"
+            rows.append((data, model, tuned.replace("_", " "), f"{run[setting]:g}", source))
     return plain_table(("data", "model", "hyperparameter", "value", "from"), rows, num_text=5)
 
 
 def _curves(summary: Summary, data: str, model: str, runs: pd.DataFrame) -> str:
-    """Return the charts of one grid: InfoM or agreement, and PSNR or R²."""
+    """Return the charts of one grid: InfoM (agreement on data without sources), and PSNR or R²."""
     entry = next(entry for entry in summary.plan.models if entry.label == model)
     runs = runs.sort_values("value", kind="stable").assign(**{AGREEMENT: runs.get(f"tuning_{AGREEMENT}")})
+    places = {"label": runs.value.map("{:g}".format), "hollow": False}
     charts = []
     for score in (summary.quality(data), *FIDELITY_SCORES):
         dots = score_dots(summary, runs, score, summary.plan.scored_weights)
         if dots.empty:
             continue
-        dots = dots.assign(
-            label=runs.value.map("{:g}".format), hollow=False, selected=runs.selected, near=runs.near.ne(False)
-        )
+        dots = dots.assign(**places, selected=runs.selected, near=runs.near.ne(False))
         dots["mean"] = dots.groupby("label").value.transform(fmean)
         floor = lowest_near(score, dots["mean"].max(), summary.plan.near_db)
         floors = [floor] if score in FIDELITY_SCORES and entry.reconstructs else []
@@ -280,32 +267,30 @@ def _curves(summary: Summary, data: str, model: str, runs: pd.DataFrame) -> str:
     return "".join(charts)
 
 
-def _runs_html(summary: Summary, pairs: Sequence[Pair]) -> str:
+def _runs_html(summary: Summary) -> str:
     """Return how many runs are finished, links to them, the errors, and the warnings from scoring."""
     runs = summary.runs
     done, failed = ((runs.state == state).sum() for state in ("done", "failed"))
     parts = [paragraph(f"{done} runs finished, {failed} failed, {len(runs) - done - failed} left.")]
-    parts.append(_links_table(summary, pairs))
-    for state, head in (("failed", "failed run"), ("waiting", "run left out")):
-        errors = runs[(runs.state == state) & runs.error.notna()][["run", "error"]]
-        if len(errors):
-            parts.append(plain_table((head, "reason"), errors.to_numpy().tolist(), num_text=2))
+    parts.append(_links_table(summary))
     warned = summary.counted.dropna(subset=["warnings"])
-    rows = [
-        (f"{run.data}/{run.model}, seed {run.seed}", warning)
-        for run in warned.itertuples()
-        for warning in run.warnings.split("\n")
-    ]
-    if rows:
-        parts.append(plain_table(("run scored with a warning", "warning"), rows, num_text=2))
+    warned = warned.assign(run=[f"{run.data}/{run.model}, seed {run.seed}" for run in warned.itertuples()])
+    warned = warned.assign(warning=warned.warnings.astype(str).str.split("\n")).explode("warning")
+    for rows, heads in (
+        (runs[(runs.state == "failed") & runs.error.notna()][["run", "error"]], ("failed run", "reason")),
+        (runs[(runs.state == "waiting") & runs.error.notna()][["run", "error"]], ("run left out", "reason")),
+        (warned[["run", "warning"]], ("run scored with a warning", "warning")),
+    ):
+        if len(rows):
+            parts.append(plain_table(heads, rows.to_numpy().tolist(), num_text=2))
     return "".join(parts)
 
 
-def _links_table(summary: Summary, pairs: Sequence[Pair]) -> str:
+def _links_table(summary: Summary) -> str:
     """Return the HTML of a table with one row per data set, model and value, and a link for each seed."""
     rows = []
     by_pair = dict(list(summary.runs.groupby(["data", "model"])))
-    for pair in pairs:
+    for pair in summary.pairs:
         for value, seeds in by_pair[pair].groupby("value", sort=False, dropna=False):
             is_selected = " (selected)" if seeds.selected.iloc[0] else ""
             texts = (*pair, "preset" if pd.isna(value) else f"{value:g}{is_selected}")

@@ -18,7 +18,7 @@ from ...data.sources import SOURCES
 from ...metrics import InformativeCount
 from ...observations import described_observations, square_images
 from ...presets import MODELS
-from ...published import Published, published_metric, published_results
+from ...published import PAPER_ROWS, Published, published_metric, published_results
 from ...resolving import resolve
 from ...runs.directory import Run
 from ..collect import collect
@@ -57,12 +57,21 @@ class Summary:
     @property
     def data(self) -> list[str]:
         """The labels of data sets that have finished runs."""
-        return [data.label for data in self.plan.data if any(key[0] == data.label for key in self.groups)]
+        return list(dict.fromkeys(data for data, _ in self.groups))
 
     @property
-    def models(self) -> list[str]:
-        """The labels of models that have finished runs."""
-        return [model.label for model in self.plan.models if any(key[1] == model.label for key in self.groups)]
+    def blocks(self) -> list[list[str]]:
+        """The autoencoders and the GANs, each in the paper's order, then those that the paper lacks."""
+        reconstructs = {model.label: model.reconstructs for model in self.plan.models}
+        rank = {model: number for number, model in enumerate(PAPER_ROWS)}
+        planned = [model for model in reconstructs if any(model == other for _, other in self.groups)]
+        models = sorted(planned, key=lambda model: rank.get(model, len(rank)))
+        return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The data set and the model of all rows of tables, whether they have runs that count or not."""
+        return [(data, model) for data in self.data for block in self.blocks for model in block]
 
     @property
     def counted(self) -> pd.DataFrame:
@@ -173,24 +182,14 @@ class Summary:
 
 
 def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None) -> Summary:
-    """Return the results of a study from its run directories.
-
-    Args:
-        folder: the study.
-        scored_weights: the weights whose scores fill the tables; by default those of the plan, which select as well.
-        aggregate: which runs count, and their intervals; by default as the plan says.
-
-    Raises:
-        ValueError: if no run is finished, or an argument is unknown.
-    """
+    """Return the results of a study from its run directories; arguments as for `report_study`."""
     plan = folder.plan
     weights, aggregate = scored_weights or plan.scored_weights, aggregate or plan.aggregate
     runs = collect(folder, scored_weights=weights, aggregate=aggregate)
     if not runs.counts.any():
         raise ValueError(f"{folder.path} has no finished runs to report yet; `qlae study {folder.path}` resumes it")
     counted = dict(list(runs[runs.counts].groupby(["data", "model"])))
-    pairs = [(data.label, model.label) for data in plan.data for model in plan.models]
-    groups = {pair: counted[pair] for pair in pairs if pair in counted}
+    groups = {pair: counted[pair] for pair in plan.pairs if pair in counted}
     return Summary(plan, folder.path, runs, groups, weights, aggregate)
 
 
@@ -222,11 +221,10 @@ def differences_from_paper(summary: Summary, data: str, model: str) -> list[str]
         return None
     planned_model = next(entry for entry in summary.plan.models if entry.label == model)
     planned_data = next(entry for entry in summary.plan.data if entry.label == data)
-    reasons = [f"it is the model {planned_model.name}"] if planned_model.name != model else []
-    reasons += [f"it is the data set {planned_data.spec.name}"] if planned_data.spec.name != data else []
+    names = (("model", planned_model.name, model), ("data set", planned_data.spec.name, data))
     run = summary.run(summary.groups[data, model].run.iloc[0])
     number = summary.groups[data, model].num_samples.iloc[0]
-    return reasons or [
+    return [f"it is the {what} {ours}" for what, ours, theirs in names if ours != theirs] or [
         *_data_differences(planned_data, run.results["data"]),
         *_model_differences(planned_model, run),
         *([f"scored on {number:,.0f} samples instead of {NUM_SAMPLES:,}"] if number != NUM_SAMPLES else []),

@@ -33,7 +33,7 @@ EVERYTHING = (
 )
 PUBLISHED = "published"  # stands in the column of the weights
 
-NO_SCORE = {"text": "–"}  # of a cell
+EMPTY = {"text": "–", "note": "", "bold": False}  # a cell without a score
 MAX_WIDE_COLUMNS = 8  # columns of an HTML table up to which mean and interval stand in one line
 CSV_COLUMNS = (
     *("table", "data", "origin", "model", "weights", "score", "mean", "ci95", "num_seeds", "values", "bold"),
@@ -41,6 +41,7 @@ CSV_COLUMNS = (
 )
 
 Column = tuple[str, str]  # the label of a data set and a score
+Row = tuple[int, str, str, list[Any]]  # block, model, weights and cells
 
 
 @dataclass(frozen=True)
@@ -66,23 +67,15 @@ class Table:
         """The data sets above the columns, with the number of columns that each spans."""
         return [(data, len(list(columns))) for data, columns in groupby(self.columns, key=lambda column: column[0])]
 
-    def rows(self) -> Iterator[tuple[int, str, str, list[Any]]]:
+    def rows(self) -> Iterator[Row]:
         """Yield block, model, weights and cells of each row."""
         for (block, model, weights), cells in self.cells.groupby(["block", "model", "weights"], sort=False):
             yield block, model, weights, list(cells.itertuples())
 
 
-def order_models(summary: Summary) -> list[list[str]]:
-    """Return the autoencoders and the GANs of a study, each in the paper's order, then those that the paper lacks."""
-    reconstructs = {model.label: model.reconstructs for model in summary.plan.models}
-    paper_models = [model for model in PAPER_ROWS if model in summary.models]
-    models = [*paper_models, *(model for model in summary.models if model not in paper_models)]
-    return [[model for model in models if reconstructs[model] == kind] for kind in (True, False)]
-
-
 def study_tables(summary: Summary) -> list[Table]:
     """Return all tables for which the study has models."""
-    everything = order_models(summary)
+    everything = summary.blocks
     ablations = {*ABLATED_AUTOENCODERS, *ABLATED_GANS}
     main = [[m for m in block if m in (*AUTOENCODERS, *GANS) or m not in PAPER_ROWS] for block in everything]
     ablated = [[model for model in block if model in ablations] for block in everything]
@@ -108,62 +101,40 @@ def study_tables(summary: Summary) -> list[Table]:
 def make_table(
     summary: Summary, name: str, title: str, columns: Sequence[Column], blocks: Sequence[Sequence[str]]
 ) -> Table | None:
-    """Return a table of models in blocks, without columns that hold no number; None if no column is left.
-
-    Args:
-        summary: the results of the study.
-        name: name of the table's files.
-        title: title of the table.
-        columns: data set and score of each column.
-        blocks: labels of the models in each block of rows.
-    """
+    """Return a table of models in blocks, without columns that hold no number; None if no column is left."""
     models = [model for block in blocks for model in block]
     columns = [(data, score) for data, score in columns if any(_has(summary, data, m, score) for m in models)]
     if not columns:
         return None
-    cells = [summary.cell(data, model, score) for data, score in columns if data != AGGREGATED for model in models]
-    most_seeds = max((len(cell.values) for cell in cells if cell), default=0)
     has_published = any(summary.published(data, model, score) for data, score in columns for model in models)
-    weights = [summary.weights, *(w for w in SCORED_WEIGHTS if w != summary.weights and has_published)]
-    rows = [
-        {"table": name, "block": number, "model": model} | cell
-        for number, block in enumerate(blocks)
-        for model, model_cells in zip(block, _block_cells(summary, columns, block, weights, most_seeds), strict=True)
-        for cell in model_cells
-    ]
+    weights = [summary.weights, *(w for w in SCORED_WEIGHTS if w != summary.weights and has_published), PUBLISHED]
+    seeds = [len(summary.values(data, model, score)) for data, score in columns for model in models]
+    rows = []
+    for number, block in enumerate(blocks):
+        cells = {
+            (w, *column): _column_cells(summary, *column, block, w, max(seeds)) for w in weights for column in columns
+        }
+        for place, model in enumerate(block):
+            for w in weights:
+                row = [{"weights": w, "data": d, "score": s} | cells[w, d, s][place] for d, s in columns]
+                if w == summary.weights or any(c["text"] != "–" for c in row if c["score"] != "informative"):
+                    rows += [{"table": name, "block": number, "model": model} | cell for cell in row]
     table = pd.DataFrame(rows)
     return Table(name, title, columns, table.assign(origin=table.data.map(summary.origins)))
-
-
-def _block_cells(
-    summary: Summary, columns: Sequence[Column], models: Sequence[str], row_weights: Sequence[str], most_seeds: int
-) -> list[list[dict[str, Any]]]:
-    """Return the cells of each of the models that are compared with each other."""
-    by_weights = {
-        weights: list(zip(*(_column_cells(summary, *c, models, weights, most_seeds) for c in columns), strict=True))
-        for weights in row_weights
-    }
-    by_model: list[list[dict[str, Any]]] = []
-    for number, model in enumerate(models):
-        rows = [by_weights[weights][number] for weights in row_weights]
-        others = [row for row in rows[1:] if any("values" in c and c["score"] != "informative" for c in row)]
-        published = [_published_cell(summary, data, model, score) for data, score in columns]
-        has_published = any(cell["text"] != "–" for cell in published)
-        by_model.append([cell for row in (rows[0], *others, published if has_published else ()) for cell in row])
-    return by_model
 
 
 def _column_cells(
     summary: Summary, data: str, score: str, models: Sequence[str], weights: str, most_seeds: int
 ) -> list[dict[str, Any]]:
     """Return the cells of one column, for models that are compared with each other."""
-    place = {"weights": weights, "data": data, "score": score, "note": "", "bold": False}
+    if weights == PUBLISHED:
+        return [EMPTY | _published_cell(summary, data, model, score) for model in models]
     if score == "informative":
-        return [place | _counts_cell(summary, data, model, weights) for model in models]
+        return [EMPTY | _counts_cell(summary, data, model, weights) for model in models]
     cells = [summary.cell(data, model, score, weights) for model in models]
     bold = mark_bold(cells, aggregate=summary.aggregate, digits=printed_digits(score))
     return [
-        place | {"bold": is_bold} | (_score_cell(summary, data, model, score, cell, most_seeds) if cell else NO_SCORE)
+        EMPTY | {"bold": is_bold} | (_score_cell(summary, data, model, score, cell, most_seeds) if cell else {})
         for model, cell, is_bold in zip(models, cells, bold, strict=True)
     ]
 
@@ -171,7 +142,7 @@ def _column_cells(
 def _counts_cell(summary: Summary, data: str, model: str, weights: str) -> dict[str, Any]:
     counts = summary.latent_counts(data, model, weights)
     if not counts:
-        return NO_SCORE
+        return {}
     values = ";".join(f"{count.informative}/{count.active}" for count in counts)
     mean = fmean(count.informative for count in counts)
     return {"text": describe_counts(counts), "mean": mean, "num_seeds": len(counts), "values": values}
@@ -195,8 +166,7 @@ def _score_cell(summary: Summary, data: str, model: str, score: str, cell: Cell,
 
 def _published_cell(summary: Summary, data: str, model: str, score: str) -> dict[str, Any]:
     published = summary.published(data, model, score)
-    text = _with_half(published.mean, published.half, printed_digits(score)) if published else "–"
-    return {"weights": PUBLISHED, "data": data, "score": score, "text": text, "note": "", "bold": False}
+    return {"text": _with_half(published.mean, published.half, printed_digits(score))} if published else {}
 
 
 def _with_half(mean: float, half: float | None, digits: int) -> str:
@@ -272,49 +242,40 @@ def to_csv(table: Table) -> str:
 
 def to_html(table: Table) -> str:
     """Return the table as HTML, with narrow columns if there are many."""
-    classes = [
-        _group_class(_starts_group(left, column))
-        for left, column in zip([table.columns[0], *table.columns], table.columns, strict=False)
-    ]
+    lefts = [table.columns[0], *table.columns]
+    classes = [_group_class(_starts_group(*pair)) for pair in zip(lefts, table.columns, strict=False)]
     spans = "".join(
         f'<th{_group_class(number > 0)} colspan="{width}">{html.escape(data)}</th>'
         for number, (data, width) in enumerate(table.spans)
     )
-    titles = [
-        find_score(score).heading.replace(" ", "<br>").replace("informative", "infor&shy;mative")
-        for _, score in table.columns
-    ]
+    titles = [find_score(score).heading.replace(" ", "<br>") for _, score in table.columns]
     heads = "".join(f"<th{css_class}>{title}</th>" for title, css_class in zip(titles, classes, strict=True))
     data_row = f"<tr><th></th><th></th>{spans}</tr>" if len(table.spans) > 1 else ""
     compact = "results compact" if len(table.columns) > MAX_WIDE_COLUMNS else "results"
     return "\n".join(
         [
             f'<div class=wide><table class="{compact}" style="--columns: {len(table.columns) + 1}">',
-            f"<thead>{data_row}<tr><th>model</th><th class=text>weights</th>{heads}</tr></thead>",
-            *_html_rows(table, classes),
+            f"<thead>{data_row}<tr><th>model</th><th class=text>weights</th>"
+            f"{heads.replace('informative', 'infor&shy;mative')}</tr></thead>",
+            *(line for _, rows in groupby(table.rows(), key=lambda row: row[0]) for line in _html_block(rows, classes)),
             "</table></div>",
         ]
     )
 
 
-def _html_rows(table: Table, classes: Sequence[str]) -> list[str]:
-    """Return the rows; the first row of a model has its name, for all of them."""
-    rows = list(table.rows())
-    lines = []
-    for block in dict.fromkeys(row[0] for row in rows):
-        lines.append("<tbody>")
-        models = [model for number, model, _, _ in rows if number == block]
-        previous = None
-        for _, model, weights, cells in (row for row in rows if row[0] == block):
-            last = " class=last" if model == models[-1] else ""  # a rule below the block
-            is_first = model != previous
-            name = f'<th rowspan="{models.count(model)}"{last}>{html.escape(model)}</th>' if is_first else ""
-            row_class = " ".join(["first"] * is_first + [PUBLISHED] * (weights == PUBLISHED))
+def _html_block(rows: Iterator[Row], classes: Sequence[str]) -> list[str]:
+    """Return the rows of a block; the first row of a model has its name, for all of them."""
+    by_model = [(model, list(group)) for model, group in groupby(rows, key=lambda row: row[1])]
+    lines = ["<tbody>"]
+    for number, (model, of_model) in enumerate(by_model, start=1):
+        last = " class=last" if number == len(by_model) else ""  # a rule below the block
+        name = f'<th rowspan="{len(of_model)}"{last}>{html.escape(model)}</th>'
+        for place, (_, _, weights, cells) in enumerate(of_model):
+            row_class = " ".join(["first"] * (place == 0) + [PUBLISHED] * (weights == PUBLISHED))
             texts = "".join(map(_html_cell, cells, classes))
-            lines.append(f'<tr class="{row_class}">{name}<td class=text>{weights}</td>{texts}</tr>')
-            previous = model
-        lines.append("</tbody>")
-    return lines
+            head = "" if place else name
+            lines.append(f'<tr class="{row_class}">{head}<td class=text>{weights}</td>{texts}</tr>')
+    return [*lines, "</tbody>"]
 
 
 def _html_cell(cell: Any, css_class: str) -> str:

@@ -6,8 +6,7 @@ latents, since codes need neither bins nor neighbours.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,16 +32,10 @@ NUM_MODELS = 3
 Curves = dict[str, list[float]]  # the value at each point by score
 
 
-@dataclass(frozen=True)
-class Vignette:
-    """A setting of an estimator, and how scores are computed with each of its values.
+class Vignette(NamedTuple):
+    """A setting of an estimator (`axis`), how scores are computed (`method`), and the function that computes them.
 
-    Attributes:
-        name: short name, for files.
-        axis: the setting.
-        method: how the scores are computed.
-        points: the values of the setting.
-        compute: returns the scores of sources and latents at each point.
+    The function returns the scores of sources and latents at each of the points, the values of the setting.
     """
 
     name: str
@@ -57,11 +50,12 @@ def compute_vignettes(summary: Summary) -> tuple[str, pd.DataFrame]:
 
     This is the data set with the most models that have continuous latents. The table is empty if no model has.
     """
-    names = {model.label: model.name for model in summary.plan.models}
-    by_data: dict[str, list[str]] = {data: [] for data in summary.data}
-    for data, model in summary.groups:
-        if summary.has_sources(data) and not LATENTS[MODELS[names[model]].latent].part.has_codes:
-            by_data[data].append(model)
+    models = {model.label: model for model in summary.plan.models}
+    continuous = [label for label, m in models.items() if not LATENTS[MODELS[m.name].latent].part.has_codes]
+    by_data = {
+        data: [model for model in continuous if (data, model) in summary.groups and summary.has_sources(data)]
+        for data in summary.data
+    }
     data = max(by_data, key=lambda label: len(by_data[label]))
     rows = []
     for vignette in VIGNETTES:
