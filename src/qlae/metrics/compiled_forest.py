@@ -7,7 +7,7 @@ split unless it is pure, all its features are constant or the depth is reached. 
 
 Why it is fast:
 
-* Values are replaced by their ranks once. A node sorts integers, by counting or by insertion, instead of floats.
+* Values are replaced by their ranks once. A node sorts integers instead of floats.
 * Bootstrap counts are integers, so the entropy is a sum of x log x from a table. Moving a sample across the threshold
   changes two terms of it, however many classes there are.
 * Codes with few levels are not sorted: one table of levels and classes gives all thresholds.
@@ -30,10 +30,8 @@ from numpy.typing import NDArray
 from .inputs import Floats, Ints
 
 _TREES = 10  # per job: the sums over trees have the same order for any number of threads
-_FEW = 24  # up to this many rows are sorted by insertion
 _LEVELS = 64  # up to this many levels are counted instead of sorted,
 _DENSE = 2  # if the table of levels and classes has no more cells than this times the rows
-_DIGIT = 8  # bits that one pass of counting sorts by
 _CLOSE = np.float32(1e-7)  # values that differ by no more count as equal, as in scikit-learn
 _CONSTANT = -2  # instead of a rank: the node has one value of this feature
 _PURE = 2.220446049250313e-16  # variance up to which a node is pure, as in scikit-learn
@@ -130,8 +128,7 @@ def _grow_trees(seeds: Any, data: Any) -> Any:
     own_weights, own_labels, own_values = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
     counts, left, right = np.empty(outputs, np.int64), np.zeros(outputs, np.int64), np.zeros(outputs, np.int64)
     table = np.zeros((_LEVELS, outputs), np.int64)
-    keys, other, buckets = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(1 << _DIGIT, np.int64)
-    order, share = np.arange(num_features), np.empty(outputs)
+    keys, order, share = np.empty(n, np.int64), np.arange(num_features), np.empty(outputs)
     stack = np.empty((max_depth + 2, 5), np.int64)
     gains = np.empty((max_depth + 1, num_features))
     state = np.empty(1, np.uint64)
@@ -171,11 +168,8 @@ def _grow_trees(seeds: Any, data: Any) -> Any:
                     low, high = _gather(ranks[f], node, keys)
                     if own_levels[high] <= own_levels[low] + _CLOSE:
                         continue
-                    if m <= _FEW:
-                        _sort_few(keys, m)
-                        ordered = keys[:m]
-                    else:
-                        ordered = _sort(keys, other, m, low, high, buckets)[:m]
+                    ordered = keys[:m]
+                    ordered.sort()
                     if classify:
                         gain, place, after = _scan_classes(
                             ordered, own_levels, own_labels, own_weights, xlogx, counts, total, own, left, right
@@ -287,43 +281,6 @@ def _gather(ranks: Any, rows: Any, keys: Any) -> Any:
         keys[i] = (rank << 32) | i
         low, high = min(low, rank), max(high, rank)
     return low, high
-
-
-@compiled()
-def _sort_few(keys: Any, m: int) -> None:
-    for i in range(1, m):
-        key = keys[i]
-        j = i - 1
-        while j >= 0 and keys[j] > key:
-            keys[j + 1] = keys[j]
-            j -= 1
-        keys[j + 1] = key
-
-
-@compiled()
-def _sort(keys: Any, other: Any, m: int, low: int, high: int, buckets: Any) -> Any:
-    """Return the first m keys in the order of their ranks, in one of the two buffers."""
-    bits = 1
-    while (high - low) >> bits:
-        bits += 1
-    passes = (bits + _DIGIT - 1) // _DIGIT
-    digit = (bits + passes - 1) // passes
-    mask = (1 << digit) - 1
-    for step in range(passes):
-        shift = step * digit
-        for b in range(mask + 1):
-            buckets[b] = 0
-        for i in range(m):
-            buckets[(((keys[i] >> 32) - low) >> shift) & mask] += 1
-        place = 0
-        for b in range(mask + 1):
-            place, buckets[b] = place + buckets[b], place
-        for i in range(m):
-            b = (((keys[i] >> 32) - low) >> shift) & mask
-            other[buckets[b]] = keys[i]
-            buckets[b] += 1
-        keys, other = other, keys
-    return keys
 
 
 @compiled()

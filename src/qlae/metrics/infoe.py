@@ -23,13 +23,14 @@ import numpy as np
 from .information import entropy
 from .inputs import Floats, Ints, Latents, Sources, plain_columns
 from .logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
-from .newton import MANY, Fit, Reals
+from .newton import Fit, Reals
 from .parallel import available_threads, map_in_threads
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 _ITERATIONS = 100
 _GRADIENT = 1e-4
 _SAFE = 500.0  # exp of logits up to this size does not overflow
+MANY = 500_000  # samples from which on fits in threads pay off
 Input = Literal["one-hot", "scalar"]
 Solver = Literal["converged", "lbfgs-balanced"]
 
@@ -76,7 +77,7 @@ def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence
         assert features is not None
         return fit_continuous(features, labels, size, tolerance=tolerance)
 
-    many = sources.labels.shape[0] > MANY  # fewer samples are fitted before threads pay off
+    many = sources.labels.shape[0] > MANY
     fits = map_in_threads(fit, range(len(indices)), available_threads() if many else 1)
     for i, fitted in zip(indices, fits, strict=True):
         if not fitted.converged:
