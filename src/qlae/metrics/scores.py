@@ -134,16 +134,16 @@ def score(
         return Scores(results, values)
     if "infomec" in results:
         options["active"] = results["infomec"].active
-    halves = score_parts(*sample, chosen, _draw_halves(sample[0].num_samples, seed, bootstrap), options, n_jobs)
     drawn: dict[str, list[float]] = {key: [] for key in values}
+    halves = score_parts(*sample, chosen, _draw_halves(sample[0].num_samples, seed, bootstrap), options, n_jobs)
     for count, numbers in enumerate(halves, start=1):
         report(f"half-sample {count} of {bootstrap}")
         for key in drawn.keys() & numbers.keys():
             drawn[key].append(numbers[key])
     intervals = {
-        key: half_sample_interval(value, drawn[key], confidence, find_score(key).bounds)
-        for key, value in values.items()
-        if len(drawn[key]) > 1
+        key: half_sample_interval(values[key], numbers, confidence, find_score(key).bounds)
+        for key, numbers in drawn.items()
+        if len(numbers) > 1
     }
     return Scores(results, values, intervals, confidence, bootstrap)
 
@@ -261,15 +261,10 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
     """
     from rich.table import Table
 
+    interval = [f"{scores.confidence:.0%} interval"] if scores.intervals else []
     table = Table(title=title, title_justify="left")
-    table.add_column("score")
-    table.add_column("value", justify="right")
-    if scores.intervals:
-        table.add_column(f"{scores.confidence:.0%} interval", justify="right")
-    if null is not None:
-        table.add_column("null encoder", justify="right")
-    table.add_column("protocol")
-    table.add_column("meaning")
+    for heading in ("score", "value", *interval, *(["null encoder"] if null else []), "protocol", "meaning"):
+        table.add_column(heading, justify="left" if heading in ("score", "protocol", "meaning") else "right")
     results = {key: result for result in scores.results.values() for key in result.to_dict()}
     for key, value in scores.values.items():
         described, result = find_score(key), results[key]
@@ -307,9 +302,10 @@ def print_scores(
         return
     informative = "" if result.informative is None else f", {result.num_informative} of them informative"
     console.print(f"{result.activity}{informative}, n = {result.num_samples:,}.")
-    if result.informative is not None and (noise := np.flatnonzero(result.active & ~result.informative)).size:
-        names = ", ".join(f"z{j}" for j in noise)
+    noise = () if result.informative is None else np.flatnonzero(result.active & ~result.informative)
+    if len(noise):
         console.print(
-            f"{names} {'is' if noise.size == 1 else 'are'} no more informative about any source than noise; "
+            f"{', '.join(f'z{j}' for j in noise)} {'is' if len(noise) == 1 else 'are'} no more informative about any "
+            "source than noise; "
             "InfoM and InfoC count them nevertheless, the corrected scores as 0."
         )
