@@ -7,7 +7,7 @@ split unless it is pure, all its features are constant or the depth is reached. 
 
 Why it is fast:
 
-* Values are replaced by their ranks once. A node sorts integers instead of floats.
+* Values are replaced by their ranks once. A node sorts integers instead of floats, by counting if it is large.
 * Bootstrap counts are integers, so the entropy is a sum of x log x from a table. Moving a sample across the threshold
   changes two terms of it, however many classes there are.
 * Codes with few levels are not sorted: one table of levels and classes gives all thresholds.
@@ -30,8 +30,10 @@ from numpy.typing import NDArray
 from .inputs import Floats, Ints
 
 _TREES = 10  # per job: the sums over trees have the same order for any number of threads
+_FEW = 64  # up to this many rows are sorted by NumPy
 _LEVELS = 64  # up to this many levels are counted instead of sorted,
 _DENSE = 2  # if the table of levels and classes has no more cells than this times the rows
+_DIGIT = 8  # bits that one pass of counting sorts by
 _CLOSE = np.float32(1e-7)  # values that differ by no more count as equal, as in scikit-learn
 _CONSTANT = -2  # instead of a rank: the node has one value of this feature
 _PURE = 2.220446049250313e-16  # variance up to which a node is pure, as in scikit-learn
@@ -64,12 +66,8 @@ def predict_by_depth(
 ) -> tuple[Floats, Floats]:
     """Return mean predictions (num_depths, num_test, outputs) and importances (num_depths, n_z) of truncated trees.
 
-    Args:
-        train, test, depths, num_trees, num_drawn, n_jobs: as for `forest.forest_by_depth`.
-        targets: (num_rows,) labels 0 … num_classes − 1, or values if `num_classes` is 0.
-        num_classes: 0 for a regression, whose single output is the mean.
-        seed: of all trees; the result depends on it, but not on `n_jobs`.
-        bootstrap: whether each tree draws its rows with replacement; otherwise it has all of them.
+    The arguments are those of `forest.forest_by_depth`; targets (num_rows,) are labels 0 … num_classes − 1, or values
+    if `num_classes` is 0, which have their mean as single output. Without `bootstrap` each tree has all rows.
     """
     ranks, levels, offsets = rank_columns(np.asarray(train, dtype=np.float32))
     classify = num_classes > 0
@@ -110,11 +108,9 @@ def rank_columns(columns: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArr
 def _grow_trees(seeds: Any, data: Any) -> Any:
     """Grow one tree per seed; return the sums of predictions (num_test, num_depths, outputs) and of importances.
 
-    Args:
-        seeds: one per tree.
-        data: ranks, levels and offsets from `rank_columns`; labels and values (n,), the targets of a classification or
-            of a regression; test (n_z, num_test) values; x log x (n + 1,); ascending depths; the number of outputs; and
-            classify, num_drawn and bootstrap as for `predict_by_depth`.
+    `data` has ranks, levels and offsets from `rank_columns`; labels and values (n,), the targets of a classification or
+    of a regression; test (n_z, num_test) values; x log x (n + 1,); ascending depths; the number of outputs; and
+    classify, num_drawn and bootstrap as for `predict_by_depth`.
     """
     ranks, levels, offsets, labels, values, test, xlogx, depths, outputs, classify, num_drawn, bootstrap = data
     num_features, n = ranks.shape
@@ -128,7 +124,8 @@ def _grow_trees(seeds: Any, data: Any) -> Any:
     own_weights, own_labels, own_values = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n)
     counts, left, right = np.empty(outputs, np.int64), np.zeros(outputs, np.int64), np.zeros(outputs, np.int64)
     table = np.zeros((_LEVELS, outputs), np.int64)
-    keys, order, share = np.empty(n, np.int64), np.arange(num_features), np.empty(outputs)
+    keys, other, buckets = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(1 << _DIGIT, np.int64)
+    order, share = np.arange(num_features), np.empty(outputs)
     stack = np.empty((max_depth + 2, 5), np.int64)
     gains = np.empty((max_depth + 1, num_features))
     state = np.empty(1, np.uint64)
@@ -168,8 +165,11 @@ def _grow_trees(seeds: Any, data: Any) -> Any:
                     low, high = _gather(ranks[f], node, keys)
                     if own_levels[high] <= own_levels[low] + _CLOSE:
                         continue
-                    ordered = keys[:m]
-                    ordered.sort()
+                    if m <= _FEW:
+                        ordered = keys[:m]
+                        ordered.sort()
+                    else:
+                        ordered = _sort(keys, other, m, low, high, buckets)[:m]
                     if classify:
                         gain, place, after = _scan_classes(
                             ordered, own_levels, own_labels, own_weights, xlogx, counts, total, own, left, right
@@ -281,6 +281,32 @@ def _gather(ranks: Any, rows: Any, keys: Any) -> Any:
         keys[i] = (rank << 32) | i
         low, high = min(low, rank), max(high, rank)
     return low, high
+
+
+@compiled()
+def _sort(keys: Any, other: Any, m: int, low: int, high: int, buckets: Any) -> Any:
+    """Return the first m keys in the order of their ranks, in one of the two buffers."""
+    bits = 1
+    while (high - low) >> bits:
+        bits += 1
+    passes = (bits + _DIGIT - 1) // _DIGIT
+    digit = (bits + passes - 1) // passes
+    mask = (1 << digit) - 1
+    for step in range(passes):
+        shift = step * digit
+        for b in range(mask + 1):
+            buckets[b] = 0
+        for i in range(m):
+            buckets[(((keys[i] >> 32) - low) >> shift) & mask] += 1
+        place = 0
+        for b in range(mask + 1):
+            place, buckets[b] = place + buckets[b], place
+        for i in range(m):
+            b = (((keys[i] >> 32) - low) >> shift) & mask
+            other[buckets[b]] = keys[i]
+            buckets[b] += 1
+        keys, other = other, keys
+    return keys
 
 
 @compiled()

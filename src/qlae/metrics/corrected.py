@@ -127,16 +127,18 @@ def correct_explicitness(
     saturated = chance.first_order > _SATURATED
     if solver != "converged":
         index = [i for i in np.flatnonzero(sources.varying & ~saturated).tolist() if _is_unbalanced(sources, i)]
-        if index:
-            order = np.random.default_rng(seed).permutation(sources.num_samples)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                shuffled = explicitness_per_source(sources.columns(index), latents.rows(order), solver, how)
-            chance.mean[index] = shuffled
+        chance.mean[index] = _of_shuffled_latents(sources.columns(index), latents, solver, how, seed)
     result = np.where(saturated, 0.0, chance.beyond(explicit, sources.num_sources))
     for i in np.flatnonzero(saturated & sources.varying).tolist():
         result[i] = _of_best_latents(sources.columns([i]), latents, information, i, solver, how)
     return result
+
+
+def _of_shuffled_latents(sources: Sources, latents: Latents, solver: Solver, how: Input, seed: int) -> Floats:
+    order = np.random.default_rng(seed).permutation(sources.num_samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return explicitness_per_source(sources, latents.rows(order), solver, how)
 
 
 def _is_unbalanced(sources: Sources, i: int) -> bool:

@@ -55,7 +55,8 @@ def _explicitness_per_source(sources: Sources, latents: Latents, solver: Solver,
     if classes and solver == "converged":
         result[classes] = _converged(sources, latents, how, classes)
     elif classes:
-        published = _published_features(latents, how)
+        one_hot = how == "one-hot" and latents.codes is not None
+        published = OneHotFeatures(latents.codes, latents.sizes) if one_hot else DenseFeatures(_design(latents, how))
         for i in classes:
             # Classes have equal weights in the fit and none in the score; the null model is uniform.
             loss = fit_balanced(published, sources.labels[:, i], sources.sizes[i])
@@ -81,15 +82,15 @@ def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence
     fits = map_in_threads(fit, range(len(indices)), available_threads() if many else 1)
     for i, fitted in zip(indices, fits, strict=True):
         if not fitted.converged:
-            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
-
-            warnings.warn(
-                f"the logistic regression of source {i} stopped after {fitted.iterations} iterations before it "
-                "converged: InfoE is a lower bound.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            _warn_about_fit(i, fitted)
     return [1.0 - fitted.loss / null for fitted, null in zip(fits, nulls, strict=True)]
+
+
+def _warn_about_fit(i: int, fitted: Fit) -> None:
+    from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
+
+    message = f"the logistic regression of source {i} stopped after {fitted.iterations} iterations before it converged"
+    warnings.warn(f"{message}: InfoE is a lower bound.", ConvergenceWarning, stacklevel=2)
 
 
 def _design(latents: Latents, how: Input) -> Floats:
@@ -104,13 +105,6 @@ def _design(latents: Latents, how: Input) -> Floats:
     spread = centred.std(axis=0)
     constant = np.ptp(values, axis=0) == 0
     return np.asarray(np.where(constant, 0.0, centred / np.where(spread > 0, spread, 1.0)))
-
-
-def _published_features(latents: Latents, how: Input) -> DenseFeatures | OneHotFeatures:
-    """Return the features of the authors' fit, without a dense matrix if they are one-hot codes."""
-    if how == "one-hot" and latents.codes is not None:
-        return OneHotFeatures(latents.codes, latents.sizes, double=True)
-    return DenseFeatures(_design(latents, how))
 
 
 def _r_squared(design: Floats, target: Floats) -> float:

@@ -184,14 +184,7 @@ class Latents:
 def check_pair(
     sources: Any, latents: Any, *, source_kinds: str | Sequence[str] = "auto", latent_kind: str = "auto"
 ) -> tuple[Sources, Latents]:
-    """Check both arrays, and that they have the same number of rows.
-
-    Args:
-        sources: (n, n_s) or (n,).
-        latents: (n, n_z) or (n,).
-        source_kinds: "auto", "discrete" or "continuous", for all sources or one per source; overrules the types.
-        latent_kind: "auto", "codes" or "continuous"; overrules the types.
-    """
+    """Check both arrays, (n, …) or (n,), and that they have the same number of rows; the kinds overrule the types."""
     s = check_sources(sources, kinds=source_kinds)
     z = check_latents(latents, kind=latent_kind)
     if s.num_samples != z.values.shape[0]:

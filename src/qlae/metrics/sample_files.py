@@ -42,6 +42,10 @@ def read_sample(
         return _read_single(Path(sources_path), "sources"), _read_single(path, "latents"), dict(options)
     if path.suffix == ".csv":
         return *_divide(_read_table(path), path, source_columns), dict(options)
+    return _read_archive(path, options)
+
+
+def _read_archive(path: Path, options: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     if not path.is_file():
         sample = path / "sample.npz"
         hint = f"give {sample}" if sample.is_file() else "give an .npz with arrays 'sources' and 'latents'"
