@@ -55,8 +55,11 @@ def _explicitness_per_source(sources: Sources, latents: Latents, solver: Solver,
     if classes and solver == "converged":
         result[classes] = _converged(sources, latents, how, classes)
     elif classes:
-        one_hot = how == "one-hot" and latents.codes is not None
-        published = OneHotFeatures(latents.codes, latents.sizes) if one_hot else DenseFeatures(_design(latents, how))
+        published: DenseFeatures | OneHotFeatures
+        if how == "one-hot" and latents.codes is not None:
+            published = OneHotFeatures(latents.codes, latents.sizes)
+        else:
+            published = DenseFeatures(_design(latents, how))
         for i in classes:
             # Classes have equal weights in the fit and none in the score; the null model is uniform.
             loss = fit_balanced(published, sources.labels[:, i], sources.sizes[i])
