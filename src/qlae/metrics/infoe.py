@@ -23,14 +23,13 @@ import numpy as np
 from .information import entropy
 from .inputs import Floats, Ints, Latents, Sources, plain_columns
 from .logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
-from .newton import Fit, Reals
+from .newton import MANY, Fit, Reals
 from .parallel import available_threads, map_in_threads
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 _ITERATIONS = 100
 _GRADIENT = 1e-4
 _SAFE = 500.0  # exp of logits up to this size does not overflow
-MANY = 500_000  # samples from which on fits in threads pay off
 Input = Literal["one-hot", "scalar"]
 Solver = Literal["converged", "lbfgs-balanced"]
 
@@ -55,11 +54,7 @@ def _explicitness_per_source(sources: Sources, latents: Latents, solver: Solver,
     if classes and solver == "converged":
         result[classes] = _converged(sources, latents, how, classes)
     elif classes:
-        published: DenseFeatures | OneHotFeatures
-        if how == "one-hot" and latents.codes is not None:
-            published = OneHotFeatures(latents.codes, latents.sizes)
-        else:
-            published = DenseFeatures(_design(latents, how))
+        published = _published_features(latents, how)
         for i in classes:
             # Classes have equal weights in the fit and none in the score; the null model is uniform.
             loss = fit_balanced(published, sources.labels[:, i], sources.sizes[i])
@@ -81,19 +76,19 @@ def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence
         assert features is not None
         return fit_continuous(features, labels, size, tolerance=tolerance)
 
-    many = sources.labels.shape[0] > MANY
+    many = sources.labels.shape[0] > MANY  # fewer samples are fitted before threads pay off
     fits = map_in_threads(fit, range(len(indices)), available_threads() if many else 1)
     for i, fitted in zip(indices, fits, strict=True):
         if not fitted.converged:
-            _warn_about_fit(i, fitted)
+            from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
+
+            warnings.warn(
+                f"the logistic regression of source {i} stopped after {fitted.iterations} iterations before it "
+                "converged: InfoE is a lower bound.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
     return [1.0 - fitted.loss / null for fitted, null in zip(fits, nulls, strict=True)]
-
-
-def _warn_about_fit(i: int, fitted: Fit) -> None:
-    from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
-
-    message = f"the logistic regression of source {i} stopped after {fitted.iterations} iterations before it converged"
-    warnings.warn(f"{message}: InfoE is a lower bound.", ConvergenceWarning, stacklevel=2)
 
 
 def _design(latents: Latents, how: Input) -> Floats:
@@ -108,6 +103,13 @@ def _design(latents: Latents, how: Input) -> Floats:
     spread = centred.std(axis=0)
     constant = np.ptp(values, axis=0) == 0
     return np.asarray(np.where(constant, 0.0, centred / np.where(spread > 0, spread, 1.0)))
+
+
+def _published_features(latents: Latents, how: Input) -> DenseFeatures | OneHotFeatures:
+    """Return the features of the authors' fit, without a dense matrix if they are one-hot codes."""
+    if how == "one-hot" and latents.codes is not None:
+        return OneHotFeatures(latents.codes, latents.sizes, double=True)
+    return DenseFeatures(_design(latents, how))
 
 
 def _r_squared(design: Floats, target: Floats) -> float:
