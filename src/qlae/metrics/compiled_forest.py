@@ -7,7 +7,7 @@ split unless it is pure, all its features are constant or the depth is reached. 
 
 Why it is fast:
 
-* Values are replaced by their ranks once. A node sorts integers, by counting or by insertion, instead of floats.
+* Values are replaced by their ranks once. A node sorts integers instead of floats, by counting if it is large.
 * Bootstrap counts are integers, so the entropy is a sum of x log x from a table. Moving a sample across the threshold
   changes two terms of it, however many classes there are.
 * Codes with few levels are not sorted: one table of levels and classes gives all thresholds.
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from .inputs import Floats, Ints
 
 _TREES = 10  # per job: the sums over trees have the same order for any number of threads
-_FEW = 24  # up to this many rows are sorted by insertion
+_FEW = 64  # up to this many rows are sorted by NumPy
 _LEVELS = 64  # up to this many levels are counted instead of sorted,
 _DENSE = 2  # if the table of levels and classes has no more cells than this times the rows
 _DIGIT = 8  # bits that one pass of counting sorts by
@@ -66,12 +66,8 @@ def predict_by_depth(
 ) -> tuple[Floats, Floats]:
     """Return mean predictions (num_depths, num_test, outputs) and importances (num_depths, n_z) of truncated trees.
 
-    Args:
-        train, test, depths, num_trees, num_drawn, n_jobs: as for `forest.forest_by_depth`.
-        targets: (num_rows,) labels 0 … num_classes − 1, or values if `num_classes` is 0.
-        num_classes: 0 for a regression, whose single output is the mean.
-        seed: of all trees; the result depends on it, but not on `n_jobs`.
-        bootstrap: whether each tree draws its rows with replacement; otherwise it has all of them.
+    The arguments are those of `forest.forest_by_depth`; targets (num_rows,) are labels 0 … num_classes − 1, or values
+    if `num_classes` is 0, which have their mean as single output. Without `bootstrap` each tree has all rows.
     """
     ranks, levels, offsets = rank_columns(np.asarray(train, dtype=np.float32))
     classify = num_classes > 0
@@ -112,11 +108,9 @@ def rank_columns(columns: NDArray[np.float32]) -> tuple[NDArray[np.int32], NDArr
 def _grow_trees(seeds: Any, data: Any) -> Any:
     """Grow one tree per seed; return the sums of predictions (num_test, num_depths, outputs) and of importances.
 
-    Args:
-        seeds: one per tree.
-        data: ranks, levels and offsets from `rank_columns`; labels and values (n,), the targets of a classification or
-            of a regression; test (n_z, num_test) values; x log x (n + 1,); ascending depths; the number of outputs; and
-            classify, num_drawn and bootstrap as for `predict_by_depth`.
+    `data` has ranks, levels and offsets from `rank_columns`; labels and values (n,), the targets of a classification or
+    of a regression; test (n_z, num_test) values; x log x (n + 1,); ascending depths; the number of outputs; and
+    classify, num_drawn and bootstrap as for `predict_by_depth`.
     """
     ranks, levels, offsets, labels, values, test, xlogx, depths, outputs, classify, num_drawn, bootstrap = data
     num_features, n = ranks.shape
@@ -172,8 +166,8 @@ def _grow_trees(seeds: Any, data: Any) -> Any:
                     if own_levels[high] <= own_levels[low] + _CLOSE:
                         continue
                     if m <= _FEW:
-                        _sort_few(keys, m)
                         ordered = keys[:m]
+                        ordered.sort()
                     else:
                         ordered = _sort(keys, other, m, low, high, buckets)[:m]
                     if classify:
@@ -287,17 +281,6 @@ def _gather(ranks: Any, rows: Any, keys: Any) -> Any:
         keys[i] = (rank << 32) | i
         low, high = min(low, rank), max(high, rank)
     return low, high
-
-
-@compiled()
-def _sort_few(keys: Any, m: int) -> None:
-    for i in range(1, m):
-        key = keys[i]
-        j = i - 1
-        while j >= 0 and keys[j] > key:
-            keys[j + 1] = keys[j]
-            j -= 1
-        keys[j + 1] = key
 
 
 @compiled()

@@ -78,11 +78,6 @@ class CorrectedInformation:
         """(n_z,) latents with more evidence than chance allows; the others are noise."""
         return np.asarray((self.evidence > evidence_needed(self.num_tests)).any(axis=0))
 
-    def of_source(self, i: int) -> CorrectedInformation:
-        """Return the part (1, n_z) of one source."""
-        row = slice(i, i + 1)
-        return CorrectedInformation(self.shares[row], self.unshrunk[row], self.evidence[row], self.num_tests)
-
     def ratios(self, counted: Bools, active: Bools) -> tuple[float, float]:
         """Return corrected InfoM and InfoC over the sources (n_s,) and latents (n_z,) that count."""
         kept = np.ix_(counted, active)
@@ -131,11 +126,27 @@ def correct_explicitness(
     chance = _closed_form(sources, latents, how)
     saturated = chance.first_order > _SATURATED
     if solver != "converged":
-        chance = _with_shuffled_fit(chance, sources, latents, solver, how, seed)
+        index = [i for i in np.flatnonzero(sources.varying & ~saturated).tolist() if _is_unbalanced(sources, i)]
+        chance.mean[index] = _of_shuffled_latents(sources.columns(index), latents, solver, how, seed)
     result = np.where(saturated, 0.0, chance.beyond(explicit, sources.num_sources))
     for i in np.flatnonzero(saturated & sources.varying).tolist():
-        result[i] = _of_best_latents(sources.columns([i]), latents, information.of_source(i), solver, how)
+        result[i] = _of_best_latents(sources.columns([i]), latents, information, i, solver, how)
     return result
+
+
+def _of_shuffled_latents(sources: Sources, latents: Latents, solver: Solver, how: Input, seed: int) -> Floats:
+    order = np.random.default_rng(seed).permutation(sources.num_samples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return explicitness_per_source(sources, latents.rows(order), solver, how)
+
+
+def _is_unbalanced(sources: Sources, i: int) -> bool:
+    """Return whether a fit that weights classes inflates the variance of noise, as for classes of unequal size."""
+    if not sources.discrete[i]:
+        return False
+    shares = np.bincount(sources.labels[:, i]) / sources.num_samples
+    return float(np.mean(1.0 / shares[shares > 0]) / sources.sizes[i]) > _BALANCED
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,44 +185,21 @@ def _closed_form(sources: Sources, latents: Latents, how: Input) -> _Explicitnes
     return _ExplicitnessByChance(mean, first_order, shape)
 
 
-def _with_shuffled_fit(
-    closed: _ExplicitnessByChance, sources: Sources, latents: Latents, solver: Solver, how: Input, seed: int
-) -> _ExplicitnessByChance:
-    """Return the same with the mean of sources whose classes differ in size from a fit to shuffled latents."""
-    unbalanced = [discrete and _imbalance(sources, i) > _BALANCED for i, discrete in enumerate(sources.discrete)]
-    refit = np.array(unbalanced) & sources.varying & (closed.first_order <= _SATURATED)
-    if not refit.any():
-        return closed
-    index = np.flatnonzero(refit).tolist()
-    order = np.random.default_rng(seed).permutation(sources.num_samples)
-    mean = closed.mean.copy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mean[index] = explicitness_per_source(sources.columns(index), latents.rows(order), solver, how)
-    return _ExplicitnessByChance(mean, closed.first_order, closed.shape)
-
-
-def _imbalance(sources: Sources, i: int) -> float:
-    """Return how much a weighted fit inflates the variance of noise: 1 for classes of equal size."""
-    shares = np.bincount(sources.labels[:, i]) / sources.num_samples
-    return float(np.mean(1.0 / shares[shares > 0]) / sources.sizes[i])
-
-
 def _of_best_latents(
-    source: Sources, latents: Latents, information: CorrectedInformation, solver: Solver, how: Input
+    source: Sources, latents: Latents, information: CorrectedInformation, i: int, solver: Solver, how: Input
 ) -> float:
-    """Return the share of one source that the most informative latents explain beyond chance.
+    """Return the share of source i that the most informative latents explain beyond chance.
 
     A linear model of one-hot codes explains at least the information of each single latent, which needs no fit.
     """
-    evidence = information.evidence[0]
+    evidence = information.evidence[i]
     best = np.argsort(-evidence)
     best = best[evidence[best] > evidence_needed(information.num_tests)].tolist()
     if not best:
         return 0.0
     one_hot = how == "one-hot" and latents.discrete and source.discrete[0]
     weights = evidence_weights(evidence, information.num_tests)
-    alone = float((weights * information.unshrunk[0]).max()) if one_hot else 0.0
+    alone = float((weights * information.unshrunk[i]).max()) if one_hot else 0.0
     shares = [float(_closed_form(source, latents.columns([j]), how).first_order[0]) for j in best]
     num_kept = int((np.cumsum(shares) <= _SATURATED / 2).sum())
     if not num_kept:

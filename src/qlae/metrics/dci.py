@@ -22,7 +22,7 @@ Protocols:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,9 +171,7 @@ def dci(
     varying = leave_out_constant(s)
     if protocol == "disentanglement_lib":
         if depths is not None:
-            raise ValueError(
-                "depths belong to random forests; the protocol 'disentanglement_lib' boosts trees of depth 3."
-            )
+            raise ValueError("depths belong to random forests; this protocol boosts trees of depth 3.")
         fields = _boost(s, z, seed)
     else:
         options: dict[str, Any] = {
@@ -186,16 +184,16 @@ def dci(
         }
         fields = _grow_forests(s, z, _split(s.num_samples, protocol, split, seed), options)
         fields |= {"max_features": "all" if max_features is None else max_features, "forest": forest}
-    return DCI(
-        d=specificity(fields["importance"][varying].T),
-        c=specificity(fields["importance"][varying]),
-        i=float(fields["accuracy"][varying].mean()),
-        split=split,
-        protocol=protocol,
-        num_samples=s.num_samples,
-        seed=seed,
-        **fields,
-    )
+    fields |= {"split": split, "protocol": protocol, "num_samples": s.num_samples, "seed": seed}
+    importance, i = fields["importance"][varying], float(fields["accuracy"][varying].mean())
+    return DCI(d=specificity(importance.T), c=specificity(importance), i=i, **fields)
+
+
+def _targets(sources: Sources) -> Iterator[tuple[int, bool, Any]]:
+    """Yield the number of each source that varies, whether it has classes, and its labels or values (n,)."""
+    for i in np.flatnonzero(sources.varying).tolist():
+        classify = sources.discrete[i]
+        yield i, classify, sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
 
 
 def _grow_forests(
@@ -206,27 +204,16 @@ def _grow_forests(
     held_out = choose if choose is test else np.concatenate([choose, test])
     chosen_by, scored_by = slice(0, choose.size), slice(held_out.size - test.size, None)
     depths, values = options["depths"], plain_columns(latents.values)
-    num_sources = sources.num_sources
-    curve, importance = np.zeros((num_sources, len(depths))), np.zeros((num_sources, latents.num_latents))
-    accuracy, chance = np.zeros(num_sources), np.full(num_sources, np.nan)
-    depth = np.zeros(num_sources, dtype=np.int64)
-    for i in np.flatnonzero(sources.varying).tolist():
-        classify = sources.discrete[i]
-        target: Any = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
+    fields = _empty_fields(sources, latents) | {"depths": depths}
+    curve, depth = np.zeros((sources.num_sources, len(depths))), np.zeros(sources.num_sources, dtype=np.int64)
+    for i, classify, target in _targets(sources):
         fit = forest_by_depth(values[train], target[train], values[held_out], classify=classify, **options)
         curve[i] = fit.scores(target[held_out], chosen_by)
         best = int(np.argmax(curve[i]))
-        accuracy[i] = fit.scores(target[held_out], scored_by)[best]
-        importance[i], depth[i] = fit.importances[best], depths[best]
-        chance[i] = _chance(target[train], target[test]) if classify else 0.0
-    return {
-        "importance": importance,
-        "accuracy": np.maximum(accuracy, 0.0),
-        "chance": chance,
-        "depth": depth,
-        "depths": depths,
-        "accuracy_by_depth": np.maximum(curve, 0.0),
-    }
+        fields["accuracy"][i] = max(0.0, fit.scores(target[held_out], scored_by)[best])
+        fields["importance"][i], depth[i] = fit.importances[best], depths[best]
+        fields["chance"][i] = _chance(target[train], target[test]) if classify else 0.0
+    return fields | {"depth": depth, "accuracy_by_depth": np.maximum(curve, 0.0)}
 
 
 def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
@@ -234,23 +221,25 @@ def _boost(sources: Sources, latents: Latents, seed: int) -> dict[str, Any]:
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     cut, values = train_size(sources.num_samples), plain_columns(latents.values)
-    importance = np.zeros((sources.num_sources, latents.num_latents))
-    train_accuracy, accuracy = np.zeros(sources.num_sources), np.zeros(sources.num_sources)
-    chance = np.full(sources.num_sources, np.nan)
-    for i in np.flatnonzero(sources.varying).tolist():
-        classify = sources.discrete[i]
-        target: Any = sources.labels[:, i] if classify else plain_columns(sources.values[:, i])
+    fields = _empty_fields(sources, latents) | {"train_accuracy": np.zeros(sources.num_sources)}
+    for i, classify, target in _targets(sources):
         if classify and np.unique(target[:cut]).size < 2:
             raise ValueError(
                 f"source {i} is constant in the first {cut} rows, which train this protocol: shuffle the rows."
             )
         model = (GradientBoostingClassifier if classify else GradientBoostingRegressor)(random_state=seed)
         model.fit(values[:cut], target[:cut])
-        importance[i] = np.abs(model.feature_importances_)
-        train_accuracy[i] = max(0.0, model.score(values[:cut], target[:cut]))
-        accuracy[i] = max(0.0, model.score(values[cut:], target[cut:]))
-        chance[i] = _chance(target[:cut], target[cut:]) if classify else 0.0
-    return {"importance": importance, "accuracy": accuracy, "chance": chance, "train_accuracy": train_accuracy}
+        fields["importance"][i] = np.abs(model.feature_importances_)
+        fields["train_accuracy"][i] = max(0.0, model.score(values[:cut], target[:cut]))
+        fields["accuracy"][i] = max(0.0, model.score(values[cut:], target[cut:]))
+        fields["chance"][i] = _chance(target[:cut], target[cut:]) if classify else 0.0
+    return fields
+
+
+def _empty_fields(sources: Sources, latents: Latents) -> dict[str, Any]:
+    num_sources, num_latents = sources.num_sources, latents.num_latents
+    importance, chance = np.zeros((num_sources, num_latents)), np.full(num_sources, np.nan)
+    return {"importance": importance, "accuracy": np.zeros(num_sources), "chance": chance}
 
 
 def _check_depths(protocol: str, depths: Sequence[int] | None) -> tuple[int, ...]:

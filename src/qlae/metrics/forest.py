@@ -55,17 +55,10 @@ def forest_by_depth(
     n_jobs: int | None,
     implementation: str = "numba",
 ) -> ForestByDepth:
-    """Fit one forest to the largest of `depths` and predict at all of them.
+    """Fit one forest to the largest of `depths`, to targets (num_train,), and predict test rows at all of them.
 
-    Args:
-        train, test: (num_rows, n_z) latents of the training and test rows.
-        targets: (num_train,) labels or values of one source in the training rows.
-        depths: at which to truncate the forest.
-        classify: whether targets are labels.
-        num_trees: size of the forest.
-        num_drawn: latents that each split considers.
-        seed, n_jobs: of the forest; the result does not depend on the number of threads.
-        implementation: "numba" or "scikit-learn".
+    Rows are (num_rows, n_z) latents; targets are labels if `classify`. Each split considers `num_drawn` latents. The
+    result does not depend on the number of threads.
     """
     classes, own = np.unique(targets, return_inverse=True) if classify else (np.zeros(0), targets)
     if implementation == "numba":
@@ -78,17 +71,20 @@ def forest_by_depth(
         )
         predictions, importances = predictions[place], importances[place]
     else:
-        from sklearn import config_context
-        from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-        kind = RandomForestClassifier if classify else RandomForestRegressor
-        tree = {"criterion": "entropy" if classify else "squared_error", "max_depth": max(depths)}
-        forest = kind(num_trees, **tree, max_features=num_drawn, random_state=seed, n_jobs=n_jobs)
-        with config_context(assume_finite=True, skip_parameter_validation=True):  # already checked, not once per tree
-            forest.fit(train, own)
+        options = {"max_features": num_drawn, "random_state": seed, "n_jobs": n_jobs}
+        forest = _fit_scikit_learn(train, own, classify, max_depth=max(depths), n_estimators=num_trees, **options)
         predictions, importances = read_prefixes(forest, test, depths)
     predicted = classes[predictions.argmax(axis=2)] if classify else predictions[:, :, 0]
     return ForestByDepth(predicted, importances, classify)
+
+
+def _fit_scikit_learn(train: Floats, targets: NDArray[Any], classify: bool, **options: Any) -> Any:
+    from sklearn import config_context
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = RandomForestClassifier(criterion="entropy") if classify else RandomForestRegressor()
+    with config_context(assume_finite=True, skip_parameter_validation=True):  # already checked, not once per tree
+        return forest.set_params(**options).fit(train, targets)
 
 
 def features_per_split(max_features: Any, num_latents: int) -> int:

@@ -31,14 +31,8 @@ def plot_nmi(
         source_names: one per source.
         title: a line above the scores.
     """
-    count = corrected = ""
-    if result.informative is not None:
-        count = f" ({result.num_informative} of {result.num_active} informative)"
-        corrected = (
-            f"\ncorrected: InfoM {result.infom_corrected:.2f}   InfoE {result.infoe_corrected:.2f}   "
-            f"InfoC {result.infoc_corrected:.2f}"
-        )
-    heading = f"InfoM {result.infom:.2f}{count}   InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}{corrected}"
+    path = Path(path)
+    heading = _heading(result)
     figure = nmi_figure(
         result.nmi,
         active=result.active,
@@ -46,19 +40,34 @@ def plot_nmi(
         source_names=source_names,
         title=f"{title}\n{heading}" if title else heading,
     )
-    path = Path(path)
     picture = io.BytesIO()
     figure.savefig(picture, dpi=150, format=path.suffix.removeprefix(".") or "png")
+    _write_whole(path, picture.getvalue())
+    return path
+
+
+def _heading(result: InfoMEC) -> str:
+    scores = f"InfoE {result.infoe:.2f}   InfoC {result.infoc:.2f}"
+    if result.informative is None:
+        return f"InfoM {result.infom:.2f}   {scores}"
+    return (
+        f"InfoM {result.infom:.2f} ({result.num_informative} of {result.num_active} informative)   {scores}\n"
+        f"corrected: InfoM {result.infom_corrected:.2f}   InfoE {result.infoe_corrected:.2f}   "
+        f"InfoC {result.infoc_corrected:.2f}"
+    )
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """Write a file under a new name, which cannot be a link, and rename it."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
-        with open(temporary, "xb") as file:  # new, so that it cannot be a link
-            file.write(picture.getvalue())
+        with open(temporary, "xb") as file:
+            file.write(content)
         os.replace(temporary, path)
     except OSError as error:  # as for a full disk
         temporary.unlink(missing_ok=True)
         error.filename = str(path)
         raise
-    return path
 
 
 def escape_math(text: str) -> str:

@@ -26,7 +26,7 @@ import numpy as np
 from .corrected import CorrectedInformation, correct_explicitness, correct_information
 from .infoe import Input, Solver, explicitness_per_source
 from .information import CONTINUOUS_NMI, concentration, estimate, normalise, top_two_gaps
-from .inputs import Bools, Floats, Latents, check_latents, check_pair, leave_out_constant, require_choice
+from .inputs import Bools, Floats, Latents, Sources, check_latents, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, Score, register_metric
 
 
@@ -50,33 +50,31 @@ class Protocol:
     prune: bool = True
     continuous_nmi: str = "denoised"
 
-    def _rule(self, latents: Latents) -> tuple[str, float | None, float]:
-        """Return the spread that counts, the share of the largest that it must exceed, or without one the value."""
-        if not self.prune:
-            return "range", None, 0.0
-        return self.spread, self.code_share if latents.discrete else self.continuous_share, self.code_floor
-
     def active(self, latents: Latents) -> Bools:
         """Return the mask (n_z,) of latents that vary enough to count."""
-        spread, share, floor = self._rule(latents)
-        if spread == "range" and share is None:  # a range above 0, for codes of any size
+        share = self._share(latents)
+        if not self.prune or (self.spread == "range" and share is None):  # a range above 0, for codes of any size
             return np.asarray(latents.sizes) > 1 if latents.discrete else latents.varying
-        if spread == "range":
+        if self.spread == "range":
             spreads = np.ptp(latents.values, axis=0)
         else:
             from scipy.stats import iqr  # which takes half a second to import
 
             spreads = np.atleast_1d(iqr(latents.values, axis=0))
         if share is None:
-            return np.asarray(spreads > floor)
+            return np.asarray(spreads > self.code_floor)
         largest = spreads.max()
         return np.asarray(spreads / largest > share) if largest > 0 else np.zeros(spreads.size, dtype=bool)
 
     def activity_rule(self, latents: Latents) -> str:
         """Describe the condition under which `active` counts a latent."""
-        spread, share, floor = self._rule(latents)
-        name = "range" if spread == "range" else "interquartile range"
-        return f"{name} > {floor:g}" if share is None else f"{name} > 1/{1 / share:.0f} of the largest"
+        if not self.prune:
+            return "range > 0"
+        share, name = self._share(latents), "range" if self.spread == "range" else "interquartile range"
+        return f"{name} > {self.code_floor:g}" if share is None else f"{name} > 1/{1 / share:.0f} of the largest"
+
+    def _share(self, latents: Latents) -> float | None:
+        return self.code_share if latents.discrete else self.continuous_share
 
 
 PROTOCOLS = {
@@ -206,42 +204,41 @@ def infomec(
     if active.dtype != bool or active.shape != (z.num_latents,):
         raise ValueError(f"active has type {active.dtype} and shape {active.shape}; give one boolean per latent.")
     _warn_about_latents(active, information, rules, z)
-    counted = np.ones_like(varying) if rules.counts_constant_sources else varying
-    kept = matrix[np.ix_(counted, active)]
+    kept = matrix[np.ix_(np.ones_like(varying) if rules.counts_constant_sources else varying, active)]
+    explicit = _explicitness(s, z, rules, active, information, seed)
+    fields: dict[str, Any] = {"nmi": matrix, "active": active, **explicit}
+    if information is not None:
+        fields["infom_corrected"], fields["infoc_corrected"] = information.ratios(varying, active)
+        fields |= {"nmi_corrected": information.shares, "informative": information.informative}
+    for value in fields.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    fields |= {"protocol": rules.name, "prune": rules.prune, "continuous_nmi": rules.continuous_nmi, "seed": seed}
+    return InfoMEC(infom=concentration(kept.T), infoc=concentration(kept), num_samples=s.num_samples, **fields)
+
+
+def _explicitness(
+    s: Sources, z: Latents, rules: Protocol, active: Bools, information: CorrectedInformation | None, seed: int
+) -> dict[str, Any]:
+    """Return the fields of `InfoMEC` about InfoE."""
+    varying, any_active = s.varying, bool(active.any())
+    how: Input = rules.code_input if z.discrete else "scalar"
 
     def explain(how: Input) -> Floats:
-        return explicitness_per_source(s, z, rules.solver, how) if active.any() else np.zeros(s.num_sources)
+        return explicitness_per_source(s, z, rules.solver, how) if any_active else np.zeros(s.num_sources)
 
-    how: Input = rules.code_input if z.discrete else "scalar"
     explicit = explain(how)
-    arrays: dict[str, Any] = {"nmi": matrix, "active": active, "infoe_per_source": explicit}
-    further: dict[str, Any] = {}
+    fields = {"infoe_per_source": explicit, "infoe": float(explicit[varying].mean()), "infoe_input": how}
     if z.discrete and how == "scalar":
-        further["infoe_scalar"] = float(explicit[varying].mean())
+        fields["infoe_scalar"] = fields["infoe"]
     elif how == "one-hot" and rules.solver == "converged":
-        further["infoe_scalar"] = float(explain("scalar")[varying].mean())
+        fields["infoe_scalar"] = float(explain("scalar")[varying].mean())
     if information is not None:
-        further["infom_corrected"], further["infoc_corrected"] = information.ratios(varying, active)
         beyond = explicit
-        if active.any():
+        if any_active:
             beyond = correct_explicitness(s, z, explicit, information, solver=rules.solver, how=how, seed=seed)
-        further["infoe_corrected"] = float(beyond[varying].mean())
-        arrays |= {"nmi_corrected": information.shares, "informative": information.informative}
-    for array in arrays.values():
-        array.flags.writeable = False
-    return InfoMEC(
-        infom=concentration(kept.T),
-        infoe=float(explicit[varying].mean()),
-        infoc=concentration(kept),
-        **further,
-        **arrays,
-        infoe_input=how,
-        protocol=rules.name,
-        prune=rules.prune,
-        continuous_nmi=rules.continuous_nmi,
-        num_samples=s.num_samples,
-        seed=seed,
-    )
+        fields["infoe_corrected"] = float(beyond[varying].mean())
+    return fields
 
 
 def _warn_about_latents(
@@ -352,8 +349,7 @@ class InfoMEC:
         scores = ("infom", "infoe", "infoc", "infom_corrected", "infoe_corrected", "infoc_corrected")
         others = ("protocol", "prune", "infoe_input", "continuous_nmi", "num_samples", "seed", "infoe_scalar")
         informative = None if self.informative is None else int(self.informative.sum())
-        result = {key: getattr(self, key) for key in scores}
-        result |= {"active": self.num_active, "informative": informative}
+        result = {key: getattr(self, key) for key in scores} | {"active": self.num_active, "informative": informative}
         result |= {key: getattr(self, key) for key in others}
         return {key: value for key, value in result.items() if value is not None}
 

@@ -104,25 +104,13 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
     result = np.zeros((sources.num_sources, latents.num_latents))
     is_discrete = np.array(sources.discrete)
     discrete, continuous = (np.flatnonzero(kind & sources.varying).tolist() for kind in (is_discrete, ~is_discrete))
-    random = np.random.RandomState(seed)  # scikit-learn's generator, for equal draws
-
-    def prepare(values: Floats) -> Floats:
-        return rescale_and_jitter(values, random) if jitter else values
-
-    values = prepare(latents.values) if latents.codes is None else latents.values
-    noise = random.get_state(legacy=True)
-    columns = {}
-    for i in continuous:
-        random.set_state(noise)
-        columns[i] = prepare(sources.values[:, [i]])[:, 0]
+    values, columns = _without_ties(sources, latents, continuous, seed) if jitter else (latents.values, sources.values)
     if latents.codes is not None:
-        if discrete:
-            sizes = [sources.sizes[i] for i in discrete]
-            result[discrete] = discrete_mutual_information(
-                sources.labels[:, discrete], sizes, latents.codes, latents.sizes
-            )
-        for i, column in columns.items():
-            ordered = Ordered(column)
+        sizes = [sources.sizes[i] for i in discrete]
+        labels = sources.labels[:, discrete]
+        result[discrete] = discrete_mutual_information(labels, sizes, latents.codes, latents.sizes)
+        for i in continuous:
+            ordered = Ordered(columns[:, i])
             for j in (j for j, size in enumerate(latents.sizes) if size > 1):
                 result[i, j] = ordered.with_labels(latents.codes[:, j], latents.sizes[j], k)
         return result
@@ -130,9 +118,20 @@ def estimate(sources: Sources, latents: Latents, *, k: int, seed: int, jitter: b
         ordered = Ordered(values[:, j])
         for i in discrete:
             result[i, j] = ordered.with_labels(sources.labels[:, i], sources.sizes[i], k)
-        for i, column in columns.items():
-            result[i, j] = continuous_pair(values[:, j], column, k)
+        for i in continuous:
+            result[i, j] = continuous_pair(values[:, j], columns[:, i], k)
     return result
+
+
+def _without_ties(sources: Sources, latents: Latents, continuous: Sequence[int], seed: int) -> tuple[Floats, Floats]:
+    """Return latents (n, n_z) and sources (n, n_s) whose continuous columns are rescaled and have no ties."""
+    random = np.random.RandomState(seed)  # scikit-learn's generator, for equal draws
+    values = rescale_and_jitter(latents.values, random) if latents.codes is None else latents.values
+    noise, columns = random.get_state(legacy=True), sources.values.copy()
+    for i in continuous:
+        random.set_state(noise)
+        columns[:, [i]] = rescale_and_jitter(sources.values[:, [i]], random)
+    return values, columns
 
 
 def normalise(nats: Floats, sources: Sources, latents: Latents, *, k: int, continuous_nmi: str = "denoised") -> Floats:

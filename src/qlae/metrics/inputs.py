@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,14 +184,7 @@ class Latents:
 def check_pair(
     sources: Any, latents: Any, *, source_kinds: str | Sequence[str] = "auto", latent_kind: str = "auto"
 ) -> tuple[Sources, Latents]:
-    """Check both arrays, and that they have the same number of rows.
-
-    Args:
-        sources: (n, n_s) or (n,).
-        latents: (n, n_z) or (n,).
-        source_kinds: "auto", "discrete" or "continuous", for all sources or one per source; overrules the types.
-        latent_kind: "auto", "codes" or "continuous"; overrules the types.
-    """
+    """Check both arrays, (n, …) or (n,), and that they have the same number of rows; the kinds overrule the types."""
     s = check_sources(sources, kinds=source_kinds)
     z = check_latents(latents, kind=latent_kind)
     if s.num_samples != z.values.shape[0]:
@@ -242,17 +235,8 @@ def check_latents(latents: Any, *, kind: str = "auto") -> Latents:
     return Latents(np.column_stack([_numbers(column) for column in columns]), codes, sizes)
 
 
-class ScoredForm(NamedTuple):
-    """The latents of a sample as metrics score them."""
-
-    latents: Any
-    latent_kind: str
-    code_input: str
-    """Input of InfoE's linear model: that of the protocol ("auto") for numbers, "one-hot" for indices of vectors."""
-
-
-def scored_form(latents: Any | None, codes: Any | None) -> ScoredForm:
-    """Return the array of a sample that metrics score, and how they score it.
+def scored_form(latents: Any | None, codes: Any | None) -> tuple[Any, str, str]:
+    """Return the array of a sample that metrics score, its `latent_kind`, and the `code_input` of InfoE.
 
     Codes that stand for numbers are scored as those numbers, so that metrics which depend on scale and order see them.
     The index identifies a code: its number is taken from the first row that has the code. Indices that stand for
@@ -263,9 +247,9 @@ def scored_form(latents: Any | None, codes: Any | None) -> ScoredForm:
         codes: (n, n_z) indices; None if the latents are continuous.
     """
     if codes is None:
-        return ScoredForm(latents, "auto", "auto")
+        return latents, "auto", "auto"
     if latents is None:
-        return ScoredForm(codes, "codes", "one-hot")
+        return codes, "codes", "one-hot"
     indices, numbers = (array[:, None] if array.ndim == 1 else array for array in map(np.asarray, (codes, latents)))
     if indices.shape != numbers.shape or indices.ndim != 2:
         raise ValueError(f"codes have shape {indices.shape} and latents {numbers.shape}: give both for each latent.")
@@ -273,7 +257,7 @@ def scored_form(latents: Any | None, codes: Any | None) -> ScoredForm:
     for j in range(indices.shape[1]):
         _, first, index = np.unique(indices[:, j], return_index=True, return_inverse=True)
         values[:, j] = numbers[first, j][index]
-    return ScoredForm(values, "codes", "auto")
+    return values, "codes", "auto"
 
 
 def plain_columns(values: Floats) -> Floats:

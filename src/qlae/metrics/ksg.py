@@ -139,12 +139,10 @@ def _count_inside(x: Floats, centres: Floats, radius: Floats) -> Ints:
 
 
 def _adjust(x: Floats, centres: Floats, radius: Floats, first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Return where the values closer than radius to each centre begin and end (exclusive) in x.
+    """Return where the values closer than radius (n,) to each centre (n,) begin and end (exclusive) in x.
 
-    Args:
-        x: values, ascending and all different.
-        centres, radius: (n,).
-        first, last: (n,) estimates that rounding in centre ± radius may put off by one; distances decide.
+    x ascends without ties. The estimates `first` and `last` may be off by one, as centre ± radius is rounded; distances
+    decide.
     """
     top = x.size - 1
     while (inside := (first > 0) & (centres - x[first - 1] < radius)).any():

@@ -19,7 +19,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -233,20 +233,21 @@ def _require_free(metric: Metric) -> None:
     """Raise if the name or the keys of a metric are taken, unless by the same function, loaded again."""
     if str(metric.name).split() != [metric.name]:
         raise ValueError(f"the name of a metric is {metric.name!r}; give a string without spaces.")
-    present = _METRICS.get(metric.name)
-    if present is not None and _identity(present.compute) != _identity(metric.compute):
-        raise ValueError(
-            f"metric {metric.name!r} is already registered, by {'.'.join(_identity(present.compute))}; choose another "
-            "name, or call qlae.metrics.unregister_metric first."
-        )
-    own = () if present is None else (*present.scores, *present.counts)
+    present, known = _METRICS.get(metric.name), set(known_scores())
+    if present is not None:
+        if _identity(present.compute) != _identity(metric.compute):
+            raise ValueError(
+                f"metric {metric.name!r} is already registered, by {'.'.join(_identity(present.compute))}; choose "
+                "another name, or call qlae.metrics.unregister_metric first."
+            )
+        known -= {score.key for score in (*present.scores, *present.counts)}
     keys = [score.key for score in (*metric.scores, *metric.counts)]
     if len(set(keys)) < len(keys):
         raise ValueError(f"metric {metric.name!r} has the scores {', '.join(keys)}; give each its own key.")
-    _require_new_keys([*keys, metric.name], known_scores().keys() - {score.key for score in own})
+    _require_new_keys([*keys, metric.name], known)
 
 
-def _require_new_keys(keys: Sequence[str], known: Any) -> None:
+def _require_new_keys(keys: Sequence[str], known: Container[str]) -> None:
     for key in keys:
         if key in RESERVED or key in known:
             raise ValueError(f"the key {key!r} is taken by another score or entry of results; choose another one.")
@@ -341,9 +342,9 @@ def _as_result(metric: Metric, result: Any, num_samples: int) -> Any:
     """Wrap plain numbers; raise if a function did not return the scores that it declares."""
     keys = metric.score_keys
     wrapped = hasattr(result, "to_dict")
-    if not wrapped and not isinstance(result, Mapping) and len(keys) == 1:
-        result = {keys[0]: result}
     numbers = result.to_dict() if wrapped else result
+    if not isinstance(numbers, Mapping) and len(keys) == 1:
+        numbers = {keys[0]: numbers}
     if not isinstance(numbers, Mapping) or not metric.is_in(numbers):
         raise TypeError(f"metric {metric.name!r} returned {result!r} without its score ({', '.join(keys)}).")
     if wrapped:

@@ -20,8 +20,8 @@ _MAX_BYTES_PER_NUMBER = 8
 _SMALLER = "score fewer rows (100,000 are plenty), or write it without compression"
 #: First columns that number or name the rows, also in files of `qlae encode`.
 _ROW_NAMES = ("", "image", "vector", "series", "file", "index", "row", "id")
-_SINGLE = (".npy", ".csv")
-_SOURCE_COLUMNS = "source_columns=[…]"
+
+Table = dict[str, NDArray[Any]]  # the columns of a CSV file by name
 
 
 def read_sample(
@@ -33,32 +33,33 @@ def read_sample(
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return sources and latents of files, and the options of `score`, completed by those that an .npz file implies.
 
-    Args:
-        path: an .npz file or a .csv file with sources and latents; with `sources_path` an .npy or .csv file of latents.
-        options: of `score`.
-        sources_path: an .npy or .csv file of sources.
-        source_columns: names of the columns of a single CSV table that are sources.
+    The arguments are those of `qlae.metrics.score_file`.
     """
     path = Path(path)
     if source_columns and (sources_path is not None or path.suffix != ".csv"):
         raise ValueError("source columns are those of a single CSV table; leave them out for other files.")
     if sources_path is not None:
-        latents, sources = _read_single(path, "latents"), _read_single(Path(sources_path), "sources")
-        return sources, latents, dict(options)
+        return _read_single(Path(sources_path), "sources"), _read_single(path, "latents"), dict(options)
     if path.suffix == ".csv":
-        sources, latents = _divide(_read_table(path), path, source_columns)
-        return sources, latents, dict(options)
-    if path.suffix == ".npy" and path.is_file():
+        return *_divide(_read_table(path), path, source_columns), dict(options)
+    return _read_archive(path, options)
+
+
+def _read_archive(path: Path, options: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    if not path.is_file():
+        sample = path / "sample.npz"
+        hint = f"give {sample}" if sample.is_file() else "give an .npz with arrays 'sources' and 'latents'"
+        raise ValueError(f"{path} is not a file; {hint}.")
+    arrays = _load(path, "np.savez(path, sources=…, latents=…)")
+    if not isinstance(arrays, dict):
         raise ValueError(f"{path} holds a single unnamed array; give the sources, too, in a second file.")
-    arrays = _load_arrays(path)
     if "sources" not in arrays or not {"latents", "codes"} & set(arrays):
-        present = ", ".join(arrays) or "a single unnamed array"
-        raise ValueError(f"{path} holds {present}; arrays named 'sources' and 'latents' are needed.")
-    form = scored_form(arrays.get("latents"), arrays.get("codes"))
-    own = {"latent_kind": form.latent_kind}
+        raise ValueError(f"{path} holds {', '.join(arrays)}; arrays named 'sources' and 'latents' are needed.")
+    latents, latent_kind, code_input = scored_form(arrays.get("latents"), arrays.get("codes"))
+    own = {"latent_kind": latent_kind}
     if options.get("latent_kind") != "continuous":
-        own["code_input"] = form.code_input
-    return arrays["sources"], form.latents, {**own, **options}
+        own["code_input"] = code_input
+    return arrays["sources"], latents, {**own, **options}
 
 
 def which_is_sources(files: Sequence[Path]) -> int:
@@ -67,11 +68,8 @@ def which_is_sources(files: Sequence[Path]) -> int:
     >>> which_is_sources([Path("run/latents.npy"), Path("run/sources.npy")])
     1
     """
-    votes = []
-    for file in files:
-        stem = file.stem.lower()
-        sources, latents = ("source" in stem or "factor" in stem), ("latent" in stem or "code" in stem)
-        votes.append(int(sources) - int(latents))
+    stems = [file.stem.lower() for file in files]
+    votes = [("source" in stem or "factor" in stem) - ("latent" in stem or "code" in stem) for stem in stems]
     if votes[0] == votes[1]:
         raise ValueError(
             f"the names of {files[0]} and {files[1]} do not tell which holds the sources: give it as --sources"
@@ -79,29 +77,14 @@ def which_is_sources(files: Sequence[Path]) -> int:
     return int(votes[1] > votes[0])
 
 
-Table = dict[str, NDArray[Any]]  # the columns of a CSV file by name
-
-
-def _array(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
-    """Return columns as one array; of objects, if some are text and others are not."""
-    columns = list(columns)
-    if len({column.dtype.kind == "U" for column in columns}) == 1:
-        return np.column_stack(columns)
-    return np.column_stack([np.array(column.tolist(), dtype=object) for column in columns])
-
-
 def _read_single(path: Path, what: str) -> NDArray[Any]:
     """Return the one array of an .npy or .csv file."""
-    if path.suffix not in _SINGLE or not path.is_file():
+    if path.suffix not in (".npy", ".csv") or not path.is_file():
         raise ValueError(f"the {what} file {path} is not an .npy or .csv file; write one with np.save(path, {what}).")
-    if path.suffix == ".csv":
-        columns = _without_row_names(_read_table(path))
-        return _latents(columns, path) if what == "latents" else _array(columns.values())
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except Exception as error:  # damaged files raise nearly anything
-        reason = error if isinstance(error, OSError) else "it is no .npy file of plain numbers or strings"
-        raise ValueError(f"{path} cannot be read ({reason}); write it with np.save(path, {what}).") from error
+    if path.suffix == ".npy":
+        return np.asarray(_load(path, f"np.save(path, {what})"))
+    columns = _without_row_names(_read_table(path))
+    return _latents(columns, path) if what == "latents" else _sources(columns.values())
 
 
 def _divide(table: Table, path: Path, source_columns: Sequence[str]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -114,18 +97,25 @@ def _divide(table: Table, path: Path, source_columns: Sequence[str]) -> tuple[ND
     if not chosen:
         raise ValueError(
             f"no column of {path} has a name that starts with 'source' (its columns are {present}): "
-            f"say which columns are sources ({_SOURCE_COLUMNS}), or give sources in a separate file."
+            "say which columns are sources (source_columns=[…]), or give sources in a separate file."
         )
     latents = _without_row_names({name: column for name, column in table.items() if name not in chosen})
     if not latents:
         raise ValueError(f"every column of {path} is a source; latents are needed, too.")
-    return _array(column for name, column in table.items() if name in chosen), _latents(latents, path)
+    return _sources(column for name, column in table.items() if name in chosen), _latents(latents, path)
 
 
 def _without_row_names(table: Table) -> Table:
     """Leave out a first column that numbers or names the rows."""
     names = list(table)
     return {name: table[name] for name in (names[1:] if len(names) > 1 and names[0].lower() in _ROW_NAMES else names)}
+
+
+def _sources(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    """Return columns as one array; of objects, if some are text and others are not."""
+    columns = list(columns)
+    mixed = len({column.dtype.kind == "U" for column in columns}) > 1
+    return np.column_stack([column.astype(object) for column in columns] if mixed else columns)
 
 
 def _latents(table: Table, path: Path) -> NDArray[Any]:
@@ -135,7 +125,7 @@ def _latents(table: Table, path: Path) -> NDArray[Any]:
             text = next(cell for cell in column.tolist() if not is_number(cell))
             raise ValueError(
                 f"column {name!r} of {path} holds text ({text!r}), and latents are numbers: if it is a source, name it "
-                f"({_SOURCE_COLUMNS})."
+                "(source_columns=[…])."
             )
     return np.column_stack(list(table.values()))
 
@@ -152,10 +142,8 @@ def _read_table(path: Path) -> Table:
     if len(rows) < 3:
         raise ValueError(f"{path} has {len(rows)} lines; a header and at least 2 samples are needed.")
     names = [name.strip() for name in rows[0]]
-    if all(is_number(name) for name in names):
-        raise ValueError(
-            f"{path} begins with numbers ({', '.join(names[:4])}, …); its first line must name the columns."
-        )
+    if all(map(is_number, names)):
+        raise ValueError(f"{path} begins with numbers ({names[0]}, …); its first line must name the columns.")
     if len(set(names)) < len(names):
         raise ValueError(f"{path} has two columns of one name; its columns are {', '.join(names)}.")
     for number, row in enumerate(rows[1:], start=2):
@@ -164,10 +152,10 @@ def _read_table(path: Path) -> Table:
         for name, cell in zip(names, row, strict=True):
             if not cell.strip():
                 raise ValueError(f"line {number} of {path} has no value for {name!r}; fill it, or leave the line out.")
-    return {name: _column(list(cells)) for name, cells in zip(names, zip(*rows[1:], strict=True), strict=True)}
+    return {name: _column(cells) for name, cells in zip(names, zip(*rows[1:], strict=True), strict=True)}
 
 
-def _column(cells: list[str]) -> NDArray[Any]:
+def _column(cells: Sequence[str]) -> NDArray[Any]:
     for kind in (np.int64, np.float64):
         try:
             return np.array([kind(cell) for cell in cells])
@@ -185,26 +173,21 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def _load_arrays(path: Path) -> dict[str, Any]:
-    """Return the arrays of an .npz file; none if it holds a single array."""
-    if not path.is_file():
-        sample = path / "sample.npz"
-        hint = f"give {sample}" if sample.is_file() else "give an .npz with arrays 'sources' and 'latents'"
-        raise ValueError(f"{path} is not a file; {hint}.")
+def _load(path: Path, writer: str) -> Any:
+    """Return the array of an .npy file, or the arrays of an .npz file by name."""
     try:
-        _require_modest(path)
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            return {}
-        with file:
-            arrays = dict(file)
+        if zipfile.is_zipfile(path):
+            _require_modest(path)
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            return loaded
+        with loaded:
+            arrays = dict(loaded)
         require_few_numbers(arrays, path)
         return arrays
-    except Exception as error:  # damaged archives and arrays raise nearly anything
-        reason = error if isinstance(error, OSError | OversizedError) else "it is no .npz file of plain arrays"
-        raise ValueError(
-            f"{path} cannot be read ({reason}); write it with np.savez(path, sources=…, latents=…)."
-        ) from error
+    except Exception as error:  # damaged files raise nearly anything
+        reason = error if isinstance(error, OSError | OversizedError) else "it is no file of plain numbers or strings"
+        raise ValueError(f"{path} cannot be read ({reason}); write it with {writer}.") from error
 
 
 class OversizedError(ValueError):
@@ -213,8 +196,6 @@ class OversizedError(ValueError):
 
 def _require_modest(path: Path) -> None:
     """Raise if a small archive would fill the memory when it is read."""
-    if not zipfile.is_zipfile(path):
-        return
     with zipfile.ZipFile(path) as archive:
         expanded = sum(info.file_size for info in archive.infolist())
     size = path.stat().st_size

@@ -134,16 +134,16 @@ def score(
         return Scores(results, values)
     if "infomec" in results:
         options["active"] = results["infomec"].active
-    halves = score_parts(*sample, chosen, _draw_halves(sample[0].num_samples, seed, bootstrap), options, n_jobs)
     drawn: dict[str, list[float]] = {key: [] for key in values}
+    halves = score_parts(*sample, chosen, _draw_halves(sample[0].num_samples, seed, bootstrap), options, n_jobs)
     for count, numbers in enumerate(halves, start=1):
         report(f"half-sample {count} of {bootstrap}")
         for key in drawn.keys() & numbers.keys():
             drawn[key].append(numbers[key])
     intervals = {
-        key: half_sample_interval(value, drawn[key], confidence, find_score(key).bounds)
-        for key, value in values.items()
-        if len(drawn[key]) > 1
+        key: half_sample_interval(values[key], numbers, confidence, find_score(key).bounds)
+        for key, numbers in drawn.items()
+        if len(numbers) > 1
     }
     return Scores(results, values, intervals, confidence, bootstrap)
 
@@ -186,12 +186,7 @@ def score_parts(
 ) -> Iterator[dict[str, float]]:
     """Yield the scores of parts of a sample by key, without those that cannot be computed on a part.
 
-    Args:
-        sources, latents: the checked sample.
-        metrics: the metrics to compute.
-        parts: the rows of each part, and its seed.
-        options: of InfoMEC, as for `compute_metric`.
-        n_jobs: number of processes, as in joblib.
+    Each part has its rows and its seed; `options` are those of InfoMEC, as for `compute_metric`.
     """
     calls = ((sources.rows(rows), latents.rows(rows), seed, options) for rows, seed in parts)
     return run_jobs(_score_part, metrics, calls, n_jobs)
@@ -261,30 +256,29 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
     """
     from rich.table import Table
 
+    interval = [f"{scores.confidence:.0%} interval"] if scores.intervals else []
     table = Table(title=title, title_justify="left")
-    table.add_column("score")
-    table.add_column("value", justify="right")
-    if scores.intervals:
-        table.add_column(f"{scores.confidence:.0%} interval", justify="right")
-    if null is not None:
-        table.add_column("null encoder", justify="right")
-    table.add_column("protocol")
-    table.add_column("meaning")
+    for heading in ("score", "value", *interval, *(["null encoder"] if null else []), "protocol", "meaning"):
+        table.add_column(heading, justify="left" if heading in ("score", "protocol", "meaning") else "right")
     results = {key: result for result in scores.results.values() for key in result.to_dict()}
     for key, value in scores.values.items():
-        described, result = find_score(key), results[key]
-        protocol, meaning = result.protocol, described.meaning
-        if isinstance(result, InfoMEC) and key in ("infoe", "infoe_corrected"):
-            protocol = f"{protocol}, {result.infoe_input}"
-        if isinstance(result, InfoMEC) and key == "infom" and result.informative is not None:
-            meaning = f"{meaning} ({result.num_informative} of {result.num_active} active latents informative)"
+        described = find_score(key)
         row = [described.title, described.format(value)]
         if scores.intervals:
             row.append(" – ".join(map(described.format, scores.intervals.get(key, ()))))
         if null is not None:
             row.append(described.format(null[key]) if key in null.values else "")
-        table.add_row(*row, protocol, meaning)
+        table.add_row(*row, *_protocol_and_meaning(results[key], key))
     return table
+
+
+def _protocol_and_meaning(result: Any, key: str) -> tuple[str, str]:
+    protocol, meaning = result.protocol, find_score(key).meaning
+    if isinstance(result, InfoMEC) and key in ("infoe", "infoe_corrected"):
+        protocol = f"{protocol}, {result.infoe_input}"
+    if isinstance(result, InfoMEC) and key == "infom" and result.informative is not None:
+        meaning = f"{meaning} ({result.num_informative} of {result.num_active} active latents informative)"
+    return protocol, meaning
 
 
 def print_scores(
@@ -303,13 +297,16 @@ def print_scores(
     console = console or Console()
     console.print(score_table(scores, title=title, null=null))
     result = scores.results.get("infomec")
-    if not isinstance(result, InfoMEC):
-        return
+    if isinstance(result, InfoMEC):
+        console.print("\n".join(_notes(result)))
+
+
+def _notes(result: InfoMEC) -> Iterator[str]:
     informative = "" if result.informative is None else f", {result.num_informative} of them informative"
-    console.print(f"{result.activity}{informative}, n = {result.num_samples:,}.")
-    if result.informative is not None and (noise := np.flatnonzero(result.active & ~result.informative)).size:
-        names = ", ".join(f"z{j}" for j in noise)
-        console.print(
-            f"{names} {'is' if noise.size == 1 else 'are'} no more informative about any source than noise; "
-            "InfoM and InfoC count them nevertheless, the corrected scores as 0."
+    yield f"{result.activity}{informative}, n = {result.num_samples:,}."
+    noise = [] if result.informative is None else np.flatnonzero(result.active & ~result.informative).tolist()
+    if noise:
+        yield (
+            f"{', '.join(f'z{j}' for j in noise)} {'is' if len(noise) == 1 else 'are'} no more informative about any "
+            "source than noise; InfoM and InfoC count them nevertheless, the corrected scores as 0."
         )

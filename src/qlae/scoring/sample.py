@@ -205,18 +205,18 @@ def score_weights(
     scores: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
     if sources.shape[1]:
-        form = scored_form(arrays.get("latents"), arrays.get("codes"))
+        latents, latent_kind, code_input = scored_form(arrays.get("latents"), arrays.get("codes"))
         options: dict[str, Any] = {
             "metrics": names,
             "protocol": protocol,
             "prune": prune,
-            "code_input": form.code_input,
+            "code_input": code_input,
             "source_kinds": source_kinds,
-            "latent_kind": form.latent_kind,
+            "latent_kind": latent_kind,
             "n_jobs": jobs,
             "metric_options": metric_options,
         }
-        scores, intervals = _score_by_sources(sources, form.latents, options, bootstrap, show)
+        scores, intervals = _score_by_sources(sources, latents, options, bootstrap, show)
     fidelity, fidelity_intervals = score_fidelity(arrays, bootstrap)
     scores, intervals = scores | fidelity, intervals | fidelity_intervals
     if bootstrap:
