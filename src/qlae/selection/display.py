@@ -1,7 +1,5 @@
 """Show a selection: as a table in the terminal, as a sentence, as CSV, and as a picture."""
 
-import csv
-import io
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -9,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+import pandas as pd
 from matplotlib.figure import Figure
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -23,10 +21,10 @@ from .ranking import Selection
 SUFFIXES = (".png", ".svg", ".pdf")
 FEW = 16  # runs up to which each cell of the matrix shows its number
 DARKEST = 0.5  # agreement at which the colours end, or later, so that runs with little in common stay pale
-CSV_COLUMNS = (
+CSV_COLUMNS = [
     *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "gap", "num_used"),
     *("num_latents", "psnr", "r2", "is_near", "uses_few", "infom", "taken"),
-)
+]
 
 
 def selection_table(selection: Selection) -> Table:
@@ -84,24 +82,15 @@ def print_selection(selection: Selection) -> None:
 def describe_choice(selection: Selection) -> str:
     """Describe which run to take, how certain the choice is, and why runs above it are not taken."""
     best, others = selection.best, [run for run in selection.runs if run is not selection.best and run.is_near]
+    many = len(selection.runs) >= 3
     text = f"Take {best.path}: agreement {best.agreement:.3f}"
-    if others:
-        text += f", next {others[0].agreement:.3f}"
-    if len(selection.runs) >= 3:
-        text += f"; first in {best.first:.0%} of bootstrap draws of the other runs"
-    text += "."
-    rivals = [run for run in others if run.first >= 0.5 * best.first]
-    if len(selection.runs) >= 3 and best.first < 0.5 and rivals:
-        names = ", ".join(str(run.path) for run in rivals[:3])
-        text += f" The choice is open: {names} would serve as well."
-    return text + _describe_refused(selection)
-
-
-def _describe_refused(selection: Selection) -> str:
-    """Describe why runs above the one to take are not taken; empty if there are none."""
-    above = selection.runs[: selection.runs.index(selection.best)]
+    text += f", next {others[0].agreement:.3f}" if others else ""
+    text += f"; first in {best.first:.0%} of bootstrap draws of the other runs." if many else "."
+    rivals = [str(run.path) for run in others if run.first >= 0.5 * best.first]
+    if many and best.first < 0.5 and rivals:
+        text += f" The choice is open: {', '.join(rivals[:3])} would serve as well."
+    above = selection.runs[: selection.runs.index(best)]
     few = sum(run.uses_few for run in above)
-    text = ""
     if bad := len(above) - few:
         runs = "1 run above it reconstructs" if bad == 1 else f"{bad} runs above it reconstruct"
         text += f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
@@ -113,15 +102,13 @@ def _describe_refused(selection: Selection) -> str:
 
 def selection_csv(selection: Selection) -> str:
     """Return the runs as CSV, best first, with a header; unknown numbers are empty."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for run in selection.runs:
-        lower, upper = run.spread
-        writer.writerow(
-            run.to_dict() | {"lower_quartile": lower, "upper_quartile": upper, "taken": run is selection.best}
-        )
-    return file.getvalue()
+    rows = [
+        run.to_dict()
+        | dict(zip(("lower_quartile", "upper_quartile"), run.spread, strict=True))
+        | {"taken": run is selection.best}
+        for run in selection.runs
+    ]
+    return pd.DataFrame(rows).to_csv(columns=CSV_COLUMNS, index=False, lineterminator="\n")
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
@@ -162,14 +149,11 @@ def selection_figure(selection: Selection) -> Figure:
     runs = selection.runs
     count = len(runs)
     names = short_names([run.path for run in runs])
-    if len({run.model for run in runs}) > 1:
-        names = [name if run.model in name else f"{name} ({run.model})" for run, name in zip(runs, names, strict=True)]
     labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
     has_infom = any(run.infom is not None for run in runs)
     size = 1.2 + max(2.4, min(0.42, 12 / count) * count)
     width = size + 0.6 + 0.07 * max(map(len, labels))
     figure = Figure(figsize=(width + 4.2 * has_infom, size), layout="constrained")
-    FigureCanvasAgg(figure)
     ratios = [width, 4.2] if has_infom else [1.0]
     panels = figure.subplots(1, 1 + has_infom, squeeze=False, width_ratios=ratios)[0]
     _draw_matrix(figure, panels[0], selection, labels)
