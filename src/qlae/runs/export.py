@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,14 +33,6 @@ OPSET = 18
 NUM_CHECKED = 16  # images on which the two are compared
 MAX_LATENT_ERROR = 1e-3  # of the largest latent
 MIN_SAME_CODES = 0.98  # an entry between two values may round either way
-
-
-class OnnxCheck(NamedTuple):
-    """The differences between onnxruntime and torch on the compared images."""
-
-    latent_error: float  # the largest difference of a latent, as a share of the largest latent
-    same_codes: float  # share of the codes that agree; 1 if there are none
-    pixel_error: float  # the largest difference of a decoded entry: of a pixel of 255, or of standard deviations
 
 
 class _Encode(nn.Module):
@@ -128,43 +120,40 @@ def _sample_rows(run: Run, model: Model, weights: str, count: int) -> dict[str, 
     return {name: arrays[name][rows] for name in ("indices", "sources", "codes", "latents", "psnr") if name in arrays}
 
 
-def export_onnx(model: Model, folder: str | os.PathLike[str]) -> OnnxCheck:
+def export_onnx(model: Model, folder: str | os.PathLike[str]) -> None:
     """Write ``encoder.onnx`` and ``decoder.onnx`` to a folder and check them; they take any number of images."""
     require_onnx()
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     model = model.cpu().eval()
-    discrete = isinstance(model.latent, DiscreteLatent)
-    images = _comparison_observations(model)
-    code = model.encode(images) if discrete else model.latents(images)
-    form = "codes" if discrete else "latents"
-    name = model.observations.traits.many
-    encoder = _to_onnx(_Encode(model), torch.from_numpy(images), name, ["codes"] * discrete + ["latents"])
-    decoder = _to_onnx(_Decode(model), torch.from_numpy(code), form, [name])
-    check = check_onnx(model, encoder, decoder, images)
+    observations = _random_observations(model)
+    discrete, name = isinstance(model.latent, DiscreteLatent), model.observations.traits.many
+    code = model.encode(observations) if discrete else model.latents(observations)
+    encoder = _to_onnx(_Encode(model), observations, name, ["codes"] * discrete + ["latents"])
+    decoder = _to_onnx(_Decode(model), code, "codes" if discrete else "latents", [name])
+    check_onnx(model, encoder, decoder, observations)
     write_bytes(target / ENCODER, encoder)
     write_bytes(target / DECODER, decoder)
-    return check
 
 
-def check_onnx(model: Model, encoder: bytes, decoder: bytes, images: NDArray[Any]) -> OnnxCheck:
-    """Compare both with torch on observations; raise an error if they differ by more than rounding."""
-    discrete = isinstance(model.latent, DiscreteLatent)
-    *codes, latents = _run(encoder, **{model.observations.traits.many: images})
+def check_onnx(model: Model, encoder: bytes, decoder: bytes, observations: NDArray[Any]) -> None:
+    """Raise an error if the results of onnxruntime differ from those of torch by more than rounding."""
+    *codes, latents = _run(encoder, observations)
     code: NDArray[Any]
-    code = reference = model.latents(images)
+    code = reference = model.latents(observations)
     same = np.ones_like(latents, dtype=bool)
-    if discrete:  # where a code fell to the other side of a tie its latent follows, and is counted once, as a code
-        code = model.encode(images)
+    if codes:  # where a code fell to the other side of a tie its latent follows, and is counted once, as a code
+        code = model.encode(observations)
         same = np.repeat(codes[0] == code, model.latent.num_outputs // model.latent.num_latents, axis=1)
-    error = float((np.abs(latents - reference) * same).max() / max(np.abs(reference).max(), 1e-12))
-    (decoded,) = _run(decoder, **{"codes" if discrete else "latents": code})
-    difference = np.abs(decoded.astype(float) - model.decode(code).astype(float)) / (model.observations.scale or 1.0)
-    check = OnnxCheck(error, float(same.mean()), float(difference.max()))
+    latent_error = (np.abs(latents - reference) * same).max() / max(np.abs(reference).max(), 1e-12)
+    difference = np.abs(_run(decoder, code)[0].astype(float) - model.decode(code).astype(float))
+    decoded_error = (difference / (model.observations.scale or 1.0)).max()
     most = 1 if model.observations.dtype == "uint8" else MAX_LATENT_ERROR
-    if error > MAX_LATENT_ERROR or check.same_codes < MIN_SAME_CODES or check.pixel_error > most:
-        raise RuntimeError(f"onnxruntime and torch disagree: {check}; nothing was written")
-    return check
+    if latent_error > MAX_LATENT_ERROR or same.mean() < MIN_SAME_CODES or decoded_error > most:
+        raise RuntimeError(
+            f"onnxruntime and torch disagree: latents by {latent_error:.2g} of the largest, {1 - same.mean():.2%} of "
+            f"the codes, decoded {model.observations.traits.many} by {decoded_error:.2g}; nothing was written"
+        )
 
 
 def require_onnx() -> None:
@@ -177,30 +166,22 @@ def require_onnx() -> None:
         raise ValueError(f"--onnx needs {error.name}: pip install 'qlae[onnx]'") from None
 
 
-def _comparison_observations(model: Model) -> NDArray[Any]:
-    """Return random observations, with both smooth parts and noise along their axes, as pictures and series have."""
-    rng = np.random.default_rng(0)
+def _random_observations(model: Model) -> NDArray[Any]:
     observations = model.observations
-    *sides, channels = observations.shape
-    corners = torch.from_numpy(rng.random((NUM_CHECKED, channels, *(4,) * len(sides)), np.float32))
-    if sides:
-        mode = "bilinear" if len(sides) == 2 else "linear"
-        corners = nn.functional.interpolate(corners, size=tuple(sides), mode=mode)
-    smooth = np.moveaxis(corners.numpy(), 1, -1)
-    unit = (smooth + rng.normal(0, 0.05, smooth.shape)).clip(0, 1)
+    unit = np.random.default_rng(0).random((NUM_CHECKED, *observations.shape))
     if observations.dtype == "uint8":
         return (unit * 255).astype(np.uint8)
-    if len(sides) < 2:
+    if len(observations.shape) < 3:
         unit = (unit - 0.5) * np.sqrt(12)  # of variance 1
     array: NDArray[Any] = unit * np.asarray(observations.scale) + np.asarray(observations.offset)
     return array.astype(observations.dtype)
 
 
-def _to_onnx(module: nn.Module, example: Tensor, name: str, outputs: list[str]) -> bytes:
+def _to_onnx(module: nn.Module, example: NDArray[Any], name: str, outputs: list[str]) -> bytes:
     with torch.no_grad(), _quietly():
         program = torch.onnx.export(
             module.eval(),
-            (example,),
+            (torch.from_numpy(example),),
             input_names=[name],
             output_names=outputs,
             dynamic_shapes=({0: torch.export.Dim("n", min=1)},),
@@ -216,13 +197,13 @@ def _to_onnx(module: nn.Module, example: Tensor, name: str, outputs: list[str]) 
     return content
 
 
-def _run(model: bytes, **inputs: NDArray[Any]) -> list[NDArray[Any]]:
+def _run(model: bytes, array: NDArray[Any]) -> list[NDArray[Any]]:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return list(session.run(None, inputs))
+    return list(session.run(None, {session.get_inputs()[0].name: array}))
 
 
 @contextlib.contextmanager
