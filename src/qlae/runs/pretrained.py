@@ -4,6 +4,7 @@ Unlike a run directory it holds one set of weights and nothing that only trainin
 code: loading it executes nothing.
 """
 
+import contextlib
 import dataclasses
 import html
 import json
@@ -81,20 +82,25 @@ def is_pretrained(folder: Path) -> bool:
     return (folder / WEIGHTS_FILE).is_file() and not (folder / "checkpoint.json").exists()
 
 
-def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
-    """Return what ``Origin.write`` wrote; raise an error that names a missing or damaged file."""
-    path = folder / WEIGHTS_FILE
+def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Return the metadata and the tensors of a safetensors file; raise a ``ValueError`` if it is damaged."""
     try:
         require_regular(path)
         with safetensors.safe_open(path, "pt") as file:
-            weights = (file.metadata() or {}).get("weights", "averaged")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
+
+
+def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
+    """Return what ``Origin.write`` wrote; raise an error that names a missing or damaged file."""
+    metadata, tensors = read_tensors(folder / WEIGHTS_FILE)
+    weights = metadata.get("weights", "averaged")
     if not (folder / "config.json").is_file():
         raise ValueError(f"{folder / 'config.json'} is missing; {REMEDY}")
     if weights not in WEIGHTS:
-        raise ValueError(f"{path} must hold the averaged or the raw weights, got {weights[:60]!r}; {REMEDY}")
+        which = f"must hold the averaged or the raw weights, got {weights[:60]!r}"
+        raise ValueError(f"{folder / WEIGHTS_FILE} {which}; {REMEDY}")
     config = read_config(folder / "config.json", remedy=REMEDY)
     results = read_results(folder / RESULTS, remedy=REMEDY) if (folder / RESULTS).is_file() else {}
     return Origin(config, weights, results), tensors
@@ -123,12 +129,9 @@ def _require_free(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     """Return whether ``Origin.write`` wrote the weights in a folder, according to their metadata."""
-    try:
-        require_regular(folder / WEIGHTS_FILE)
-        with safetensors.safe_open(folder / WEIGHTS_FILE, "pt") as file:
-            return "qlae" in (file.metadata() or {})
-    except (safetensors.SafetensorError, OSError, ValueError):
-        return False
+    with contextlib.suppress(ValueError):
+        return "qlae" in read_tensors(folder / WEIGHTS_FILE)[0]
+    return False
 
 
 def _without_paths(origin: Origin) -> Origin:
@@ -220,10 +223,8 @@ def _score_text(origin: Origin, scores: Mapping[str, float]) -> str:
 def _usage(origin: Origin) -> str:
     """Return the Python code that loads the model and uses it, with imports of parts from outside the package."""
     config, own = origin.config, origin.config.networks.own
-    parts = [
-        part for part in (config.to_dict()[name] for name in ("networks", "latent", "objective")) if "module" in part
-    ]
-    modules = dict.fromkeys(part["module"].removesuffix(".py") for part in parts)
+    parts = [config.to_dict()[name] for name in ("networks", "latent", "objective")]
+    modules = dict.fromkeys(part["module"].removesuffix(".py") for part in parts if "module" in part)
     named = [name for name in modules if name.replace(".", "_").isidentifier()]
     options = ', weights="raw"' if origin.weights == "raw" else ""
     if own:

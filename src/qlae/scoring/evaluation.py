@@ -101,18 +101,19 @@ def evaluate_run(
     sample, images = _draw(data, max(2, before["num_samples"]) if num_samples is None else num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
-    encoded, pictures = _encode_both(run, snapshot, images, networks=networks, device=device, show=show)
-    arrays |= encoded
+    for weights, prefix in PREFIXES.items():
+        with evaluation_process():
+            model = model_from(run, snapshot, weights=weights, networks=networks, device=device)
+            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
+            if weights == "averaged":
+                pictures = make_pictures(model, images, encoded)
+        arrays |= {prefix + name: array for name, array in encoded.items()}
     description = data.describe()
-    options: dict[str, Any] = {
-        "source_kinds": known_kinds(description),
-        "metric_options": metric_options,
-        "jobs": jobs,
-        "show": show,
-    }
-    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, **how, **options)
+    options = how | {"source_kinds": known_kinds(description), "metric_options": metric_options}
+    options |= {"jobs": jobs, "show": show}
+    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, **options)
     if others:
-        rest, _ = score_sample(arrays, metrics=others, **how, **options)
+        rest, _ = score_sample(arrays, metrics=others, **options)
         scores = {weights: rest[weights] | named for weights, named in scores.items()}
 
     results = {
@@ -133,21 +134,6 @@ def evaluate_run(
     write_npz(run.pictures_path, **pictures)
     write_json(run.results_path, results)
     return results
-
-
-def _encode_both(
-    run: Run, snapshot: checkpoint.Checkpoint, images: NDArray[Any], *, show: bool, **how: Any
-) -> tuple[Arrays, Arrays]:
-    """Return what both sets of weights give for the sample, and the pictures of the averaged ones."""
-    arrays: Arrays = {}
-    for weights, prefix in PREFIXES.items():
-        with evaluation_process():
-            model = model_from(run, snapshot, weights=weights, **how)
-            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-            if weights == "averaged":
-                pictures = make_pictures(model, images, encoded)
-        arrays |= {prefix + name: array for name, array in encoded.items()}
-    return arrays, pictures
 
 
 def scorer(
