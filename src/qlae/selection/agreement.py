@@ -33,7 +33,7 @@ Differences from UDR:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -78,6 +78,11 @@ class Representation:
     def num_used(self) -> int:
         return int(self.used.sum())
 
+    @cached_property
+    def within(self) -> Floats:
+        """Similarities of the used latents with each other."""
+        return similarity(self, self)
+
 
 def represent(latents: Any | None = None, codes: Any | None = None) -> Representation:
     """Return the representation of a sample from its latents, its codes, or both.
@@ -117,7 +122,7 @@ def agreement(first: Representation, second: Representation) -> float:
     >>> round(agreement(represent(codes=codes), represent(codes=3 - codes[:, ::-1])), 3)
     1.0
     """
-    return mean_agreement(similarity(first, second), similarity(first, first), similarity(second, second))
+    return mean_agreement(similarity(first, second), first.within, second.within)
 
 
 def similarity(first: Representation, second: Representation) -> Floats:
@@ -153,11 +158,10 @@ def information(first: Representation, second: Representation) -> tuple[Floats, 
             "observations with both models, in the same order."
         )
     labels = first.labels[:, first.used], second.labels[:, second.used]
-    return _information(*labels), _chance(*labels)
+    return _plug_in_information(*labels), _chance(*labels)
 
 
-def _information(first: Ints, second: Ints) -> Floats:
-    """Return the plug-in mutual information (n_1, n_2) of columns of labels, in nats."""
+def _plug_in_information(first: Ints, second: Ints) -> Floats:
     sizes = [[int(column.max()) + 1 for column in labels.T] for labels in (first, second)]
     return discrete_mutual_information(first, sizes[0], second, sizes[1])
 
@@ -176,7 +180,7 @@ def _chance(first: Ints, second: Ints) -> Floats:
     if rows.size:
         order = np.random.default_rng(0).permutation(len(second))
         shuffled = np.zeros(cells.shape)
-        shuffled[np.ix_(rows, columns)] = _information(first[:, rows], second[order][:, columns])
+        shuffled[np.ix_(rows, columns)] = _plug_in_information(first[:, rows], second[order][:, columns])
         chance = np.where(cells > EXACT_CELLS, shuffled, chance)
     return chance
 
@@ -185,11 +189,9 @@ def agreement_matrix(representations: Sequence[Representation], *, show: bool = 
     """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
     count = len(representations)
     matrix = np.full((count, count), np.nan)
-    within = [similarity(representation, representation) for representation in representations]
     with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
         for done, (j, i) in enumerate(combinations(range(count), 2), start=1):
-            between = similarity(representations[i], representations[j])
-            matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
+            matrix[i, j] = matrix[j, i] = agreement(representations[i], representations[j])
             report(done)
     return matrix
 
@@ -215,14 +217,9 @@ def chance_agreement(representations: Sequence[Representation]) -> float:
     """
     random, count = np.random.default_rng(0), len(representations)
     values = []
-
-    @cache
-    def within(i: int) -> Floats:
-        return similarity(representations[i], representations[i])
-
     for i in (number % count for number in range(NUM_SHUFFLED)):
         j = int((i + random.integers(1, count)) % count)
-        other = representations[j]
+        run, other = representations[i], representations[j]
         shuffled = replace(other, labels=other.labels[random.permutation(other.num_samples)])
-        values.append(mean_agreement(similarity(representations[i], shuffled), within(i), within(j)))
+        values.append(mean_agreement(similarity(run, shuffled), run.within, other.within))
     return float(np.mean(values))
