@@ -4,7 +4,6 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,52 +144,22 @@ def require_picture_path(path: Path) -> None:
 
 
 def selection_figure(selection: Selection) -> Figure:
-    """Return the matrix of agreement, runs in the order of their score, and next to it InfoM if any run has one."""
-    runs = selection.runs
-    count = len(runs)
-    names = short_names([run.path for run in runs])
-    labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
-    has_infom = any(run.infom is not None for run in runs)
+    """Return the matrix of agreement, runs in the order of their score."""
+    matrix, names = selection.matrix, short_names([run.path for run in selection.runs])
+    count, largest = len(names), max(float(np.nanmax(matrix)), DARKEST)
     size = 1.2 + max(2.4, min(0.42, 12 / count) * count)
-    width = size + 0.6 + 0.07 * max(map(len, labels))
-    figure = Figure(figsize=(width + 4.2 * has_infom, size), layout="constrained")
-    ratios = [width, 4.2] if has_infom else [1.0]
-    panels = figure.subplots(1, 1 + has_infom, squeeze=False, width_ratios=ratios)[0]
-    _draw_matrix(figure, panels[0], selection, labels)
-    if has_infom:
-        _draw_infom(panels[1], selection)
+    figure = Figure(figsize=(size + 0.6 + 0.07 * max(map(len, names)), size), layout="constrained")
     figure.suptitle(escape_math(f"{selection.data}: agreement between {count} runs"), fontsize=11)
-    return figure
-
-
-def _draw_matrix(figure: Figure, axes: Any, selection: Selection, labels: list[str]) -> None:
-    matrix, count = selection.matrix, len(labels)
-    largest = max(float(np.nanmax(matrix)), DARKEST)
+    axes = figure.subplots()
     image = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0.0, vmax=largest)
     axes.set_xticks(range(count), range(1, count + 1), fontsize=7)
+    labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
     axes.set_yticks(range(count), labels, fontsize=7)
-    place = selection.runs.index(selection.best)
-    axes.get_yticklabels()[place].set_fontweight("bold")
+    axes.get_yticklabels()[selection.runs.index(selection.best)].set_fontweight("bold")
     axes.tick_params(length=0)
-    if count <= FEW:
-        middle = largest * 0.6
-        for (i, j), value in np.ndenumerate(matrix):
-            if i != j:
-                colour = "white" if value > middle else "#333333"
-                axes.text(j, i, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=6, color=colour)
+    for (i, j), value in np.ndenumerate(matrix) if count <= FEW else ():
+        if i != j:
+            colour = "white" if value > 0.6 * largest else "#333333"
+            axes.text(j, i, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=6, color=colour)
     figure.colorbar(image, ax=axes, shrink=0.7, label="agreement")
-
-
-def _draw_infom(axes: Any, selection: Selection) -> None:
-    for model in sorted({run.model for run in selection.runs}):
-        points = [(run.agreement, run.infom) for run in selection.runs if run.model == model and run.infom is not None]
-        if points:
-            axes.scatter(*zip(*points, strict=True), label=escape_math(model), s=22, alpha=0.8)
-    best = selection.best
-    if best.infom is not None:
-        axes.scatter([best.agreement], [best.infom], s=110, facecolors="none", edgecolors="#222222", label="taken")
-    axes.set_xlabel("agreement (label-free)")
-    axes.locator_params(axis="x", nbins=6)
-    axes.set_ylabel("InfoM (not used for the choice)")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+    return figure
