@@ -241,7 +241,7 @@ def _draw_histogram(panel: Axes, values: NDArray[Any], colour: str) -> None:
     distinct, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
     if len(distinct) <= MAX_BARS // 2:
         panel.bar(np.arange(len(distinct)), counts, width=0.8, color=colour)
-        shown = np.unique(np.linspace(0, len(distinct) - 1, 5).round().astype(int)) if len(distinct) else []
+        shown = sorted({round(i) for i in np.linspace(0, len(distinct) - 1, 5)}) if len(distinct) else []
         panel.set_xticks(shown, [f"{distinct[i]:.4g}" for i in shown])
     else:
         panel.hist(numbers[np.isfinite(numbers)], bins=MAX_BARS, color=colour)

@@ -107,7 +107,7 @@ def selection_csv(selection: Selection) -> str:
         | {"taken": run is selection.best}
         for run in selection.runs
     ]
-    return pd.DataFrame(rows).to_csv(columns=CSV_COLUMNS, index=False, lineterminator="\n")
+    return str(pd.DataFrame(rows).to_csv(columns=CSV_COLUMNS, index=False, lineterminator="\n"))
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
@@ -152,7 +152,7 @@ def selection_figure(selection: Selection) -> Figure:
     figure.suptitle(escape_math(f"{selection.data}: agreement between {count} runs"), fontsize=11)
     axes = figure.subplots()
     image = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0.0, vmax=largest)
-    axes.set_xticks(range(count), range(1, count + 1), fontsize=7)
+    axes.set_xticks(range(count), [str(place) for place in range(1, count + 1)], fontsize=7)
     labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
     axes.set_yticks(range(count), labels, fontsize=7)
     axes.get_yticklabels()[selection.runs.index(selection.best)].set_fontweight("bold")
