@@ -15,6 +15,7 @@ from rich.table import Table
 
 from .._io import write_whole
 from ..metrics.heatmap import escape_math
+from ..observations import KINDS
 from .ranking import Selection
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -28,7 +29,7 @@ CSV_COLUMNS = [
 
 def selection_table(selection: Selection) -> Table:
     """Return a table with one row per run, best first."""
-    runs, many = selection.runs, selection.traits.many
+    runs, many = selection.runs, KINDS[selection.kind].many
     chance = f"{selection.chance:.3f}" if selection.chance >= 0.001 else "below 0.001"
     # A run that uses few latents is refused for that reason, others for bad reconstructions.
     few = {run.path: " (few)" for run in runs if run.uses_few and not run.is_near}

@@ -20,7 +20,6 @@ from .._process import usual_errors
 from ..data import SourceDataset
 from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats
-from ..observations import KINDS, Kind
 from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
@@ -124,11 +123,6 @@ class Selection:
     def best(self) -> RankedRun:
         """The run to take: the first that may be taken."""
         return next(run for run in self.runs if run.is_near)
-
-    @property
-    def traits(self) -> Kind:
-        """The kind of the observations."""
-        return KINDS[self.kind]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in a form that JSON can hold."""
