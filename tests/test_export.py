@@ -13,8 +13,7 @@ import qlae
 from qlae.cli import main
 from qlae.pipeline import train
 from qlae.presets import MODELS
-from qlae.runs.export import export_run
-from qlae.runs.pretrained import Origin, model_card
+from qlae.runs.export import Origin, export_run, model_card
 
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False}
 

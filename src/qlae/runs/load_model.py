@@ -19,7 +19,7 @@ from ..models.model import Model, place
 from ..registry import LATENTS
 from . import checkpoint
 from .directory import Run
-from .pretrained import Origin, is_pretrained, read_pretrained, read_tensors, tensors_to_bytes
+from .export import Origin, is_pretrained, read_pretrained, read_tensors, tensors_to_bytes
 from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}

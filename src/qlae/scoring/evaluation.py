@@ -27,8 +27,8 @@ from ..models.model import CHUNK, Model
 from ..registry import LATENTS
 from ..runs import checkpoint
 from ..runs.directory import Run
+from ..runs.export import is_pretrained, tensors_to_bytes
 from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
-from ..runs.pretrained import is_pretrained, tensors_to_bytes
 from .interventions import intervention_steps, make_pictures
 from .sample import (
     NUM_SAMPLES,
