@@ -1,9 +1,8 @@
 """Agreement between the representations of two runs (after Duan et al. 2020, "Unsupervised model selection for
 variational disentangled representation learning", UDR).
 
-Runs that are disentangled are alike up to the order, the sign and the numbering of their latents, because there is one
-set of sources; entangled runs are each entangled in a different way. So a run that agrees with many others is
-probably disentangled.
+Disentangled runs are alike up to the order, the sign and the numbering of their latents, because there is one set of
+sources; entangled runs are each entangled in a different way.
 
 For the latents i of one run and j of another, on the same observations, the similarity is their mutual information
 minus the amount expected by chance, E I (see `metrics.chance`), as a share of the largest possible value:
@@ -15,20 +14,12 @@ other run as far as it resembles one latent there, or several that resemble each
 
     A_i = r_i Σ_jk s_ij s_ik R'_jk,  r_i = max_j R_ij,  s_ij = R_ij / Σ_k R_ik,
 
-where R' are the similarities between the latents of the other run. If these are unlike each other (R'_jk = 0), the sum
-is Σ_j s_ij², which is 1 for a single similar latent and 1/m for m of them. The agreement of two runs is the mean of A
-over the latents of each, and the mean of the two.
+where R' are the similarities between the latents of the other run. The agreement of two runs is the mean of A over the
+latents of each, and the mean of the two.
 
-Any two runs can be compared because their latents are first turned into labels. Codes are labels already. Continuous
-latents are divided into bins of equally many observations, so that only the order of their values matters. A latent is
-*used* if it varies enough to count in InfoMEC and its labels have an entropy of at least `MIN_ENTROPY`.
-
-Differences from UDR:
-
-- R is a rank correlation or a regression weight there. Mutual information takes its place because codes of a VQ-VAE
-  have no order, and because a latent may encode a hue in any order.
-- A_i is r_i² / Σ_j R_ij there, which punishes a run whose sources are spread over several latents. InfoM does not, and
-  latents of one source resemble each other.
+Latents are first turned into labels: codes are labels already, and continuous latents are divided into bins of equally
+many observations. A latent is *used* if it varies enough to count in InfoMEC and its labels have an entropy of at least
+`MIN_ENTROPY`. ``docs/selecting.md`` says how this differs from UDR, and why.
 """
 
 from collections.abc import Sequence

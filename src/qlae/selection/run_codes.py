@@ -3,14 +3,12 @@
 Codes are read from the ``sample.npz`` of each run. If the samples are of the same observations, nothing is encoded. If
 they have enough observations in common, only these are used; otherwise the models encode the largest sample.
 
-The straight-through gap says how far the codes of a model are from the outputs of its encoder. After Friede et al.
-2023, "Learning Disentangled Discrete Representations", it is the difference between the losses of two reconstructions,
-one decoded from the codes z and one from the values before rounding:
+The straight-through gap (Friede et al. 2023, "Learning Disentangled Discrete Representations") is the difference
+between the losses of two reconstructions, one decoded from the codes z and one from the values before rounding:
 
     gap = |mean L(x, decode(z)) − mean L(x, decode(z before rounding))|,
 
-where L is the cross entropy of an image in nats, summed over pixels and channels. The decoder is trained on codes only,
-so the gap is small if the encoder maps images close to the codes.
+where L is the cross entropy of an image in nats, summed over pixels and channels.
 """
 
 import hashlib
