@@ -20,8 +20,7 @@ from .models.building import Networks
 from .options import TrainingOptions, split_options
 from .presets import ModelSpec
 from .runs.directory import Run
-from .scoring.evaluation import evaluate_run, scorer
-from .scoring.fit_latents import fit_run
+from .scoring.evaluation import evaluate_run, fit_run, scorer
 from .scoring.sample import require_scorable
 from .training.callbacks import Callback, TensorBoard
 from .training.trainer import Estimate, Watch, train_run

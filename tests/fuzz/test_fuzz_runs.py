@@ -22,8 +22,8 @@ from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.report.html_page import ReportFiles
 from qlae.report.run_pictures import plot_curves
 from qlae.runs import checkpoint
+from qlae.runs.export import model_card, read_pretrained
 from qlae.runs.latent_names import Names
-from qlae.runs.pretrained import model_card, read_pretrained
 from qlae.scoring.sample import rescore_run
 
 BOTH = ("averaged", "raw")

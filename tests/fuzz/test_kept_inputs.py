@@ -14,8 +14,8 @@ from qlae.data import data_spec
 from qlae.explorer.exploration import read_sample
 from qlae.report import draw_pictures, intervals_table, results_table
 from qlae.runs import checkpoint
+from qlae.runs.export import model_card, read_pretrained
 from qlae.runs.load_model import load
-from qlae.runs.pretrained import model_card, read_pretrained
 
 
 def change(path, *keys, value=None):

@@ -248,7 +248,7 @@ def test_unfinished_and_damaged_runs_are_named_and_skipped(tmp_path):
 def test_paths_without_runs_are_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="nowhere does not exist"):
+    with pytest.raises(ValueError, match=r"nowhere.*does not exist"):
         choose(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="empty holds no run directory"):
         choose(tmp_path / "empty")

@@ -218,7 +218,7 @@ PICTURES = ("interventions", "interpolations", "between-codes", "reconstructions
 
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:
     """Return where the pictures of a run are, and a command that works on what the run has."""
-    from ..runs.pretrained import is_pretrained
+    from ..runs.export import is_pretrained
 
     pictures = [f"{name}.png" for name in PICTURES if (run.path / f"{name}.png").is_file()]
     place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""

@@ -21,9 +21,9 @@ from ..models.latents import DiscreteLatent
 from ..models.model import Model
 from ..runs import checkpoint
 from ..runs.directory import Run
+from ..runs.export import is_pretrained
 from ..runs.latent_names import Names, names_file
 from ..runs.load_model import load, model_from
-from ..runs.pretrained import is_pretrained
 from ..runs.shipped import find_folder
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES

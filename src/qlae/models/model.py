@@ -32,7 +32,7 @@ class ModelOutput(NamedTuple):
 
 
 class Origin(Protocol):
-    """Where the weights of a trained model come from (``runs.pretrained.Origin``)."""
+    """Where the weights of a trained model come from (``runs.export.Origin``)."""
 
     @property
     def config(self) -> Any: ...

@@ -119,7 +119,8 @@ def draw_pictures(run: Run) -> list[Path]:
 
 
 def write_picture(figure: Figure, path: Path, dpi: int) -> Path:
-    """Write a figure as PNG and return its path."""
+    """Write a figure as PNG, creating missing folders, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, partial(figure.savefig, format="png", dpi=dpi))
     return path
 

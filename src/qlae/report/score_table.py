@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -16,6 +17,8 @@ CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", *CORRECTED)  # left out of narrow terminals
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
 LAST = ("psnr", "r2")
+#: Facts that runs may share, and how a title words them.
+FACTS = {"data": "{}", "images": "", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
@@ -25,12 +28,52 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     The title names the data, samples, protocol and seed that the runs have in common; columns show the differences. The
     least important columns are left out if the table would be wider than ``width`` characters.
     """
-    present = {key for run in runs for kind in weights for key in run.results[kind]}
+    rows = pd.DataFrame([_row(run, kind) for run in runs for kind in weights]).fillna("–")
+    shared = {name: rows[name].iloc[0] for name in FACTS if rows[name].nunique() == 1}
+    title = ", ".join(FACTS[name].format(fact) for name, fact in shared.items() if FACTS[name])
+    facts = [name for name in FACTS if name not in shared]
+    if rows.duplicated(["model", *facts, "weights"]).any():  # two runs would look the same without their paths
+        facts.insert(0, "run")
     others = [key for key in known_scores() if key not in (*FIRST, *LAST, *ELSEWHERE)]
-    columns = [key for key in (*FIRST, *others, *LAST) if key in present]
-    table = _table(runs, weights, columns, costs=("updates", "seconds"))
+    scores = [key for key in (*FIRST, *others, *LAST) if key in rows]
+    names = ["model", *facts, *["weights"] * (len(weights) > 1)]
+    table = _as_table(rows[[*names, *scores, "updates", "seconds"]], title or None)
     if width is not None and _full_width(table) > width:
-        table = _table(runs, weights, [key for key in columns if key not in LESS_IMPORTANT], costs=())
+        table = _as_table(rows[[*names, *(key for key in scores if key not in LESS_IMPORTANT)]], title or None)
+    return table
+
+
+def _row(run: Run, weights: str) -> dict[str, str]:
+    results = run.results
+    data, scores = results["data"], results[weights]
+    cells = {key: find_score(key).format(scores[key]) for key in known_scores() if key in scores}
+    if "informative" in scores and (count := count_informative(scores)) is not None:
+        cells["informative"] = str(count)  # among the latents that InfoM counts
+    return {
+        "model": results["model"],
+        "run": escape(str(run.path)),
+        "data": f"{data['name']} ({data['origin']}, {described_observations(data).size})",
+        "images": f"{data['num_images']:,}",
+        "samples": f"{results['num_samples']:,}",
+        "protocol": str(results["protocol"]),
+        "seed": str(results["seed"]),
+        "weights": weights,
+        **cells,
+        "updates": f"{results['steps']:,}",
+        "seconds": f"{results['seconds']:.0f}",
+    }
+
+
+def _as_table(rows: pd.DataFrame, title: str | None) -> Table:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+    for name in rows:
+        is_text, is_fact = name in ("model", "run", "data", "protocol", "weights"), name in ("model", "run", *FACTS)
+        heading = find_score(name).title if name in known_scores() else name
+        least = 8 if name == "model" else None
+        justify: Any = "left" if is_text else "right"
+        table.add_column(heading, justify=justify, overflow="fold", no_wrap=not is_fact, min_width=least)
+    for cells in rows.itertuples(index=False):
+        table.add_row(*cells)
     return table
 
 
@@ -57,34 +100,6 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
         console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
-def _table(runs: Sequence[Run], weights: Sequence[str], columns: Sequence[str], *, costs: Sequence[str]) -> Table:
-    title, differing = _split_facts(runs)
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
-    table.add_column("model", overflow="fold", min_width=8)
-    for name in differing[0]:
-        table.add_column(name, overflow="fold", justify="left" if name in ("run", "data", "protocol") else "right")
-    if len(weights) > 1:
-        table.add_column("weights", no_wrap=True)
-    for name in [*(find_score(key).title for key in columns), *costs]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for run, own in zip(runs, differing, strict=True):
-        results = run.results
-        cost = {"updates": f"{results['steps']:,}", "seconds": f"{results['seconds']:.0f}"}
-        for kind in weights:
-            scores = results[kind]
-            cells = [_cell(scores, key) for key in columns]
-            names = [results["model"], *own.values()] + ([kind] if len(weights) > 1 else [])
-            table.add_row(*names, *cells, *(cost[name] for name in costs))
-    return table
-
-
-def _cell(scores: dict[str, Any], key: str) -> str:
-    """Return a score as text; informative latents are counted among those that InfoM counts."""
-    if key == "informative" and (count := count_informative(scores)) is not None:
-        return str(count)
-    return find_score(key).format(scores[key]) if key in scores else "–"
-
-
 def _full_width(table: Table) -> int:
     """Return the number of characters that a table needs without wrapping."""
     return Console(width=1000).measure(table).maximum
@@ -102,32 +117,3 @@ def intervals_table(run: Run) -> Table:
             find_score(name).title, format_value(scores[name]), f"{format_value(low)} to {format_value(high)}"
         )
     return table
-
-
-def _facts(run: Run) -> dict[str, str]:
-    """Return the data and the protocol that a run was scored with, by name of the column."""
-    results = run.results
-    data = results["data"]
-    return {
-        "data": f"{data['name']} ({data['origin']}, {described_observations(data).size})",
-        "images": f"{data['num_images']:,}",
-        "samples": f"{results['num_samples']:,}",
-        "protocol": str(results["protocol"]),
-        "seed": str(results["seed"]),
-    }
-
-
-def _split_facts(runs: Sequence[Run]) -> tuple[str | None, list[dict[str, str]]]:
-    """Return a title with the facts that all runs share, if any, and for each run those that differ.
-
-    The path is added to the latter if two runs would look the same without it.
-    """
-    facts = [_facts(run) for run in runs]
-    shared = {name: fact for name, fact in facts[0].items() if all(other[name] == fact for other in facts)}
-    differing = [{name: fact for name, fact in each.items() if name not in shared} for each in facts]
-    rows = {(run.results["model"], *each.values()) for run, each in zip(runs, differing, strict=True)}
-    if len(rows) < len(runs):
-        differing = [{"run": escape(str(run.path))} | each for run, each in zip(runs, differing, strict=True)]
-    phrases = {"data": "{}", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
-    title = ", ".join(phrases[name].format(fact) for name, fact in shared.items() if name in phrases)
-    return title or None, differing

@@ -26,28 +26,20 @@ from .run_pictures import (
     write_picture,
 )
 
-# Of vectors.
-DEVIATIONS = "RdBu_r"  # colours
-MAX_FEATURES = 32  # shown; of more features, those that change most
-MAX_NAME = 24  # characters of a feature's name
-GAP = 1  # columns between latents
-MAX_COUNTED = 100_000  # vectors whose values a histogram counts
-MAX_BARS = 40
-SHEET_COLUMNS = 4  # histograms side by side
-FEATURE_COLOUR, SOURCE_COLOUR = "#2b6cb0", "#b7791f"
-# Of series.
-STEPS = "viridis"  # colours
+DEVIATIONS, STEPS = "RdBu_r", "viridis"  # colours of features and of steps
+FEATURE_COLOUR, SOURCE_COLOUR, DECODED_COLOUR = "#2b6cb0", "#b7791f", "#c53030"
+MAX_FEATURES, MAX_CHANNELS = 32, 3  # shown; of more, those that change most
+MAX_NAME = 28  # characters of the name of a feature or channel
+GAP = 1  # columns between latents, in heatmaps of vectors
 PITCH = 1.12  # from the start of one latent's curves to that of the next, in lengths of a series
-MAX_ROWS = 6  # panels above each other, for samples and channels
-MAX_CHANNELS = 3  # shown; of more channels, those that change most
-NUM_RECONSTRUCTIONS = 5
-GENERATED_COLUMNS = 5
-SHEET_CHANNELS = 6  # shown of a data set
-NUM_CURVES = 60  # random series, laid over each other
+MAX_ROWS, MAX_COLUMNS = 6, 5  # panels of series above and next to each other
 # Of data sets.
 SHEET_DPI = 110
-SHEET_NAME = 28  # characters of the name of a feature or channel
-MAX_SOURCES = 12
+SHEET_COLUMNS = 4  # histograms side by side
+SHEET_CHANNELS, MAX_SOURCES = 6, 12  # shown
+MAX_COUNTED = 100_000  # vectors whose values a histogram counts
+MAX_BARS = 40
+NUM_CURVES = 60  # random series, laid over each other
 
 
 class VectorPictures(ObservationPictures):
@@ -61,7 +53,7 @@ class VectorPictures(ObservationPictures):
         return np.asarray((vectors - offset) / scale)
 
     def _names(self, features: NDArray[np.intp]) -> list[str]:
-        return [_short(self.observations.names[i], MAX_NAME) for i in features]
+        return [_short(self.observations.names[i]) for i in features]
 
     def interventions(self, blocks: NDArray[Any], steps: NDArray[Any], title: str) -> Figure:
         """Draw decoded features (samples, steps, latents, d): a panel per sample, with a heatmap per latent."""
@@ -90,48 +82,36 @@ class VectorPictures(ObservationPictures):
 
     def reconstructions(self, originals: NDArray[Any], decoded: NDArray[Any], shares: Any, title: str) -> Figure:
         """Draw originals and reconstructions as two heatmaps, and R² of each feature as bars next to them."""
-        originals, decoded = self._standardised(originals), self._standardised(decoded)
-        features = most_changed(np.ptp(originals, axis=0))
-        bound = _bound(originals)
-        few = f" (the {len(features)} features that vary most)" if len(features) < originals.shape[1] else ""
-        width, height = 1.8 + 0.5 * len(originals) + 2.0, max(2.2, 0.9 + 0.18 * len(features))
-        figure = titled_figure(width, height, f"{title}: reconstructions{few}")
-        axes = figure.subplots(1, 3, sharey=True, width_ratios=(2, 2, 1.3))
-        for panel, values, heading in zip(axes, (originals, decoded), ("original", "decoded"), strict=False):
-            image = self._heatmap(panel, values, features, bound)
-            panel.set_title(heading, fontsize=LABEL_SIZE)
-            panel.set_xticks([])
-        _colour_bar(figure, image, list(axes[:2]))
-        self._shares(axes[2], features, shares)
-        for panel in axes:
-            panel.tick_params(labelsize=TICK_SIZE, length=2)
-        return figure
-
-    def _shares(self, panel: Any, features: NDArray[np.intp], shares: Any) -> None:
-        """Draw R² of features as bars; those of features that do not vary are absent."""
-        known = [(place, shares[i]) for place, i in enumerate(features) if shares and shares[i] is not None]
-        if known:
-            places, values = zip(*known, strict=True)
-            panel.barh(places, np.clip(values, -0.05, 1), color="#2b6cb0")
-        panel.set_xlim(-0.05, 1)
-        panel.axvline(0, color="black", linewidth=0.5)
-        panel.set_title("R² over the sample", fontsize=LABEL_SIZE)
+        return self._heatmaps({"original": originals, "decoded": decoded}, f"{title}: reconstructions", shares)
 
     def generated(self, decoded: NDArray[Any], title: str) -> Figure:
-        values = self._standardised(decoded)
-        features = most_changed(np.ptp(values, axis=0))
-        figure = titled_figure(7.0, max(2.2, 0.9 + 0.18 * len(features)), f"{title}: decoded from random latents")
-        panel = figure.subplots()
-        image = self._heatmap(panel, values, features, _bound(values))
-        panel.tick_params(labelsize=TICK_SIZE, length=2)
-        _colour_bar(figure, image, [panel])
-        return figure
+        return self._heatmaps({"": decoded}, f"{title}: decoded from random latents")
 
-    def _heatmap(self, panel: Any, values: NDArray[Any], features: NDArray[np.intp], bound: float) -> Any:
-        image = panel.imshow(values[:, features].T, cmap=DEVIATIONS, vmin=-bound, vmax=bound, aspect="auto")
-        panel.set_xlabel("samples", fontsize=LABEL_SIZE)
-        panel.set_yticks(range(len(features)), self._names(features))
-        return image
+    def _heatmaps(self, vectors: dict[str, NDArray[Any]], title: str, shares: Any = None) -> Figure:
+        """Draw vectors (n, d) by heading, and R² of each feature if it is known."""
+        tables = {heading: self._standardised(array) for heading, array in vectors.items()}
+        first = next(iter(tables.values()))
+        features, bound = most_changed(np.ptp(first, axis=0)), _bound(first)
+        if len(features) < first.shape[1]:
+            title += f" (the {len(features)} features that vary most)"
+        figure = titled_figure(3.8 + 0.25 * len(tables) * len(first), max(2.2, 0.9 + 0.18 * len(features)), title)
+        ratios = [2.0] * len(tables) + [1.3] * bool(shares)
+        panels = figure.subplots(1, len(ratios), sharey=True, squeeze=False, width_ratios=ratios)[0]
+        for panel, (heading, values) in zip(panels, tables.items(), strict=False):
+            image = panel.imshow(values[:, features].T, cmap=DEVIATIONS, vmin=-bound, vmax=bound, aspect="auto")
+            panel.set_title(heading, fontsize=LABEL_SIZE)
+            panel.set_xlabel("samples", fontsize=LABEL_SIZE)
+            panel.set_xticks([])
+        _colour_bar(figure, image, list(panels[: len(tables)]))
+        if shares:  # None for features that do not vary
+            known = [(place, shares[i]) for place, i in enumerate(features) if shares[i] is not None]
+            panels[-1].barh([place for place, _ in known], [max(share, -0.05) for _, share in known])
+            panels[-1].set_xlim(-0.05, 1)
+            panels[-1].set_title("R² over the sample", fontsize=LABEL_SIZE)
+        panels[0].set_yticks(range(len(features)), self._names(features))
+        for panel in panels:
+            panel.tick_params(labelsize=TICK_SIZE, length=2)
+        return figure
 
 
 class SeriesPictures(ObservationPictures):
@@ -140,10 +120,10 @@ class SeriesPictures(ObservationPictures):
     moved = "one latent moved at a time through its range, dark to bright"
     interpolated = "one latent interpolated at a time over its range, dark to bright"
 
-    def _channels(self, changes: NDArray[Any]) -> list[int]:
+    def _channels(self, changes: NDArray[Any], most: int = MAX_CHANNELS) -> list[int]:
         """Return the channels that change most, in their own order."""
         scaled = changes / np.asarray(self.observations.scale)
-        return sorted(np.argsort(-scaled, kind="stable")[:MAX_CHANNELS].tolist())
+        return sorted(np.argsort(-scaled, kind="stable")[:most].tolist())
 
     def _label(self, channel: int) -> str:
         return escape_math(self.observations.names[channel])
@@ -169,16 +149,14 @@ class SeriesPictures(ObservationPictures):
 
     def reconstructions(self, originals: NDArray[Any], decoded: NDArray[Any], shares: Any, title: str) -> Figure:
         """Draw originals and, over them, reconstructions: a column per sample, a row per channel."""
-        originals, decoded = originals[:NUM_RECONSTRUCTIONS], decoded[:NUM_RECONSTRUCTIONS]
+        originals, decoded = originals[:MAX_COLUMNS], decoded[:MAX_COLUMNS]
         channels = self._channels(np.ptp(originals, axis=1).max(0))
-        width, height = 2.2 * len(originals) + 0.8, 1.4 * len(channels) + 0.8
-        figure = titled_figure(width, height, f"{title}: reconstructions")
-        axes = figure.subplots(len(channels), len(originals), squeeze=False, sharex=True, sharey="row")
+        shape, sharing = (len(channels), len(originals)), {"sharex": True, "sharey": "row"}
+        figure, axes = _panels(shape, (2.2, 1.4), f"{title}: reconstructions", **sharing)
         for panels, channel in zip(axes, channels, strict=True):
             for panel, before, after in zip(panels, originals[..., channel], decoded[..., channel], strict=True):
                 panel.plot(before, color="0.6", linewidth=2.2, label="original")
-                panel.plot(after, color="#c53030", linewidth=0.9, label="decoded")
-                panel.tick_params(labelsize=TICK_SIZE, length=2)
+                panel.plot(after, color=DECODED_COLOUR, linewidth=0.9, label="decoded")
             share = shares[channel] if shares else None
             note = "" if share is None else f"\nR² {share:.2f}"
             panels[0].set_ylabel(f"{self._label(channel)}{note}", fontsize=LABEL_SIZE)
@@ -187,15 +165,13 @@ class SeriesPictures(ObservationPictures):
 
     def generated(self, decoded: NDArray[Any], title: str) -> Figure:
         """Draw the channel that changes most of series (n, t, c) decoded from random latents."""
-        channel = int(np.argmax(np.ptp(decoded, axis=1).max(0) / np.asarray(self.observations.scale)))
-        columns = min(GENERATED_COLUMNS, len(decoded))
+        (channel,) = self._channels(np.ptp(decoded, axis=1).max(0), 1)
+        columns = min(MAX_COLUMNS, len(decoded))
         rows = min(MAX_ROWS, len(decoded) // columns)
         heading = f"{title}: {self.observations.names[channel]} decoded from random latents"
-        figure = titled_figure(1.8 * columns + 0.6, 1.0 * rows + 0.8, heading)
-        axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        figure, axes = _panels((rows, columns), (1.8, 1.0), heading, sharex=True, sharey=True)
         for panel, curve in zip(axes.flat, decoded[..., channel], strict=False):
-            panel.plot(curve, color="#2b6cb0", linewidth=0.9)
-            panel.tick_params(labelsize=TICK_SIZE, length=2)
+            panel.plot(curve, color=FEATURE_COLOUR, linewidth=0.9)
         return figure
 
 
@@ -222,6 +198,15 @@ def _step_text(step: Any) -> str:
     return f"{step:.2g}" if isinstance(step, float) else str(step)
 
 
+def _panels(shape: tuple[int, int], size: tuple[float, float], title: str, **sharing: Any) -> tuple[Figure, Any]:
+    """Return a figure and its panels (rows, columns), each of a size (width, height) in inches."""
+    figure = titled_figure(size[0] * shape[1] + 0.6, size[1] * shape[0] + 0.8, title)
+    panels = figure.subplots(*shape, squeeze=False, **sharing)
+    for panel in panels.flat:
+        panel.tick_params(labelsize=TICK_SIZE, length=2)
+    return figure, panels
+
+
 def _colour_bar(figure: Figure, image: Any, axes: Any) -> None:
     bar = figure.colorbar(image, ax=axes, shrink=0.8, pad=0.01, aspect=30)
     bar.set_label("standard deviations from the mean", fontsize=TICK_SIZE)
@@ -234,60 +219,32 @@ def vector_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Pat
     Missing values (NaN) are left out, missing folders are created; ``seed`` draws the counted rows, if there are many.
     """
     rows = _random_rows(len(data), MAX_COUNTED, np.random.default_rng(seed))
-    vectors = np.asarray(data.images[rows])
-    names = data.observations.names[:MAX_FEATURES]
+    vectors, names = np.asarray(data.images[rows]), data.observations.names[:MAX_FEATURES]
     columns = [(name, vectors[:, i], FEATURE_COLOUR) for i, name in enumerate(names)]
     columns += [
         (f"source: {name}", data.sources[rows, i], SOURCE_COLOUR)
         for i, name in enumerate(data.source_names[:MAX_SOURCES])
     ]
-    num_columns = min(SHEET_COLUMNS, len(columns))
-    num_rows = -(-len(columns) // num_columns)
-    figure = titled_figure(2.6 * num_columns + 0.4, 1.5 * num_rows + 0.7, _sheet_title(data, len(names)))
-    panels = list(figure.subplots(num_rows, num_columns, squeeze=False).flat)
-    for panel in panels[len(columns) :]:
+    width = min(SHEET_COLUMNS, len(columns))
+    figure, panels = _panels((-(-len(columns) // width), width), (2.6, 1.5), _sheet_title(data, len(names)))
+    for panel in panels.flat[len(columns) :]:
         panel.set_axis_off()
-    for panel, (name, values, colour) in zip(panels, columns, strict=False):
+    for panel, (name, values, colour) in zip(panels.flat, columns, strict=False):
         _draw_histogram(panel, values, colour)
-        panel.set_title(_short(name, SHEET_NAME), fontsize=LABEL_SIZE)
-    return _write_sheet(figure, path)
-
-
-def _sheet_title(data: SourceDataset, num_shown: int) -> str:
-    title = f"{data.name}: {len(data):,} {data.observations.traits.many} of {data.observations.size}"
-    return title if num_shown == data.observations.num_features else f"{title}, of which the first {num_shown}"
-
-
-def _short(name: str, most: int) -> str:
-    """Return the name of a feature in the notation of matplotlib, cut to a number of characters."""
-    return escape_math(name if len(name) <= most else f"{name[: most - 1]}…")
-
-
-def _random_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return all rows of a data set, or some drawn at random if there are many."""
-    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
-
-
-def _write_sheet(figure: Figure, path: str | Path) -> Path:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return write_picture(figure, path, SHEET_DPI)
+        panel.set_title(_short(name), fontsize=LABEL_SIZE)
+    return write_picture(figure, Path(path), SHEET_DPI)
 
 
 def _draw_histogram(panel: Axes, values: NDArray[Any], colour: str) -> None:
     """Draw one bar per value where there are few different ones, else a histogram."""
     numbers = np.asarray(values, dtype=np.float64)
-    numbers = numbers[np.isfinite(numbers)]
-    distinct, counts = np.unique(numbers, return_counts=True)
-    if len(distinct) <= 1:
-        panel.text(0.5, 0.5, "constant" if len(distinct) else "no values", ha="center", transform=panel.transAxes)
+    distinct, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
     if len(distinct) <= MAX_BARS // 2:
         panel.bar(np.arange(len(distinct)), counts, width=0.8, color=colour)
         shown = sorted({round(i) for i in np.linspace(0, len(distinct) - 1, 5)}) if len(distinct) else []
         panel.set_xticks(shown, [f"{distinct[i]:.4g}" for i in shown])
     else:
-        panel.hist(numbers, bins=MAX_BARS, color=colour)
-    panel.tick_params(labelsize=TICK_SIZE, length=2)
+        panel.hist(numbers[np.isfinite(numbers)], bins=MAX_BARS, color=colour)
     panel.locator_params(axis="y", nbins=3)
 
 
@@ -302,20 +259,29 @@ def series_sheet(data: SourceDataset, path: str | Path, *, seed: int = 0) -> Pat
     for source, name in enumerate(data.source_names[:MAX_SOURCES]):
         rows, exact = sweep_rows(data, source, rng)
         groups.append((f"{name}, low to high (dark to bright){'' if exact else '; other sources differ'}", rows))
-    figure = titled_figure(3.4 * len(names) + 0.6, 1.7 * len(groups) + 0.8, _sheet_title(data, len(names)))
-    axes = figure.subplots(len(groups), len(names), squeeze=False, sharex=True, sharey="col")
+    shape, sharing = (len(groups), len(names)), {"sharex": True, "sharey": "col"}
+    figure, axes = _panels(shape, (3.4, 1.7), _sheet_title(data, len(names)), **sharing)
     for number, (heading, rows) in enumerate(groups):
-        series = np.asarray(data.images[rows])
+        series, is_sweep = np.asarray(data.images[rows]), number > 0
+        colours = matplotlib.colormaps[STEPS](np.linspace(0, 0.95, len(rows))) if is_sweep else FEATURE_COLOUR
         for channel, panel in enumerate(axes[number]):
-            _draw_curves(panel, series[..., channel], swept=number > 0)
-            panel.set_title(escape_math(f"{_short(names[channel], SHEET_NAME)}: {heading}"), fontsize=TICK_SIZE)
-    return _write_sheet(figure, path)
+            lines = [np.column_stack([np.arange(len(curve)), curve]) for curve in series[..., channel]]
+            panel.add_collection(LineCollection(lines, colors=colours, linewidths=0.9, alpha=1.0 if is_sweep else 0.35))
+            panel.autoscale()
+            panel.set_title(f"{_short(names[channel])}: {escape_math(heading)}", fontsize=TICK_SIZE)
+    return write_picture(figure, Path(path), SHEET_DPI)
 
 
-def _draw_curves(panel: Axes, curves: NDArray[Any], *, swept: bool) -> None:
-    """Draw curves (k, t), from dark to bright if they are swept, else faintly."""
-    lines = [np.column_stack([np.arange(len(curve)), curve]) for curve in curves]
-    colours = matplotlib.colormaps[STEPS](np.linspace(0, 0.95, len(curves))) if swept else FEATURE_COLOUR
-    panel.add_collection(LineCollection(lines, colors=colours, linewidths=0.9, alpha=1.0 if swept else 0.35))
-    panel.autoscale()
-    panel.tick_params(labelsize=TICK_SIZE, length=2)
+def _sheet_title(data: SourceDataset, num_shown: int) -> str:
+    title = f"{data.name}: {len(data):,} {data.observations.traits.many} of {data.observations.size}"
+    return title if num_shown == data.observations.num_features else f"{title}, of which the first {num_shown}"
+
+
+def _short(name: str) -> str:
+    """Return the name of a feature in the notation of matplotlib, cut to a number of characters."""
+    return escape_math(name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…")
+
+
+def _random_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return all rows of a data set, or some drawn at random if there are many."""
+    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))

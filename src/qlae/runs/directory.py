@@ -121,20 +121,19 @@ class Run:
     @property
     def results(self) -> dict[str, Any]:
         """The scores, as ``qlae evaluate`` wrote them."""
-        if not self.results_path.is_file():
-            made = self.updates_made
-            if made is None or made < self.config.training.steps:
-                raise ValueError(f"{self.path} {self.describe_unfinished(made)}")
-            raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
-        return read_results(self.results_path, remedy=self._remedy)
+        if self.results_path.is_file():
+            return read_results(self.results_path, remedy=self._remedy)
+        made = self.updates_made
+        if made is None or made < self.config.training.steps:
+            raise ValueError(f"{self.path} {self.describe_unfinished(made)}")
+        raise ValueError(f"{self.path} has no results yet; run `qlae evaluate {self.path}`")
 
     @property
     def results_so_far(self) -> dict[str, Any] | None:
         """The scores; None if there are none yet, or if they are damaged and an evaluation has to write them again."""
-        try:
+        with contextlib.suppress(ValueError):
             return self.results if self.results_path.is_file() else None
-        except ValueError:
-            return None
+        return None
 
     def describe_unfinished(self, made: int | None) -> str:
         """Describe that a run has made no or fewer updates than planned, and how to resume it."""

@@ -4,12 +4,12 @@ Latents and values that were named in the explorer appear under these names.
 """
 
 import csv
-import io
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from .._io import require_new, write_bytes
@@ -98,18 +98,16 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
 
 
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:
-    num_latents = table.shape[1]
-    heads = [names["latents"].get(str(j), f"z{j}") for j in range(num_latents)]
-    values = [names["values"].get(str(j), {}) for j in range(num_latents)]
     has_codes = np.issubdtype(table.dtype, np.integer)
-    first, head = (
-        (range(len(data)), data.observations.traits.one) if data.file_names is None else (data.file_names, "file")
+    files = data.file_names
+    rows = pd.Index(
+        range(len(data)) if files is None else files, name=data.observations.traits.one if files is None else "file"
     )
-    has_returns = any("\r" in name for name in data.file_names or ())  # which the writer does not quote by itself
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL)
-    writer.writerow([head, *heads])
-    for name, row in zip(first, table.tolist(), strict=True):
-        cells = [known.get(str(v), v) if has_codes else f"{v:.6g}" for known, v in zip(values, row, strict=True)]
-        writer.writerow([name, *cells])
-    return out.getvalue()
+    frame = pd.DataFrame(table, rows, dtype=object if has_codes else None)
+    for j in frame if has_codes else ():
+        known = names["values"].get(str(j), {})
+        frame[j] = [known.get(str(code), code) for code in frame[j]]
+    frame.columns = [names["latents"].get(str(j), f"z{j}") for j in frame]
+    has_returns = any("\r" in name for name in files or ())  # which the writer does not quote by itself
+    quoting = csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
+    return str(frame.to_csv(float_format="%.6g", lineterminator="\n", quoting=quoting))

@@ -12,7 +12,6 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from .._io import require_regular
 from .._process import pick_device, plain_tensors
 from ..config import RunConfig
 from ..models.building import Networks, build_model
@@ -20,7 +19,7 @@ from ..models.model import Model, place
 from ..registry import LATENTS
 from . import checkpoint
 from .directory import Run
-from .pretrained import Origin, is_pretrained, read_pretrained, tensors_to_bytes
+from .export import Origin, is_pretrained, read_pretrained, read_tensors, tensors_to_bytes
 from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
@@ -88,22 +87,18 @@ def model_from(
         if name.startswith(prefix)
     }
     if fitted and LATENTS.entry_of(config.latent).part.is_fitted_after_training:
-        tensors |= _fitted_tensors(run, snapshot, weights)
+        latent_tensors = read_fitted(run.path, snapshot, weights)
+        if latent_tensors is None:
+            warnings.warn(
+                f"the latents of {run.path} were not fitted since update {snapshot.state['step']:,}, so they are the "
+                "encoder's outputs as they are; `qlae train` does it at the end of a run, and so does `qlae evaluate "
+                f"{run.path}`",
+                stacklevel=3,
+            )
+        tensors |= latent_tensors or {}
     results = run.results_so_far or {}
     is_current = results.get("steps") == snapshot.state["step"]  # otherwise the run was trained further since
     return _assemble(Origin(config, weights, results if is_current else {}), tensors, device, run.path, networks)
-
-
-def _fitted_tensors(run: Run, snapshot: checkpoint.Checkpoint, weights: str) -> dict[str, Tensor]:
-    tensors = read_fitted(run.path, snapshot, weights)
-    if tensors is None:
-        warnings.warn(
-            f"the latents of {run.path} were not fitted since update {snapshot.state['step']:,}, so they are the "
-            f"encoder's outputs as they are; `qlae train` does it at the end of a run, and so does `qlae evaluate "
-            f"{run.path}`",
-            stacklevel=4,
-        )
-    return tensors or {}
 
 
 def read_fitted(folder: Path, snapshot: checkpoint.Checkpoint, weights: str) -> dict[str, Tensor] | None:
@@ -112,15 +107,14 @@ def read_fitted(folder: Path, snapshot: checkpoint.Checkpoint, weights: str) -> 
     ``fitted.safetensors`` belongs to one checkpoint, whose weights it names by a checksum. A file of another checkpoint
     is stale and a damaged one can be written again, so both are ignored and give None.
     """
-    path, prefix = folder / FITTED_FILE, f"{weights}."
+    prefix = f"{weights}."
     try:
-        require_regular(path)
-        with safetensors.safe_open(path, "pt") as file:
-            if (file.metadata() or {}).get("weights") != fingerprint(snapshot):
-                return None
-            return {name.removeprefix(prefix): file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
-    except (safetensors.SafetensorError, OSError, ValueError):
+        metadata, tensors = read_tensors(folder / FITTED_FILE)
+    except ValueError:
         return None
+    if metadata.get("weights") != fingerprint(snapshot):
+        return None
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def fingerprint(snapshot: checkpoint.Checkpoint) -> str:
@@ -170,8 +164,7 @@ def require_memory(
     The networks take far more than what is counted here: only the parts that depend on numbers that a user can mistype.
     """
     latent, observed, place = config.latent, config.data.observations, pick_device(str(device))
-    sizes = tuple(getattr(latent, "values_each", ()))
-    entries = observed.num_entries
+    sizes, entries = tuple(getattr(latent, "values_each", ())), observed.num_entries
     needed = batch_size * (BYTES_PER_ENTRY * entries + BYTES_PER_DISTANCE * (latent.num_latents + sum(sizes)))
     if draws_pictures:
         needed = max(needed, TILES_PER_LATENT * latent.num_latents * (entries + 8 * latent.num_latents))

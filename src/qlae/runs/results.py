@@ -211,11 +211,9 @@ def _check_entries(name: str, array: NDArray[Any], kinds: str) -> None:
 def _check_shape(name: str, shape: tuple[int, ...], dimensions: tuple[str | int, ...], sizes: dict[str, int]) -> None:
     """Compare a shape with the sizes of earlier arrays, and remember its own."""
     expected = tuple(sizes.get(str(each), each) for each in dimensions)
+    fits = len(shape) == len(dimensions)
     for size, dimension in zip(shape, dimensions, strict=False):
-        known = sizes.setdefault(str(dimension), size) if isinstance(dimension, str) else dimension
-        if size != known or size < LEAST.get(str(dimension), 1):
-            break
-    else:
-        if len(shape) == len(dimensions):
-            return
-    raise ValueError(f"{name!r} must have the shape ({', '.join(map(str, expected))}), got {shape}")
+        known = sizes.setdefault(dimension, size) if isinstance(dimension, str) else dimension
+        fits = fits and size == known and size >= LEAST.get(str(dimension), 1)
+    if not fits:
+        raise ValueError(f"{name!r} must have the shape ({', '.join(map(str, expected))}), got {shape}")

@@ -3,6 +3,9 @@
 As in the paper the model is scored on 10,000 images of the data it was trained on. Evaluation writes ``sample.npz`` and
 ``pictures.npz``, and ``results.json`` with the scores of the sample. ``sample.npz`` is the border between torch and
 NumPy: everything after it needs neither the model nor the images.
+
+Latent spaces that gradients do not train, such as independent components, are first fitted to the encodings of 10,000
+training images. The result is stored in the run (``fitted.safetensors``), and loading, the explorer and exports use it.
 """
 
 import os
@@ -13,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._io import write_json, write_npz
+from .._io import write_bytes, write_json, write_npz
 from .._process import describe_device, evaluation_process, pick_device, usual_errors
 from .._progress import progress_bar
 from ..config import DataConfig
@@ -21,11 +24,11 @@ from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import watched_scores
 from ..models.building import Networks
 from ..models.model import CHUNK, Model
+from ..registry import LATENTS
 from ..runs import checkpoint
 from ..runs.directory import Run
-from ..runs.load_model import model_from
-from ..runs.pretrained import is_pretrained
-from .fit_latents import fit_latents, fit_run, fitting_images
+from ..runs.export import is_pretrained, tensors_to_bytes
+from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
 from .interventions import intervention_steps, make_pictures
 from .sample import (
     NUM_SAMPLES,
@@ -40,7 +43,10 @@ from .sample import (
     versions,
 )
 
-__all__ = ["encode_sample", "evaluate_run", "intervention_steps", "make_pictures", "scorer"]
+__all__ = ["encode_sample", "evaluate_run", "fit_run", "intervention_steps", "make_pictures", "scorer"]
+
+NUM_FITTED = 10_000  # images that a latent space is fitted to
+FITTED_SEED = 1  # not that of the evaluation sample
 
 
 @usual_errors()
@@ -101,18 +107,19 @@ def evaluate_run(
     sample, images = _draw(data, max(2, before["num_samples"]) if num_samples is None else num_samples, device)
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
-    encoded, pictures = _encode_both(run, snapshot, images, networks=networks, device=device, show=show)
-    arrays |= encoded
+    for weights, prefix in PREFIXES.items():
+        with evaluation_process():
+            model = model_from(run, snapshot, weights=weights, networks=networks, device=device)
+            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
+            if weights == "averaged":
+                pictures = make_pictures(model, images, encoded)
+        arrays |= {prefix + name: array for name, array in encoded.items()}
     description = data.describe()
-    options: dict[str, Any] = {
-        "source_kinds": known_kinds(description),
-        "metric_options": metric_options,
-        "jobs": jobs,
-        "show": show,
-    }
-    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, **how, **options)
+    options = how | {"source_kinds": known_kinds(description), "metric_options": metric_options}
+    options |= {"jobs": jobs, "show": show}
+    scores, warned = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, **options)
     if others:
-        rest, _ = score_sample(arrays, metrics=others, **how, **options)
+        rest, _ = score_sample(arrays, metrics=others, **options)
         scores = {weights: rest[weights] | named for weights, named in scores.items()}
 
     results = {
@@ -133,21 +140,6 @@ def evaluate_run(
     write_npz(run.pictures_path, **pictures)
     write_json(run.results_path, results)
     return results
-
-
-def _encode_both(
-    run: Run, snapshot: checkpoint.Checkpoint, images: NDArray[Any], *, show: bool, **how: Any
-) -> tuple[Arrays, Arrays]:
-    """Return what both sets of weights give for the sample, and the pictures of the averaged ones."""
-    arrays: Arrays = {}
-    for weights, prefix in PREFIXES.items():
-        with evaluation_process():
-            model = model_from(run, snapshot, weights=weights, **how)
-            encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
-            if weights == "averaged":
-                pictures = make_pictures(model, images, encoded)
-        arrays |= {prefix + name: array for name, array in encoded.items()}
-    return arrays, pictures
 
 
 def scorer(
@@ -205,3 +197,41 @@ def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) 
             report(start + len(batch))
     encoded = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     return {**encoded, **fidelity.arrays()}
+
+
+def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto") -> None:
+    """Fit the latent space of a run to its checkpoint, if it is of this kind and was not fitted to it before.
+
+    ``data`` are the images that the run was trained on, ``networks`` its custom networks, if it has any.
+    """
+    if not LATENTS.entry_of(run.config.latent).part.is_fitted_after_training:
+        return
+    snapshot = checkpoint.load(run.path)
+    assert snapshot is not None
+    if all(read_fitted(run.path, snapshot, weights) for weights in WEIGHTS):
+        return
+    images = fitting_images(data, device)
+    tensors: dict[str, torch.Tensor] = {}
+    for weights in WEIGHTS:
+        with evaluation_process():
+            model = model_from(run, snapshot, weights=weights, networks=networks, device=device, fitted=False)
+            fit_latents(model, images)
+        tensors |= {f"{weights}.latent.{name}": tensor for name, tensor in model.latent.named_buffers()}
+    write_bytes(run.path / FITTED_FILE, tensors_to_bytes(tensors, {"weights": fingerprint(snapshot)}))
+
+
+def fitting_images(data: SourceDataset, device: str) -> NDArray[np.uint8]:
+    """Return the training images whose encodings a latent space is fitted to."""
+    count = min(NUM_FITTED, len(data))
+    rows = np.sort(np.random.default_rng(FITTED_SEED).choice(len(data), count, replace=False))
+    return images_of(data, rows, str(pick_device(device)))
+
+
+def fit_latents(model: Model, images: NDArray[np.uint8]) -> None:
+    """Fit the latent space of a model in evaluation mode to the encodings of images (n, r, r, 3)."""
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(images), CHUNK):
+            batch = model.form.to_input(torch.from_numpy(images[start : start + CHUNK]).to(model.device))
+            parts.append(model.encoder(batch).double().cpu().numpy())
+        model.latent.fit(np.concatenate(parts))

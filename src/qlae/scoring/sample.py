@@ -102,21 +102,18 @@ def rescore_run(
     metrics = ("infomec",) if metrics is None else metrics
     check_scoring(infomec["protocol"], metrics, bootstrap, jobs)
     arrays = run.arrays(run.sample_path, ("sources",))
-    _require_same_evaluation(run, results, arrays)
-    scores, messages = score_sample(
-        arrays,
-        metrics=metrics,
-        bootstrap=bootstrap,
-        jobs=jobs,
-        source_kinds=known_kinds(results["data"]),
-        metric_options=metric_options,
-        show=show,
-        **infomec,
-    )
+    step, count = int(arrays.get("step", results["steps"])), len(arrays["sources"])
+    if (step, count) != (results["steps"], results["num_samples"]):
+        raise ValueError(
+            f"{run.sample_path} holds {count:,} images after update {step:,}, and results.json is of "
+            f"{results['num_samples']:,} after update {results['steps']:,}: an evaluation was interrupted in between. "
+            f"Run `qlae evaluate {run.path}`"
+        )
+    options = infomec | {"source_kinds": known_kinds(results["data"]), "metric_options": metric_options}
+    scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show, **options)
     same_infomec = all(results[key] == value for key, value in infomec.items())
-    results |= infomec
-    results |= {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
-    results |= {"warnings": messages, "versions": results["versions"] | versions()}
+    merged = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
+    results |= infomec | merged | {"warnings": messages, "versions": results["versions"] | versions()}
     write_json(run.results_path, results)
     return results
 
@@ -175,14 +172,11 @@ def score_weights(
     sources: NDArray[Any],
     arrays: Arrays,
     *,
-    protocol: str = "paper",
-    prune: bool = True,
     metrics: str | Sequence[str] = ("infomec",),
-    source_kinds: str | Sequence[str] = "auto",
     bootstrap: int = 0,
     jobs: int = 1,
-    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     show: bool = True,
+    **options: Any,
 ) -> dict[str, Any]:
     """Score one set of weights.
 
@@ -193,35 +187,23 @@ def score_weights(
     Args:
         sources: (n, n_s).
         arrays: the `PARTS` of the sample that belong to these weights.
-        protocol, prune, metrics, source_kinds, bootstrap, metric_options: as for `qlae.metrics.score`.
+        metrics, bootstrap: as for `qlae.metrics.score`.
         jobs: its ``n_jobs``.
         show: draw progress bars.
+        options: its ``protocol``, ``prune``, ``source_kinds`` and ``metric_options``.
 
     Returns:
         The scores by key, and the further entries of ``results.json``.
     """
     names = _with_infomec(metrics)
     _warn_about_sample(sources, arrays, names)
-    scores: dict[str, Any] = {}
-    intervals: dict[str, list[float]] = {}
+    scores, intervals = score_fidelity(arrays, bootstrap)
     if sources.shape[1]:
         latents, latent_kind, code_input = scored_form(arrays.get("latents"), arrays.get("codes"))
-        options: dict[str, Any] = {
-            "metrics": names,
-            "protocol": protocol,
-            "prune": prune,
-            "code_input": code_input,
-            "source_kinds": source_kinds,
-            "latent_kind": latent_kind,
-            "n_jobs": jobs,
-            "metric_options": metric_options,
-        }
-        scores, intervals = _score_by_sources(sources, latents, options, bootstrap, show)
-    fidelity, fidelity_intervals = score_fidelity(arrays, bootstrap)
-    scores, intervals = scores | fidelity, intervals | fidelity_intervals
-    if bootstrap:
-        scores |= {"bootstrap": bootstrap, "intervals": intervals}
-    return scores
+        options |= {"metrics": names, "latent_kind": latent_kind, "code_input": code_input, "n_jobs": jobs}
+        own, own_intervals = _score_by_sources(sources, latents, {"protocol": "paper"} | options, bootstrap, show)
+        scores, intervals = own | scores, own_intervals | intervals
+    return scores | ({"bootstrap": bootstrap, "intervals": intervals} if bootstrap else {})
 
 
 def _score_by_sources(
@@ -259,10 +241,6 @@ def by_sample_size(
     whole: Mapping[str, float],
     *,
     metrics: Sequence[str],
-    source_kinds: str | Sequence[str] = "auto",
-    latent_kind: str = "auto",
-    n_jobs: int | None = None,
-    metric_options: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Callable[[int], None] = lambda count: None,
     **options: Any,
 ) -> dict[str, Any]:
@@ -271,13 +249,15 @@ def by_sample_size(
     Options are those of `qlae.metrics.score`. The result holds ``sizes`` and, under ``scores`` for each key, a list of
     values for each size, without those of parts that cannot be scored; the scores of the whole sample end the curve.
     """
+    how, kinds = with_options(metrics, options.pop("metric_options", None)), ("source_kinds", "latent_kind")
+    n_jobs = options.pop("n_jobs", None)
+    sample = check_pair(sources, latents, **{name: options.pop(name, "auto") for name in kinds})
     count = len(sources)
     sizes = [size for size in (int(share * count) for share in SHARES) if size >= MIN_ROWS]
     draws = [(size, seed) for size in sizes for seed in range(NUM_DRAWS)]
     curves: dict[str, list[list[float]]] = {key: [[] for _ in sizes] for key in whole}
-    sample = check_pair(sources, latents, source_kinds=source_kinds, latent_kind=latent_kind)
     rows = ((np.sort(np.random.default_rng([size, seed]).permutation(count)[:size]), seed) for size, seed in draws)
-    parts = score_parts(*sample, with_options(metrics, metric_options), rows, options, n_jobs)
+    parts = score_parts(*sample, how, rows, options, n_jobs)
     for number, ((size, _), values) in enumerate(zip(draws, parts, strict=True), start=1):
         for key in whole.keys() & values.keys():
             curves[key][sizes.index(size)].append(round(values[key], 6))
@@ -312,17 +292,6 @@ def check_scoring(protocol: str, metrics: str | Sequence[str], bootstrap: int, j
 def _with_infomec(metrics: str | Sequence[str]) -> list[str]:
     """Return the names of the metrics, with InfoMEC first."""
     return metric_names(("infomec", *([metrics] if isinstance(metrics, str) else metrics)))
-
-
-def _require_same_evaluation(run: Run, results: dict[str, Any], arrays: Arrays) -> None:
-    """Raise a ``ValueError`` if the sample is of another evaluation than the results."""
-    step, count = int(arrays.get("step", results["steps"])), len(arrays["sources"])
-    if (step, count) != (results["steps"], results["num_samples"]):
-        raise ValueError(
-            f"{run.sample_path} holds {count:,} images after update {step:,}, and results.json is of "
-            f"{results['num_samples']:,} after update {results['steps']:,}: an evaluation was interrupted in between. "
-            f"Run `qlae evaluate {run.path}`"
-        )
 
 
 def versions() -> dict[str, str]:

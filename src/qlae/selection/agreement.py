@@ -1,9 +1,8 @@
 """Agreement between the representations of two runs (after Duan et al. 2020, "Unsupervised model selection for
 variational disentangled representation learning", UDR).
 
-Runs that are disentangled are alike up to the order, the sign and the numbering of their latents, because there is one
-set of sources; entangled runs are each entangled in a different way. So a run that agrees with many others is
-probably disentangled.
+Disentangled runs are alike up to the order, the sign and the numbering of their latents, because there is one set of
+sources; entangled runs are each entangled in a different way.
 
 For the latents i of one run and j of another, on the same observations, the similarity is their mutual information
 minus the amount expected by chance, E I (see `metrics.chance`), as a share of the largest possible value:
@@ -15,25 +14,17 @@ other run as far as it resembles one latent there, or several that resemble each
 
     A_i = r_i Σ_jk s_ij s_ik R'_jk,  r_i = max_j R_ij,  s_ij = R_ij / Σ_k R_ik,
 
-where R' are the similarities between the latents of the other run. If these are unlike each other (R'_jk = 0), the sum
-is Σ_j s_ij², which is 1 for a single similar latent and 1/m for m of them. The agreement of two runs is the mean of A
-over the latents of each, and the mean of the two.
+where R' are the similarities between the latents of the other run. The agreement of two runs is the mean of A over the
+latents of each, and the mean of the two.
 
-Any two runs can be compared because their latents are first turned into labels. Codes are labels already. Continuous
-latents are divided into bins of equally many observations, so that only the order of their values matters. A latent is
-*used* if it varies enough to count in InfoMEC and its labels have an entropy of at least `MIN_ENTROPY`.
-
-Differences from UDR:
-
-- R is a rank correlation or a regression weight there. Mutual information takes its place because codes of a VQ-VAE
-  have no order, and because a latent may encode a hue in any order.
-- A_i is r_i² / Σ_j R_ij there, which punishes a run whose sources are spread over several latents. InfoM does not, and
-  latents of one source resemble each other.
+Latents are first turned into labels: codes are labels already, and continuous latents are divided into bins of equally
+many observations. A latent is *used* if it varies enough to count in InfoMEC and its labels have an entropy of at least
+`MIN_ENTROPY`. ``docs/selecting.md`` says how this differs from UDR, and why.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -78,6 +69,11 @@ class Representation:
     def num_used(self) -> int:
         return int(self.used.sum())
 
+    @cached_property
+    def within(self) -> Floats:
+        """Similarities of the used latents with each other."""
+        return similarity(self, self)
+
 
 def represent(latents: Any | None = None, codes: Any | None = None) -> Representation:
     """Return the representation of a sample from its latents, its codes, or both.
@@ -117,7 +113,7 @@ def agreement(first: Representation, second: Representation) -> float:
     >>> round(agreement(represent(codes=codes), represent(codes=3 - codes[:, ::-1])), 3)
     1.0
     """
-    return mean_agreement(similarity(first, second), similarity(first, first), similarity(second, second))
+    return mean_agreement(similarity(first, second), first.within, second.within)
 
 
 def similarity(first: Representation, second: Representation) -> Floats:
@@ -153,11 +149,10 @@ def information(first: Representation, second: Representation) -> tuple[Floats, 
             "observations with both models, in the same order."
         )
     labels = first.labels[:, first.used], second.labels[:, second.used]
-    return _information(*labels), _chance(*labels)
+    return _plug_in_information(*labels), _chance(*labels)
 
 
-def _information(first: Ints, second: Ints) -> Floats:
-    """Return the plug-in mutual information (n_1, n_2) of columns of labels, in nats."""
+def _plug_in_information(first: Ints, second: Ints) -> Floats:
     sizes = [[int(column.max()) + 1 for column in labels.T] for labels in (first, second)]
     return discrete_mutual_information(first, sizes[0], second, sizes[1])
 
@@ -176,7 +171,7 @@ def _chance(first: Ints, second: Ints) -> Floats:
     if rows.size:
         order = np.random.default_rng(0).permutation(len(second))
         shuffled = np.zeros(cells.shape)
-        shuffled[np.ix_(rows, columns)] = _information(first[:, rows], second[order][:, columns])
+        shuffled[np.ix_(rows, columns)] = _plug_in_information(first[:, rows], second[order][:, columns])
         chance = np.where(cells > EXACT_CELLS, shuffled, chance)
     return chance
 
@@ -185,11 +180,9 @@ def agreement_matrix(representations: Sequence[Representation], *, show: bool = 
     """Return the agreement (n, n) of each pair of representations; NaN on the diagonal."""
     count = len(representations)
     matrix = np.full((count, count), np.nan)
-    within = [similarity(representation, representation) for representation in representations]
     with progress_bar("comparing", count * (count - 1) // 2, show=show) as report:
         for done, (j, i) in enumerate(combinations(range(count), 2), start=1):
-            between = similarity(representations[i], representations[j])
-            matrix[i, j] = matrix[j, i] = mean_agreement(between, within[i], within[j])
+            matrix[i, j] = matrix[j, i] = agreement(representations[i], representations[j])
             report(done)
     return matrix
 
@@ -215,14 +208,9 @@ def chance_agreement(representations: Sequence[Representation]) -> float:
     """
     random, count = np.random.default_rng(0), len(representations)
     values = []
-
-    @cache
-    def within(i: int) -> Floats:
-        return similarity(representations[i], representations[i])
-
     for i in (number % count for number in range(NUM_SHUFFLED)):
         j = int((i + random.integers(1, count)) % count)
-        other = representations[j]
+        run, other = representations[i], representations[j]
         shuffled = replace(other, labels=other.labels[random.permutation(other.num_samples)])
-        values.append(mean_agreement(similarity(representations[i], shuffled), within(i), within(j)))
+        values.append(mean_agreement(similarity(run, shuffled), run.within, other.within))
     return float(np.mean(values))

@@ -1,15 +1,12 @@
 """Show a selection: as a table in the terminal, as a sentence, as CSV, and as a picture."""
 
-import csv
-import io
 import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+import pandas as pd
 from matplotlib.figure import Figure
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -18,20 +15,21 @@ from rich.table import Table
 
 from .._io import write_whole
 from ..metrics.heatmap import escape_math
+from ..observations import KINDS
 from .ranking import Selection
 
 SUFFIXES = (".png", ".svg", ".pdf")
 FEW = 16  # runs up to which each cell of the matrix shows its number
 DARKEST = 0.5  # agreement at which the colours end, or later, so that runs with little in common stay pale
-CSV_COLUMNS = (
+CSV_COLUMNS = [
     *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "gap", "num_used"),
     *("num_latents", "psnr", "r2", "is_near", "uses_few", "infom", "taken"),
-)
+]
 
 
 def selection_table(selection: Selection) -> Table:
     """Return a table with one row per run, best first."""
-    runs, many = selection.runs, selection.traits.many
+    runs, many = selection.runs, KINDS[selection.kind].many
     chance = f"{selection.chance:.3f}" if selection.chance >= 0.001 else "below 0.001"
     # A run that uses few latents is refused for that reason, others for bad reconstructions.
     few = {run.path: " (few)" for run in runs if run.uses_few and not run.is_near}
@@ -84,24 +82,15 @@ def print_selection(selection: Selection) -> None:
 def describe_choice(selection: Selection) -> str:
     """Describe which run to take, how certain the choice is, and why runs above it are not taken."""
     best, others = selection.best, [run for run in selection.runs if run is not selection.best and run.is_near]
+    many = len(selection.runs) >= 3
     text = f"Take {best.path}: agreement {best.agreement:.3f}"
-    if others:
-        text += f", next {others[0].agreement:.3f}"
-    if len(selection.runs) >= 3:
-        text += f"; first in {best.first:.0%} of bootstrap draws of the other runs"
-    text += "."
-    rivals = [run for run in others if run.first >= 0.5 * best.first]
-    if len(selection.runs) >= 3 and best.first < 0.5 and rivals:
-        names = ", ".join(str(run.path) for run in rivals[:3])
-        text += f" The choice is open: {names} would serve as well."
-    return text + _describe_refused(selection)
-
-
-def _describe_refused(selection: Selection) -> str:
-    """Describe why runs above the one to take are not taken; empty if there are none."""
-    above = selection.runs[: selection.runs.index(selection.best)]
+    text += f", next {others[0].agreement:.3f}" if others else ""
+    text += f"; first in {best.first:.0%} of bootstrap draws of the other runs." if many else "."
+    rivals = [str(run.path) for run in others if run.first >= 0.5 * best.first]
+    if many and best.first < 0.5 and rivals:
+        text += f" The choice is open: {', '.join(rivals[:3])} would serve as well."
+    above = selection.runs[: selection.runs.index(best)]
     few = sum(run.uses_few for run in above)
-    text = ""
     if bad := len(above) - few:
         runs = "1 run above it reconstructs" if bad == 1 else f"{bad} runs above it reconstruct"
         text += f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
@@ -113,15 +102,13 @@ def _describe_refused(selection: Selection) -> str:
 
 def selection_csv(selection: Selection) -> str:
     """Return the runs as CSV, best first, with a header; unknown numbers are empty."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, CSV_COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for run in selection.runs:
-        lower, upper = run.spread
-        writer.writerow(
-            run.to_dict() | {"lower_quartile": lower, "upper_quartile": upper, "taken": run is selection.best}
-        )
-    return file.getvalue()
+    rows = [
+        run.to_dict()
+        | dict(zip(("lower_quartile", "upper_quartile"), run.spread, strict=True))
+        | {"taken": run is selection.best}
+        for run in selection.runs
+    ]
+    return str(pd.DataFrame(rows).to_csv(columns=CSV_COLUMNS, index=False, lineterminator="\n"))
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
@@ -158,55 +145,22 @@ def require_picture_path(path: Path) -> None:
 
 
 def selection_figure(selection: Selection) -> Figure:
-    """Return the matrix of agreement, runs in the order of their score, and next to it InfoM if any run has one."""
-    runs = selection.runs
-    count = len(runs)
-    names = short_names([run.path for run in runs])
-    if len({run.model for run in runs}) > 1:
-        names = [name if run.model in name else f"{name} ({run.model})" for run, name in zip(runs, names, strict=True)]
-    labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
-    has_infom = any(run.infom is not None for run in runs)
+    """Return the matrix of agreement, runs in the order of their score."""
+    matrix, names = selection.matrix, short_names([run.path for run in selection.runs])
+    count, largest = len(names), max(float(np.nanmax(matrix)), DARKEST)
     size = 1.2 + max(2.4, min(0.42, 12 / count) * count)
-    width = size + 0.6 + 0.07 * max(map(len, labels))
-    figure = Figure(figsize=(width + 4.2 * has_infom, size), layout="constrained")
-    FigureCanvasAgg(figure)
-    ratios = [width, 4.2] if has_infom else [1.0]
-    panels = figure.subplots(1, 1 + has_infom, squeeze=False, width_ratios=ratios)[0]
-    _draw_matrix(figure, panels[0], selection, labels)
-    if has_infom:
-        _draw_infom(panels[1], selection)
+    figure = Figure(figsize=(size + 0.6 + 0.07 * max(map(len, names)), size), layout="constrained")
     figure.suptitle(escape_math(f"{selection.data}: agreement between {count} runs"), fontsize=11)
-    return figure
-
-
-def _draw_matrix(figure: Figure, axes: Any, selection: Selection, labels: list[str]) -> None:
-    matrix, count = selection.matrix, len(labels)
-    largest = max(float(np.nanmax(matrix)), DARKEST)
+    axes = figure.subplots()
     image = axes.imshow(np.ma.masked_invalid(matrix), cmap="Blues", vmin=0.0, vmax=largest)
-    axes.set_xticks(range(count), range(1, count + 1), fontsize=7)
+    axes.set_xticks(range(count), [str(place) for place in range(1, count + 1)], fontsize=7)
+    labels = [f"{escape_math(name)}  {place}" for place, name in enumerate(names, start=1)]
     axes.set_yticks(range(count), labels, fontsize=7)
-    place = selection.runs.index(selection.best)
-    axes.get_yticklabels()[place].set_fontweight("bold")
+    axes.get_yticklabels()[selection.runs.index(selection.best)].set_fontweight("bold")
     axes.tick_params(length=0)
-    if count <= FEW:
-        middle = largest * 0.6
-        for (i, j), value in np.ndenumerate(matrix):
-            if i != j:
-                colour = "white" if value > middle else "#333333"
-                axes.text(j, i, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=6, color=colour)
+    for (i, j), value in np.ndenumerate(matrix) if count <= FEW else ():
+        if i != j:
+            colour = "white" if value > 0.6 * largest else "#333333"
+            axes.text(j, i, f"{value:.2f}".removeprefix("0"), ha="center", va="center", fontsize=6, color=colour)
     figure.colorbar(image, ax=axes, shrink=0.7, label="agreement")
-
-
-def _draw_infom(axes: Any, selection: Selection) -> None:
-    for model in sorted({run.model for run in selection.runs}):
-        points = [(run.agreement, run.infom) for run in selection.runs if run.model == model and run.infom is not None]
-        if points:
-            axes.scatter(*zip(*points, strict=True), label=escape_math(model), s=22, alpha=0.8)
-    best = selection.best
-    if best.infom is not None:
-        axes.scatter([best.agreement], [best.infom], s=110, facecolors="none", edgecolors="#222222", label="taken")
-    axes.set_xlabel("agreement (label-free)")
-    axes.locator_params(axis="x", nbins=6)
-    axes.set_ylabel("InfoM (not used for the choice)")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+    return figure

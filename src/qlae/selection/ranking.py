@@ -20,7 +20,6 @@ from .._process import usual_errors
 from ..data import SourceDataset
 from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats
-from ..observations import KINDS, Kind
 from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
@@ -30,7 +29,6 @@ from .run_codes import (
     Skipped,
     common_representations,
     find_runs,
-    leave_out_copies,
     read_codes,
     straight_through_gaps,
 )
@@ -82,6 +80,11 @@ class RankedRun:
     def path(self) -> Path:
         return self.run.path
 
+    def sort_key(self, by_gap: bool) -> tuple[float, float, float]:
+        """Return what runs are sorted by; equal agreements, as of two runs, by gap and fidelity."""
+        fidelity = fidelity_db({name: value for name in ("psnr", "r2") if (value := getattr(self, name)) is not None})
+        return -round(self.agreement, 9), (self.gap or 0.0) if by_gap else 0.0, -(fidelity or 0.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in a form that JSON can hold."""
         fields = {name: value for name, value in vars(self).items() if name != "run"}
@@ -120,11 +123,6 @@ class Selection:
     def best(self) -> RankedRun:
         """The run to take: the first that may be taken."""
         return next(run for run in self.runs if run.is_near)
-
-    @property
-    def traits(self) -> Kind:
-        """The kind of the observations."""
-        return KINDS[self.kind]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in a form that JSON can hold."""
@@ -172,9 +170,7 @@ def select(
     require_known(weights, PREFIXES, "set of weights")
     if not near_db >= 0:
         raise ValueError(f"near_db={near_db:g} must not be negative")
-    readable, skipped = read_codes(find_runs(runs), weights=weights)
-    compared, copies = leave_out_copies(readable)
-    skipped += copies
+    compared, skipped = read_codes(find_runs(runs), weights=weights)
     if len(compared) < 2:
         reasons = "".join(f"\n  {skip.reason}" for skip in skipped)
         raise ValueError(
@@ -192,7 +188,8 @@ def select(
         except (ValueError, OSError) as error:  # images or models cannot be loaded
             warnings.append(f"there are no straight-through gaps: {error}")
     ranked = _rank(compared, representations, matrix, gaps, near_db)
-    order = _order(ranked)
+    have_gaps = all(run.gap is not None for run in ranked)
+    order = sorted(range(len(ranked)), key=lambda i: ranked[i].sort_key(have_gaps))
     return Selection(
         runs=tuple(ranked[i] for i in order),
         matrix=matrix[np.ix_(order, order)],
@@ -223,39 +220,25 @@ def _rank(
     best = max((value for value in decibels if value is not None), default=0.0)
     near = np.array([value is None or value >= best - near_db for value in decibels])
     near = near & ~few if (near & ~few).any() else near
-    first = shares_first(matrix, near)
-    quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1)
+    first = shares_first(matrix, near).tolist()
+    quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1).T.tolist()
     return [
         RankedRun(
             run=run.run,
             model=run.results["model"],
             seed=run.results["seed"],
             agreement=float(scores[i]),
-            spread=(float(quartiles[0, i]), float(quartiles[1, i])),
-            first=float(first[i]),
+            spread=tuple(quartiles[i]),
+            first=first[i],
             gap=gaps[i],
             num_used=representations[i].num_used,
             num_latents=representations[i].num_latents,
-            psnr=run.scores.get("psnr"),
-            r2=run.scores.get("r2"),
             is_near=bool(near[i]),
             uses_few=bool(few[i]),
-            infom=run.scores.get("infom"),
+            **{key: run.scores.get(key) for key in ("psnr", "r2", "infom")},
         )
         for i, run in enumerate(runs)
     ]
-
-
-def _order(ranked: Sequence[RankedRun]) -> list[int]:
-    """Return the positions of the runs, best first; equal agreements, as of two runs, by gap and fidelity."""
-    have_gaps = all(run.gap is not None for run in ranked)
-
-    def key(i: int) -> tuple[float, float, float]:
-        run = ranked[i]
-        fidelity = {name: value for name, value in (("psnr", run.psnr), ("r2", run.r2)) if value is not None}
-        return -round(run.agreement, 9), (run.gap or 0.0) if have_gaps else 0.0, -(fidelity_db(fidelity) or 0.0)
-
-    return sorted(range(len(ranked)), key=key)
 
 
 def shares_first(matrix: Floats, eligible: Bools) -> Floats:

@@ -3,14 +3,12 @@
 Codes are read from the ``sample.npz`` of each run. If the samples are of the same observations, nothing is encoded. If
 they have enough observations in common, only these are used; otherwise the models encode the largest sample.
 
-The straight-through gap says how far the codes of a model are from the outputs of its encoder. After Friede et al.
-2023, "Learning Disentangled Discrete Representations", it is the difference between the losses of two reconstructions,
-one decoded from the codes z and one from the values before rounding:
+The straight-through gap (Friede et al. 2023, "Learning Disentangled Discrete Representations") is the difference
+between the losses of two reconstructions, one decoded from the codes z and one from the values before rounding:
 
     gap = |mean L(x, decode(z)) − mean L(x, decode(z before rounding))|,
 
-where L is the cross entropy of an image in nats, summed over pixels and channels. The decoder is trained on codes only,
-so the gap is small if the encoder maps images close to the codes.
+where L is the cross entropy of an image in nats, summed over pixels and channels.
 """
 
 import hashlib
@@ -18,6 +16,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +74,9 @@ class RunCodes:
         """Whether the model is trained to reconstruct, unlike a GAN."""
         return bool(OBJECTIVES.entry_of(self.config.objective).part.reconstructs)
 
-    def represent(self, rows: NDArray[np.intp] | None = None) -> Representation:
+    def represent(self, rows: Any = slice(None)) -> Representation:
         """Return the representation of the sample, or of some of its rows."""
-        latents, codes = (self.arrays.get(name) for name in ("latents", "codes"))
-        if rows is not None:
-            latents, codes = (None if array is None else array[rows] for array in (latents, codes))
-        return represent(latents, codes)
+        return represent(**{name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays})
 
     def load_model(self, device: str) -> Model | None:
         """Return the model; None if the run has no checkpoint of the update that was scored, or a damaged one."""
@@ -100,28 +96,24 @@ class RunCodes:
 
 
 def find_runs(runs: Iterable[Run | str | os.PathLike[str]] | Run | str | os.PathLike[str]) -> list[Run]:
-    """Return runs, given run directories or folders with run directories in them, at any depth.
-
-    Raises:
-        ValueError: a path does not exist, or holds no run.
-    """
+    """Return runs, given run directories or folders with run directories in them, at any depth."""
     named = [runs] if isinstance(runs, Run | str | os.PathLike) else runs
     found: dict[Path, Run] = {}
     for path in (Path(run.path if isinstance(run, Run) else run) for run in named):
-        if not path.exists():
-            raise ValueError(f"{path} does not exist; name run directories, or folders that hold some")
-        if path.is_file():
-            raise ValueError(f"{path} is a file, not a run directory; give the folder, such as {path.parent}")
-        configs = [path / "config.json"] if (path / "config.json").is_file() else sorted(path.rglob("config.json"))
-        if not configs:
+        single = (path / "config.json").is_file() or not path.is_dir()
+        there = [Run.open(path)] if single else [Run(file.parent) for file in sorted(path.rglob("config.json"))]
+        if not there:
             raise ValueError(f"{path} holds no run directory: no config.json is in it or below it")
-        for config in configs:
-            found.setdefault(config.parent.resolve(), Run(config.parent))
+        for run in there:
+            found.setdefault(run.path.resolve(), run)
     return list(found.values())
 
 
 def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], list[Skipped]]:
-    """Return the codes of finished runs of the same data, and the runs that are unfinished or damaged.
+    """Return the codes of finished runs of the same data, and the runs that are unfinished, damaged or copies.
+
+    A copy of an earlier run would agree with it fully. Collapsed runs are not copies of each other: their latents are
+    equal because none is used.
 
     Raises:
         ValueError: two runs are of different data.
@@ -134,17 +126,19 @@ def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], li
         except (ValueError, TypeError, OSError) as error:
             skipped.append(Skipped(run.path, str(error)))
     for other in finished[1:]:
-        first = finished[0]
-        difference = other.config.data.difference(first.config.data)
-        if not difference and np.array_equal(other.indices, first.indices):  # as data passed as arrays may be
-            same = np.array_equal(other.sources, first.sources)
-            difference = None if same else "the same row numbers have other sources in one sample than in the other"
-        if difference:
-            raise ValueError(
-                f"{other.run.path} and {first.run.path} are of different data: {difference}. Agreement compares codes "
-                "of the same images, so give runs of one data set only"
-            )
-    return finished, skipped
+        _require_same_data(finished[0], other)
+    originals: dict[tuple[Any, ...], Path] = {}
+    compared = []
+    for codes in finished:
+        encoded = codes.arrays["codes"] if "codes" in codes.arrays else codes.arrays["latents"]
+        content = hashlib.sha256(codes.indices.tobytes() + encoded.tobytes()).digest()
+        path = codes.run.path
+        original = originals.setdefault((codes.results["model"], codes.results["seed"], encoded.shape, content), path)
+        if original != path and codes.represent().num_used:
+            skipped.append(Skipped(path, f"{path} is a copy of {original} (same model, seed and latents)"))
+        else:
+            compared.append(codes)
+    return compared, skipped
 
 
 def _read_run(run: Run, weights: str) -> RunCodes:
@@ -154,38 +148,31 @@ def _read_run(run: Run, weights: str) -> RunCodes:
         raise ValueError(f"{run.path} {run.describe_unfinished(results['steps'])}")
     arrays = run.arrays(run.sample_path, ("indices", "sources"))
     own = {name: arrays[PREFIXES[weights] + name] for name in PARTS if PREFIXES[weights] + name in arrays}
-    remedy = f"run `qlae evaluate {run.path}` to write it again"
-    if not {"latents", "codes"} & own.keys():
-        raise ValueError(f"{run.sample_path} has no latents of the {weights} weights; {remedy}")
     indices = arrays["indices"].astype(np.int64)
-    if len(indices) < 2 or len(np.unique(indices)) < len(indices):
-        raise ValueError(f"{run.sample_path} holds one row, or the same row twice; {remedy}")
-    if int(arrays.get("step", results["steps"])) != results["steps"]:
-        raise ValueError(f"{run.sample_path} is of another update than results.json; {remedy}")
+    problem = ""
+    if not {"latents", "codes"} & own.keys():
+        problem = f"has no latents of the {weights} weights"
+    elif len(indices) < 2 or len(np.unique(indices)) < len(indices):
+        problem = "holds one row, or the same row twice"
+    elif int(arrays.get("step", results["steps"])) != results["steps"]:
+        problem = "is of another update than results.json"
+    if problem:
+        raise ValueError(f"{run.sample_path} {problem}; run `qlae evaluate {run.path}` to write it again")
     codes = RunCodes(run, config, results, weights, indices, arrays["sources"], own)
     codes.represent()  # raises an error here, where the run is skipped, if codes cannot be read
     return codes
 
 
-def leave_out_copies(runs: Sequence[RunCodes]) -> tuple[list[RunCodes], list[Skipped]]:
-    """Return the runs without copies of earlier ones, which would agree with them fully, and the copies.
-
-    Collapsed runs are not copies of each other: their latents are equal because none is used.
-    """
-    originals: dict[tuple[Any, ...], Path] = {}
-    kept, skipped = [], []
-    for run in runs:
-        encoded = run.arrays["codes"] if "codes" in run.arrays else run.arrays["latents"]
-        content = hashlib.sha256(run.indices.tobytes() + encoded.tobytes()).digest()
-        key = run.results["model"], run.results["seed"], encoded.shape, content
-        original = originals.setdefault(key, run.run.path)
-        if original != run.run.path and run.represent().num_used:
-            skipped.append(
-                Skipped(run.run.path, f"{run.run.path} is a copy of {original} (same model, seed and latents)")
-            )
-        else:
-            kept.append(run)
-    return kept, skipped
+def _require_same_data(first: RunCodes, other: RunCodes) -> None:
+    difference = other.config.data.difference(first.config.data)
+    if not difference and np.array_equal(other.indices, first.indices):  # as data passed as arrays may be
+        same = np.array_equal(other.sources, first.sources)
+        difference = None if same else "the same row numbers have other sources in one sample than in the other"
+    if difference:
+        raise ValueError(
+            f"{other.run.path} and {first.run.path} are of different data: {difference}. Agreement compares codes "
+            "of the same images, so give runs of one data set only"
+        )
 
 
 def common_representations(
@@ -195,39 +182,24 @@ def common_representations(
 
     ``data``, ``device`` and ``show`` are those of `ranking.select`, and matter only if the samples differ.
     """
-    shared = runs[0].indices
-    if all(np.array_equal(run.indices, shared) for run in runs):
-        return [run.represent() for run in runs]
-    for run in runs[1:]:
-        shared = np.intersect1d(shared, run.indices)
-    if len(shared) >= MIN_COMMON:
-        orders = [np.argsort(run.indices) for run in runs]
-        return [
-            run.represent(order[np.searchsorted(run.indices, shared, sorter=order)])
-            for run, order in zip(runs, orders, strict=True)
-        ]
-    return _encode_again(runs, len(shared), data=data, device=device, show=show)
-
-
-def _encode_again(
-    runs: Sequence[RunCodes], num_shared: int, *, data: SourceDataset | None, device: str, show: bool
-) -> list[Representation]:
-    """Return the representations of the largest sample, encoded by the models of the runs that lack it."""
-    rows = max((run.indices for run in runs), key=len)
+    samples = [run.indices for run in runs]
+    shared, largest = reduce(np.intersect1d, samples), max(samples, key=len)
+    if len(shared) >= min(MIN_COMMON, len(largest)):
+        return [run.represent(np.intersect1d(run.indices, shared, return_indices=True)[1]) for run in runs]
     images: NDArray[Any] | None = None
     representations = []
     for run in runs:
-        if not np.array_equal(run.indices, rows):
+        if not np.array_equal(run.indices, largest):
             model = run.load_model(device)
             if model is None:
                 raise ValueError(
-                    f"the samples have only {num_shared:,} images in common, and {run.run.path} has no checkpoint to "
+                    f"the samples have only {len(shared):,} images in common, and {run.run.path} has no checkpoint to "
                     "encode others with. Evaluate all runs on equally many images: `qlae evaluate RUN --num-samples N`"
                 )
-            images = run.load_observations(rows, data, device) if images is None else images
+            images = run.load_observations(largest, data, device) if images is None else images
             with evaluation_process():
                 arrays = encode_sample(model, images, task=f"encoding, {run.run.path.name}", show=show)
-            run = replace(run, indices=rows, arrays=arrays)
+            run = replace(run, indices=largest, arrays=arrays)
         representations.append(run.represent())
     return representations
 
