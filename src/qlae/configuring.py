@@ -226,10 +226,10 @@ def _configure(
     precision = "float32"
     if training.precision == "auto":
         precision = _choose_precision(out, execution.device, trusted=trusted)
-    resolved = resolve_values(
+    config, origins = resolve_values(
         spec, described, len(described.source_names), training, own_networks=own, auto_precision=precision
     )
-    return Configuration(*resolved, execution, networks)
+    return Configuration(config, origins, execution, networks)
 
 
 def _choose_precision(out: str | os.PathLike[str] | None, device: str, *, trusted: bool) -> str:
