@@ -277,7 +277,7 @@ def test_help_teaches(command, capsys):
     assert "{None" not in words
 
 
-CLI_MODULES = [f"cli.{module.name}" for module in pkgutil.iter_modules(qlae.cli.__path__) if module.name != "__main__"]
+CLI_MODULES = [f"cli.{module.name}" for module in pkgutil.iter_modules(qlae.cli.__path__)]
 
 
 @pytest.mark.parametrize("module", ["options", *CLI_MODULES])
@@ -377,7 +377,7 @@ def test_disk_that_fills_up(tmp_path):
     """A checkpoint that no longer fits: one line, exit code 2, and no part of it left."""
     resource = pytest.importorskip("resource")
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "qlae.cli", "train", "qlae", *SMALL, "--steps", "20", "--out", str(out)]
+    command = [sys.executable, "-m", "qlae", "train", "qlae", *SMALL, "--steps", "20", "--out", str(out)]
 
     def small_files_only():
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -400,7 +400,7 @@ def test_a_reader_that_has_seen_enough():
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "qlae.cli", "data", "list"], stdout=writing, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "qlae", "data", "list"], stdout=writing, stderr=subprocess.PIPE, text=True
         )
     finally:
         os.close(writing)
