@@ -19,6 +19,8 @@ from .observations import Observations, square_images
 from .registry import DATA, LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 
+#: Parts of a run of which there are several kinds.
+PARTS = {"networks": NETWORKS, "latent": LATENTS, "objective": OBJECTIVES}
 PRECISIONS = ("float32", "bfloat16")
 MAX_RESOLUTION = 2**14  # pixels per side
 
@@ -281,12 +283,11 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return nested plain dictionaries, ready for JSON."""
+        parts = {name: table.to_dict(getattr(self, name)) for name, table in PARTS.items()}
         return {
             "model": self.model,
             "data": self.data.to_dict(),
-            "networks": NETWORKS.to_dict(self.networks),
-            "latent": LATENTS.to_dict(self.latent),
-            "objective": OBJECTIVES.to_dict(self.objective),
+            **parts,
             "training": dataclasses.asdict(self.training),
         }
 
@@ -297,15 +298,9 @@ class RunConfig:
         Raises:
             ValueError: if a field is unknown, missing or of another type, or a part is not registered.
         """
-        parts = vars(parse(content, _Parts, "config"))
-        return RunConfig(
-            model=parts["model"],
-            data=DataConfig.from_dict(parts["data"], "config.data"),
-            networks=NETWORKS.from_dict(parts["networks"], "config.networks"),
-            latent=LATENTS.from_dict(parts["latent"], "config.latent"),
-            objective=OBJECTIVES.from_dict(parts["objective"], "config.objective"),
-            training=parts["training"],
-        )
+        parts = dict(vars(parse(content, _Parts, "config")))
+        parts |= {name: table.from_dict(parts[name], f"config.{name}") for name, table in PARTS.items()}
+        return RunConfig(**parts | {"data": DataConfig.from_dict(parts["data"], "config.data")})
 
     def values(self) -> dict[str, Any]:
         """Return all values by dotted name, in the order in which they matter."""

@@ -160,12 +160,10 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPreset:
-    """Return how a model is optimised at a size of the networks by a recipe, by the name of its preset."""
+def training_preset(size: str, name: str) -> TrainingPreset:
+    """Return how a model is optimised at a size of the networks, by the name of its preset."""
     presets = SIZES[require_known(size, SIZES, "size")]
-    preset = presets.get(name, presets["autoencoding"])
-    changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
-    return replace(preset, steps=changes.steps.get(size, preset.steps))
+    return presets.get(name, presets["autoencoding"])
 
 
 def find_recipe(name: str, *, model: str, is_gan: bool) -> Recipe:
@@ -234,9 +232,9 @@ class ModelSpec:
             for name in weights:
                 require_known(name, self.weights, f"loss term of {self.name} on {data}")
 
-    def training_preset(self, size: str, recipe: str = "paper") -> TrainingPreset:
-        """Return how the model is optimised at a size of the networks by a recipe."""
-        return training_preset(size, self.preset or self.objective, recipe)
+    def training_preset(self, size: str) -> TrainingPreset:
+        """Return how the model is optimised at a size of the networks."""
+        return training_preset(size, self.preset or self.objective)
 
     def weights_for(self, data: str) -> dict[str, float]:
         """Return the weights of the loss terms for a data set."""

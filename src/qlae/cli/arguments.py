@@ -93,9 +93,9 @@ class DataOptions:
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
     """Return the data that a command names; files are prepared on first use, with a progress bar."""
-    from .._progress import growing_bar
+    from .._progress import progress_bar
 
-    with growing_bar("reading", show=show) as report:
+    with progress_bar("reading", show=show) as report:
         return options.describe(name).load(progress=report)
 
 
