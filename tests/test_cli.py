@@ -307,7 +307,7 @@ def bad(capsys, *arguments: str) -> str:
         (["train", "qlae", "--data", "H2"], "there is no folder or file 'H2' either"),
         (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
-        (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
+        (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must be a finite number of at least 0, got -0.1"),
         (["train", "qlae", "--resolution", "-64"], "got -64"),
         (["train", "qlae", "--resolution", "7"], "resolution must be an integer from 8 to 1024, got 7"),
         (["train", "qlae", *SMALL, "--steps", "1", "--device", "gpu"], "no such device: 'gpu'; this machine has cpu"),

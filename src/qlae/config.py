@@ -8,12 +8,10 @@ A config is plain data: it executes nothing.
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, ClassVar
 
-from ._checks import MAX_LATENTS, require_known, values_per_latent, whole_number
+from ._checks import MAX_LATENTS, require_known, require_not_negative, values_per_latent, whole_number
 from ._parsing import parse
 from .observations import Observations, square_images
 from .registry import DATA, LATENTS, NETWORKS, OBJECTIVES
@@ -114,11 +112,9 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "beta1", "beta2", "weight_decay"):
-            require_number(name, getattr(self, name))
-        if not 0 < self.learning_rate < math.inf:
+            require_not_negative(name, getattr(self, name))
+        if not self.learning_rate:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
 
 
 @dataclass(frozen=True)
@@ -237,9 +233,7 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         for name, weight in self.weights.items():
-            require_number(f"the weight of {name}", weight)
-            if not 0 <= weight < math.inf:
-                raise ValueError(f"the weight of {name} must not be negative, got {weight}")
+            require_not_negative(f"the weight of {name}", weight)
         for name, curve in self.schedules.items():
             require_known(name, self.weights, "loss term with a schedule")
             check_curve(f"the schedule of {name}", curve)
@@ -341,12 +335,6 @@ class RunConfig:
                 flat |= flatten(DATA.to_dict(spec.without_folders()), "data.spec.")
         keys = [key for key in mine | theirs if key not in ignored and not key.endswith((".module", ".registered_by"))]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
-
-
-def require_number(name: str, value: Any) -> None:
-    """Raise an error unless ``value`` is a real number; booleans are not accepted."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a number, got {value!r}")
 
 
 def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ._checks import plain, require_known, require_not_negative, values_per_latent, whole_number
-from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
+from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig
 from .observations import Observations
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
 from .presets import FORMS, LATENTS_PER_SOURCE, OFFICIAL_CLIP, PAPER_NETWORKS, ModelSpec, find_model, find_recipe
@@ -237,7 +237,7 @@ class _Values:
         chosen = {require_known(name, known, what): weight for name, weight in options.weights.items()}
         self.set("objective.weights", self.option("weights"), **chosen)
         warm_up = 0 if options.warm_up is None else plain(options.warm_up)
-        require_number("warm_up", warm_up)
+        require_not_negative("warm_up", warm_up)
         if warm_up:
             of_objective = (*self.objective.part.terms, *self.objective.part.optional_terms)
             of_latent = [name for name in self.spec.weights if name not in of_objective]
