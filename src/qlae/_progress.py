@@ -35,8 +35,8 @@ def progress_bar(task: str, total: int | None = None, *, start: int = 0, show: b
         bar = progress.add_task(task, total=total, completed=start, note="")
 
         def report(done: int, total: int | None = total, note: str = "") -> None:
-            progress.start()
             progress.update(bar, total=total, completed=done, note=note)
+            progress.start()
 
         try:
             yield report

@@ -16,7 +16,7 @@ from ._checks import plain, require_known, require_not_negative, values_per_late
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig
 from .observations import Observations
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
-from .presets import FORMS, LATENTS_PER_SOURCE, OFFICIAL_CLIP, PAPER_NETWORKS, ModelSpec, find_model, find_recipe
+from .presets import FORMS, LATENTS_PER_SOURCE, OFFICIAL_CLIP, PAPER_NETWORKS, RECIPES, ModelSpec, find_model
 from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry, Registry
 from .schedules import LearningRateSchedule, check_curve, step_curve, warm_up_curve
 
@@ -174,7 +174,12 @@ class _Values:
     def set_by_recipe(self) -> None:
         """Set the length of the run, the schedule, and weights of optional terms that the model can compute."""
         spec, size, origin = self.spec, self.options.size, Origin("recipe", self.options.recipe)
-        recipe = find_recipe(self.options.recipe, model=spec.name, is_gan=self.is_gan)
+        recipe = RECIPES[require_known(self.options.recipe, RECIPES, "recipe")]
+        if self.is_gan and recipe != RECIPES["paper"]:
+            raise ValueError(
+                f"the recipe {self.options.recipe!r} is for autoencoders, and {spec.name} is a GAN; use the recipe "
+                "'paper'"
+            )
         self.set("training.schedule", origin, kind=recipe.schedule)
         if size in recipe.steps:
             self.set("training", origin, steps=recipe.steps[size])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
@@ -132,5 +132,10 @@ class Export:
         from ..runs.export import export_run
 
         import_modules(self.imports)
-        options = {"onnx": self.onnx, "half": self.half, "num_samples": self.samples, "weights": self.weights}
+        options: dict[str, Any] = {
+            "onnx": self.onnx,
+            "half": self.half,
+            "num_samples": self.samples,
+            "weights": self.weights,
+        }
         print(*export_run(self.run, self.out or self.run / "export", **options), sep="\n")
