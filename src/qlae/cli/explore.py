@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -132,10 +132,6 @@ class Export:
         from ..runs.export import export_run
 
         import_modules(self.imports)
-        options: dict[str, Any] = {
-            "onnx": self.onnx,
-            "half": self.half,
-            "num_samples": self.samples,
-            "weights": self.weights,
-        }
-        print(*export_run(self.run, self.out or self.run / "export", **options), sep="\n")
+        out, samples = self.out or self.run / "export", self.samples
+        paths = export_run(self.run, out, onnx=self.onnx, half=self.half, num_samples=samples, weights=self.weights)
+        print(*paths, sep="\n")
