@@ -92,7 +92,7 @@ def main() -> None:
 
 def command(mode: str, seed: int, path: Path, options: argparse.Namespace) -> list[str]:
     """Return the command line that trains one run."""
-    line = [sys.executable, "-m", "qlae.cli", "train", "qlae", *MODES[mode], "--seed", str(seed), "--out", str(path)]
+    line = [sys.executable, "-m", "qlae", "train", "qlae", *MODES[mode], "--seed", str(seed), "--out", str(path)]
     line += ["--steps", str(options.steps), "--size", options.size, "--resolution", str(options.resolution)]
     line += ["--device", options.device, "--quiet"]
     line += ["--sources", *options.sources] if options.sources else []

@@ -37,7 +37,7 @@ def main() -> None:
 
 def measure(run: str, browser: Browser) -> None:
     """Serve a run, move its first latent, and print medians and tails."""
-    command = [sys.executable, "-m", "qlae.cli", "explore", run, "--port", "0", "--no-browser", "--quiet"]
+    command = [sys.executable, "-m", "qlae", "explore", run, "--port", "0", "--no-browser", "--quiet"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             address = server.stdout.readline().split(" at ")[1].split()[0]

@@ -112,7 +112,7 @@ def time_training(source: Path, model: str, updates: int) -> float:
     The first 100 updates are not counted.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "qlae.cli", "train", model, "--size", "small", "--resolution", "32"]
+        command = [sys.executable, "-m", "qlae", "train", model, "--size", "small", "--resolution", "32"]
         command += ["--sources", "floor hue", "wall hue", "shape", "--steps", str(updates + 100), "--threads", "1"]
         command += ["--num-latents", "12", "--device", "cpu", "--no-evaluate", "--quiet", "--out", folder + "/run"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(source)})

@@ -277,7 +277,7 @@ def test_help_teaches(command, capsys):
     assert "{None" not in words
 
 
-CLI_MODULES = [f"cli.{module.name}" for module in pkgutil.iter_modules(qlae.cli.__path__) if module.name != "__main__"]
+CLI_MODULES = [f"cli.{module.name}" for module in pkgutil.iter_modules(qlae.cli.__path__)]
 
 
 @pytest.mark.parametrize("module", ["options", *CLI_MODULES])
@@ -307,7 +307,7 @@ def bad(capsys, *arguments: str) -> str:
         (["train", "qlae", "--data", "H2"], "there is no folder or file 'H2' either"),
         (["train", "qlae", "--sources", "shap"], 'did you mean "shape"?'),
         (["train", "qlae", "--steps", "-5"], "steps must be a whole number of at least 1, got -5"),
-        (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must not be negative, got -0.1"),
+        (["train", "qlae", "--weight-decay", "-0.1"], "weight_decay must be a finite number of at least 0, got -0.1"),
         (["train", "qlae", "--resolution", "-64"], "got -64"),
         (["train", "qlae", "--resolution", "7"], "resolution must be an integer from 8 to 1024, got 7"),
         (["train", "qlae", *SMALL, "--steps", "1", "--device", "gpu"], "no such device: 'gpu'; this machine has cpu"),
@@ -377,7 +377,7 @@ def test_disk_that_fills_up(tmp_path):
     """A checkpoint that no longer fits: one line, exit code 2, and no part of it left."""
     resource = pytest.importorskip("resource")
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "qlae.cli", "train", "qlae", *SMALL, "--steps", "20", "--out", str(out)]
+    command = [sys.executable, "-m", "qlae", "train", "qlae", *SMALL, "--steps", "20", "--out", str(out)]
 
     def small_files_only():
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
@@ -400,7 +400,7 @@ def test_a_reader_that_has_seen_enough():
     os.close(reading)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "qlae.cli", "data", "list"], stdout=writing, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "qlae", "data", "list"], stdout=writing, stderr=subprocess.PIPE, text=True
         )
     finally:
         os.close(writing)

@@ -96,7 +96,7 @@ def test_the_whole_life_of_a_run(tmp_path, tiny_data, model):
 def test_a_killed_run_resumes_bit_for_bit_from_the_command_line(tmp_path, name):
     options = ["--size", "small", "--resolution", "8", "--sources", "floor hue", "shape", "--batch-size", "8"]
     options += ["--steps", "150", "--threads", "1", "--import", str(EXAMPLES[name]), "--quiet", "--no-evaluate"]
-    command = [sys.executable, "-m", "qlae.cli", "train", name, *options]
+    command = [sys.executable, "-m", "qlae", "train", name, *options]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     often = ["--checkpoint-seconds", "0"]
     killed = subprocess.Popen([*command, *often, "--out", str(tmp_path / "killed")], env=environment)
@@ -108,7 +108,7 @@ def test_a_killed_run_resumes_bit_for_bit_from_the_command_line(tmp_path, name):
     killed.wait()
     assert 0 < checkpoint.load(tmp_path / "killed").state["step"] < 150
     subprocess.run([*command, "--out", str(tmp_path / "whole")], env=environment, check=True)
-    resumed = [sys.executable, "-m", "qlae.cli", "train", "--resume", str(tmp_path / "killed"), "--threads", "1"]
+    resumed = [sys.executable, "-m", "qlae", "train", "--resume", str(tmp_path / "killed"), "--threads", "1"]
     subprocess.run([*resumed, "--quiet", "--no-evaluate", "--import", str(EXAMPLES[name])], env=environment, check=True)
     assert same(tensors(Run(tmp_path / "killed")), tensors(Run(tmp_path / "whole")))
 
@@ -120,7 +120,7 @@ def test_loading_without_the_import_names_the_module(tmp_path, tiny_data, model)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     module = EXAMPLES[model].stem
     assert f"is not registered; it comes from {module}. Import that module first: `import {module}`" in done.stderr
-    command = [sys.executable, "-m", "qlae.cli", "evaluate", str(run.path), "--quiet"]
+    command = [sys.executable, "-m", "qlae", "evaluate", str(run.path), "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 2
     assert f"--import {module}" in done.stderr

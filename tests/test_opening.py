@@ -101,7 +101,7 @@ def test_a_checkpoint_that_is_a_pipe_or_a_device_is_damaged(tmp_path):
 def test_commands_end_at_once(tmp_path, pipe):
     """In processes of their own, which a blocked read would keep for ever."""
     for words in (["data", "prepare", "own", "--from", str(pipe)], ["data", "prepare", "own", "--from", "/dev/zero"]):
-        command = [sys.executable, "-m", "qlae.cli", *words]
+        command = [sys.executable, "-m", "qlae", *words]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert ended.returncode == 2
         assert "not a regular file" in ended.stderr

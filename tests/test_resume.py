@@ -16,7 +16,7 @@ from qlae.runs.directory import Run
 
 STEPS = 800
 COMMAND = [
-    *(sys.executable, "-m", "qlae.cli", "train", "qlae", "--resolution", "16", "--sources", "floor hue", "shape"),
+    *(sys.executable, "-m", "qlae", "train", "qlae", "--resolution", "16", "--sources", "floor hue", "shape"),
     *("--size", "small", "--batch-size", "8", "--steps", str(STEPS), "--device", "cpu"),
     *("--checkpoint-seconds", "0.05", "--no-evaluate", "--quiet"),
 ]

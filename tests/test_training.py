@@ -221,7 +221,8 @@ def test_sources_that_cannot_be_scored_are_told_before_training(tmp_path, tiny_d
 
 
 @pytest.mark.parametrize(
-    ("weights", "message"), [({"reconstruct": "a"}, "must be a number, got 'a'"), ([("reconstruct", 1)], "must map")]
+    ("weights", "message"),
+    [({"reconstruct": "a"}, "must be a finite number of at least 0, got 'a'"), ([("reconstruct", 1)], "must map")],
 )
 def test_weights_that_are_none(tiny_data, weights, message):
     with pytest.raises(ValueError, match=message):

@@ -1,7 +1,7 @@
 """Checks of names and counts, with errors that say what is allowed."""
 
 import difflib
-import math
+import sys
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -42,7 +42,7 @@ def whole_number(name: str, value: Any, *, at_least: int = 1, at_most: int = MAX
 
 def require_not_negative(name: str, value: Any) -> float:
     """Return ``value`` as a float; raise an error unless it is a finite number of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, Real) or value < 0 or not value <= sys.float_info.max:
         raise ValueError(f"{name} must be a finite number of at least 0, got {shortened(value)}")
     return float(value)
 

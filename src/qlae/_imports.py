@@ -20,33 +20,28 @@ def import_modules(names: Iterable[str], *, directory: str | os.PathLike[str] | 
     """
     base = Path(os.getcwd() if directory is None else directory).absolute()
     for name in names:
-        if name.endswith(".py"):
-            _import_file(name, base)
-        elif all(part.isidentifier() for part in name.split(".")):
-            _import(name, name, base)
-        else:
-            raise ValueError(f"cannot import {name!r}: give a module such as my_models, or a file that ends in .py")
+        path = base / name if name.endswith(".py") else None
+        module, folders = (name, [base]) if path is None else (path.stem, [path.parent, base])
+        if path is not None and not path.is_file():
+            raise ValueError(f"cannot import {name!r}: the file {path} does not exist")
+        if not all(part.isidentifier() for part in module.split(".")):
+            raise ValueError(
+                f"cannot import {name!r}: {module!r} is not a valid module name; give a module such as my_models, or a "
+                "file such as my_models.py"
+            )
+        _import(module, name, folders)
+        file = getattr(sys.modules[module], "__file__", None)
+        if path is not None and (file is None or Path(file).resolve() != path.resolve()):
+            raise ValueError(
+                f"cannot import {name!r}: another module {module!r} is already imported ({file or 'built in'}); "
+                "rename the file"
+            )
 
 
-def _import_file(name: str, base: Path) -> None:
-    path = base / name
-    if not path.is_file():
-        raise ValueError(f"cannot import {name!r}: the file {path} does not exist")
-    if not path.stem.isidentifier():
-        raise ValueError(f"cannot import {name!r}: {path.stem!r} is not a valid module name; rename the file")
-    _import(path.stem, name, base, path.parent)
-    file = getattr(sys.modules[path.stem], "__file__", None)
-    if file is None or Path(file).resolve() != path.resolve():
-        raise ValueError(
-            f"cannot import {name!r}: another module {path.stem!r} is already imported ({file or 'built in'}); "
-            "rename the file"
-        )
-
-
-def _import(module: str, name: str, *folders: Path) -> None:
+def _import(module: str, name: str, folders: list[Path]) -> None:
     """Import a module, which the user calls ``name``, with folders at the front of ``sys.path`` meanwhile."""
-    entries = [str(folder) for folder in reversed(folders)]
-    sys.path[:0] = entries
+    before = [str(folder) for folder in folders]
+    sys.path[:0] = before
     importlib.invalidate_caches()
     try:
         importlib.import_module(module)
@@ -55,7 +50,7 @@ def _import(module: str, name: str, *folders: Path) -> None:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing and f"{module}.".startswith(f"{missing}."):
             raise ValueError(
-                f"cannot import {name!r}: there is no module {missing!r} in {folders[0]} or among the installed "
+                f"cannot import {name!r}: there is no module {missing!r} in {folders[-1]} or among the installed "
                 "packages"
             ) from None
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -63,7 +58,7 @@ def _import(module: str, name: str, *folders: Path) -> None:
         where = f" ({last.filename}, line {last.lineno})" if is_user_code else ""
         raise ValueError(f"importing {name!r} failed: {type(error).__name__}: {error}{where}") from error
     finally:
-        for entry in entries:
+        for entry in before:
             with contextlib.suppress(ValueError):
                 sys.path.remove(entry)
 

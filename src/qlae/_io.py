@@ -18,16 +18,12 @@ import errno
 import glob
 import io
 import json
-import lzma
 import os
 import secrets
 import stat
-import struct
 import sys
 import time
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -50,23 +46,6 @@ ABANDONED_SECONDS = 3600
 MAX_JSON = 2**28
 #: An archive may expand to this many bytes, or to this many times its size if that is more.
 MAX_EXPANDED, MAX_EXPANSION = 2**28, 20
-
-#: What Python's readers of archives and arrays raise for damaged content, other than ``ValueError``.
-DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    tokenize.TokenError,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-    KeyError,
-    IndexError,
-    OverflowError,
-    UnicodeDecodeError,
-    SystemError,  # from the tokenizer of Python 3.12, for some headers of .npy
-)
 
 
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
@@ -105,13 +84,13 @@ def open_own(path: Path, *, append: bool = False) -> io.BufferedRandom:
     second name, or anything but a regular file is a ``ValueError``.
     """
     flags = os.O_RDWR | os.O_CREAT | _NO_WAIT | _NO_LINKS | _COMMON | (os.O_APPEND if append else 0)
+    kinds = {errno.ELOOP: "a symbolic link", errno.EMLINK: "a symbolic link"}
+    kinds |= dict.fromkeys((errno.ENXIO, errno.EISDIR), "not a regular file")
     try:
         descriptor = os.open(path, flags, 0o666)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise _not_ours(path, "a symbolic link") from None
-        if error.errno in (errno.ENXIO, errno.EISDIR):
-            raise _not_ours(path, "not a regular file") from None
+        if error.errno in kinds:
+            raise _not_ours(path, kinds[error.errno]) from None
         raise
     _require_regular(descriptor, path)
     if os.fstat(descriptor).st_nlink > 1:
@@ -287,12 +266,12 @@ def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iter
             raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
         error.filename = error.filename or str(name)  # all else concerns the system
         raise
-    except DAMAGE as error:
-        raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
     except (ValueError, TypeError, SyntaxError, MemoryError) as error:
-        if reason is None:
+        if reason is None and not isinstance(error, UnicodeDecodeError):
             raise
-        raise _unreadable(name, reason, remedy) from error
+        raise _unreadable(name, reason or f"it is damaged or incomplete: {error}", remedy) from error
+    except Exception as error:  # Python's readers raise many others, such as `zlib.error`, `struct.error`, `EOFError`
+        raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
 
 
 def _unreadable(name: object, reason: str, remedy: str) -> ValueError:
@@ -312,11 +291,9 @@ def locked_directory(path: Path, busy_message: str) -> Iterator[None]:
     4711``, in the place of ``{holder}``. A directory that does not exist is created.
     """
     path.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = _acquire(path / LOCK_FILE, GRACE_SECONDS)
-    except Timeout:
-        raise ValueError(busy_message.replace("{holder}", _holder_of(path / LOCK_FILE) or "unknown")) from None
-    with lock:
+    with _locked(path / LOCK_FILE, GRACE_SECONDS) as holder:
+        if holder:
+            raise ValueError(busy_message.replace("{holder}", holder))
         yield
 
 
@@ -341,32 +318,35 @@ def waiting_lock(path: Path, task: str, *, wait: bool = True) -> Iterator[None]:
     While another process holds it, wait, after one line on standard error that says so; Ctrl-C ends the waiting.
     Without ``wait``, that is a ``ValueError``. A file that does not exist is created.
     """
-    try:
-        lock = _acquire(path, 0)
-    except Timeout:
-        holder = _holder_of(path) or "another process"
-        if not wait:
-            raise ValueError(f"{holder} is {task}: wait until it ends, or stop it") from None
-        print(f"qlae: {holder} is {task}; waiting until it ends", file=sys.stderr, flush=True)
-        lock = _acquire(path, -1)
-    with lock:
+    with contextlib.ExitStack() as stack:
+        if holder := stack.enter_context(_locked(path, 0)):
+            if not wait:
+                raise ValueError(f"{holder} is {task}: wait until it ends, or stop it")
+            print(f"qlae: {holder} is {task}; waiting until it ends", file=sys.stderr, flush=True)
+            stack.enter_context(_locked(path, -1))
         yield
 
 
-def _acquire(path: Path, timeout: float) -> Any:
-    """Return the lock of a file, which then names this process; a negative timeout waits without end."""
+@contextlib.contextmanager
+def _locked(path: Path, timeout: float) -> Iterator[str]:
+    """Hold the lock of a file, which then names this process; a negative timeout waits without end.
+
+    Yields:
+        The process that holds the lock instead, such as ``process 4711``; empty if this one does.
+    """
     open_own(path).close()
-    lock = FileLock(path, mode=0o666).acquire(timeout=timeout, poll_interval=0.05)
-    with open_own(path) as file:
-        file.seek(1)  # Windows locks the first byte
-        file.truncate()
-        file.write(f"process {os.getpid()}".encode())
-    return lock
-
-
-def _holder_of(path: Path) -> str:
-    """Return the last holder of a lock, such as ``process 4711``; empty if it is unknown."""
-    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
-        file.seek(1)
-        return file.read(100).decode(errors="replace")
-    return ""
+    try:
+        lock = FileLock(path, mode=0o666).acquire(timeout=timeout, poll_interval=0.05)
+    except Timeout:
+        holder = ""
+        with contextlib.suppress(OSError), open_regular(path) as file:
+            file.seek(1)  # Windows locks the first byte
+            holder = file.read(100).decode(errors="replace")
+        yield holder or "another process"
+        return
+    with lock:
+        with open_own(path) as file:
+            file.seek(1)
+            file.truncate()
+            file.write(f"process {os.getpid()}".encode())
+        yield ""

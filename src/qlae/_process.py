@@ -45,11 +45,8 @@ def describe_device(device: torch.device) -> str:
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
 
 
-# Parameters of glibc's mallopt and their values, in bytes.
-TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3
-KEPT = 1 << 29
-GROWTH = 1 << 26
-LARGEST = 1 << 25
+#: glibc's parameters M_TRIM_THRESHOLD, M_TOP_PAD and M_MMAP_THRESHOLD, in bytes.
+MALLOPT = {-1: 2**29, -2: 2**26, -3: 2**25}
 
 
 def keep_freed_memory() -> None:
@@ -60,9 +57,8 @@ def keep_freed_memory() -> None:
     and the workers of a study, not the library.
     """
     if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        for parameter, value in ((TRIM_THRESHOLD, KEPT), (TOP_PAD, GROWTH), (MMAP_THRESHOLD, LARGEST)):
-            libc.mallopt(parameter, value)
+        for parameter, value in MALLOPT.items():
+            ctypes.CDLL(None).mallopt(parameter, value)
 
 
 def usual_errors() -> np.errstate:
@@ -82,9 +78,8 @@ def settings_in_force() -> dict[str, Any]:
 def plain_tensors() -> Iterator[None]:
     """Make new tensors float32 tensors on the CPU inside the block, whatever the caller's defaults are."""
     dtype = torch.get_default_dtype()
-    with contextlib.ExitStack() as stack:
-        if torch.get_default_device().type != "cpu":  # entering a device slows every operation down a little
-            stack.enter_context(torch.device("cpu"))
+    # Entering a device slows every operation down a little.
+    with contextlib.nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu"):
         torch.set_default_dtype(torch.float32)
         try:
             yield

@@ -8,17 +8,17 @@ A config is plain data: it executes nothing.
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, ClassVar
 
-from ._checks import MAX_LATENTS, require_known, values_per_latent, whole_number
+from ._checks import MAX_LATENTS, require_known, require_not_negative, values_per_latent, whole_number
 from ._parsing import parse
 from .observations import Observations, square_images
 from .registry import DATA, LATENTS, NETWORKS, OBJECTIVES
 from .schedules import Curve, LearningRateSchedule, check_curve
 
+#: Parts of a run of which there are several kinds.
+PARTS = {"networks": NETWORKS, "latent": LATENTS, "objective": OBJECTIVES}
 PRECISIONS = ("float32", "bfloat16")
 MAX_RESOLUTION = 2**14  # pixels per side
 
@@ -112,11 +112,9 @@ class OptimizerConfig:
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "beta1", "beta2", "weight_decay"):
-            require_number(name, getattr(self, name))
-        if not 0 < self.learning_rate < math.inf:
+            require_not_negative(name, getattr(self, name))
+        if not self.learning_rate:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}")
-        if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}")
 
 
 @dataclass(frozen=True)
@@ -235,9 +233,7 @@ class ObjectiveConfig:
 
     def __post_init__(self) -> None:
         for name, weight in self.weights.items():
-            require_number(f"the weight of {name}", weight)
-            if not 0 <= weight < math.inf:
-                raise ValueError(f"the weight of {name} must not be negative, got {weight}")
+            require_not_negative(f"the weight of {name}", weight)
         for name, curve in self.schedules.items():
             require_known(name, self.weights, "loss term with a schedule")
             check_curve(f"the schedule of {name}", curve)
@@ -281,12 +277,11 @@ class RunConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Return nested plain dictionaries, ready for JSON."""
+        parts = {name: table.to_dict(getattr(self, name)) for name, table in PARTS.items()}
         return {
             "model": self.model,
             "data": self.data.to_dict(),
-            "networks": NETWORKS.to_dict(self.networks),
-            "latent": LATENTS.to_dict(self.latent),
-            "objective": OBJECTIVES.to_dict(self.objective),
+            **parts,
             "training": dataclasses.asdict(self.training),
         }
 
@@ -297,15 +292,9 @@ class RunConfig:
         Raises:
             ValueError: if a field is unknown, missing or of another type, or a part is not registered.
         """
-        parts = vars(parse(content, _Parts, "config"))
-        return RunConfig(
-            model=parts["model"],
-            data=DataConfig.from_dict(parts["data"], "config.data"),
-            networks=NETWORKS.from_dict(parts["networks"], "config.networks"),
-            latent=LATENTS.from_dict(parts["latent"], "config.latent"),
-            objective=OBJECTIVES.from_dict(parts["objective"], "config.objective"),
-            training=parts["training"],
-        )
+        parts = dict(vars(parse(content, _Parts, "config")))
+        parts |= {name: table.from_dict(parts[name], f"config.{name}") for name, table in PARTS.items()}
+        return RunConfig(**parts | {"data": DataConfig.from_dict(parts["data"], "config.data")})
 
     def values(self) -> dict[str, Any]:
         """Return all values by dotted name, in the order in which they matter."""
@@ -346,12 +335,6 @@ class RunConfig:
                 flat |= flatten(DATA.to_dict(spec.without_folders()), "data.spec.")
         keys = [key for key in mine | theirs if key not in ignored and not key.endswith((".module", ".registered_by"))]
         return {key: (mine.get(key), theirs.get(key)) for key in keys if mine.get(key) != theirs.get(key)}
-
-
-def require_number(name: str, value: Any) -> None:
-    """Raise an error unless ``value`` is a real number; booleans are not accepted."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a number, got {value!r}")
 
 
 def flatten(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -15,18 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ._checks import whole_number
 from ._process import describe_device, pick_device, training_process, usual_errors
-from ._progress import growing_bar
+from ._progress import progress_bar
 from .config import DataConfig, RunConfig
 from .data import DataSpec, SourceDataset, data_config, data_spec, unread_config
 from .data.batches import DeviceBatches
 from .data.image_files import ImageFiles
 from .data.in_memory import is_in_memory
 from .models.building import Networks, own_roles
-from .models.forms import TYPES
 from .options import ExecutionOptions, split_options
 from .presets import ModelSpec, find_model
 from .registry import OBJECTIVES
@@ -134,8 +134,13 @@ class Configuration:
         Args:
             name_option: turns the name of an option into the way in which the reader sets it.
         """
-        origins = {name: _origin_text(origin, name_option) for name, origin in self.origins.items()}
-        rows = [(name, _text(value), origins[name]) for name, value in self.values.items()]
+        rows = []
+        for name, value in self.values.items():
+            origin = self.origins[name]
+            if origin.layer == "option":
+                origin = origin._replace(name=name_option(origin.name))
+            text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+            rows.append((name, text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…", str(origin)))
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         lines = [f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}" for name, value, origin in rows]
         return "\n".join([*lines, "", *_describe_requirements(self)])
@@ -204,7 +209,7 @@ def require_data(data: Any, *, show: bool = False) -> SourceDataset:
             f"data must be a data set, its name or path, or an array, got {type(data).__name__}; "
             "qlae.load_data(array, sources=…) combines an array with sources"
         )
-    with growing_bar("reading", show=show) as report:
+    with progress_bar("reading", show=show) as report:
         return data.load(progress=report)
 
 
@@ -226,10 +231,10 @@ def _configure(
     precision = "float32"
     if training.precision == "auto":
         precision = _choose_precision(out, execution.device, trusted=trusted)
-    resolved = resolve_values(
+    config, origins = resolve_values(
         spec, described, len(described.source_names), training, own_networks=own, auto_precision=precision
     )
-    return Configuration(*resolved, execution, networks)
+    return Configuration(config, origins, execution, networks)
 
 
 def _choose_precision(out: str | os.PathLike[str] | None, device: str, *, trusted: bool) -> str:
@@ -255,11 +260,13 @@ def _measure(configuration: Configuration) -> Requirements:
             state.update.batches = _random_batches(config, rows, device)
             _time_updates(state)
         seconds, count = _time_updates(state, TIMED_SECONDS)
+    for flat in (turn.flat for turn in state.update.turns):  # weights, gradients, moments and averages
+        kept += 5 * flat.values.nbytes + (0 if flat.copies is None else 2 * flat.copies.nbytes)
     observed = config.data.observations
     return Requirements(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
-        memory=kept + _state_bytes(state),
-        data_memory=config.data.num_images * observed.num_entries * TYPES[observed.dtype].itemsize,
+        memory=kept,
+        data_memory=config.data.num_images * observed.num_entries * np.dtype(observed.dtype).itemsize,
         seconds_per_update=seconds * batch_size / rows,
         num_timed=count,
         num_rows=rows,
@@ -268,13 +275,10 @@ def _measure(configuration: Configuration) -> Requirements:
 
 
 def _random_batches(config: RunConfig, num_rows: int, device: torch.device) -> DeviceBatches:
-    """Return batches of random observations."""
+    """Return batches of random observations, bytes or numbers from 0 to 1."""
     observed, generator = config.data.observations, torch.Generator(device).manual_seed(0)
-    shape = (num_rows, *observed.shape)
-    if observed.dtype == "uint8":
-        rows = torch.randint(256, shape, dtype=torch.uint8, generator=generator, device=device)
-    else:
-        rows = torch.randn(shape, dtype=TYPES[observed.dtype], generator=generator, device=device)
+    rows = torch.rand((num_rows, *observed.shape), generator=generator, device=device)
+    rows = (255 * rows if observed.dtype == "uint8" else rows).to(getattr(torch, observed.dtype))
     return DeviceBatches(rows, num_rows, generator)
 
 
@@ -293,12 +297,6 @@ def _kept_bytes(state: TrainingState) -> int:
             turn.loss_and_gradients(images, step.noise, step.number + 1)
         most = max(most, sum(storages.values()))
     return most
-
-
-def _state_bytes(state: TrainingState) -> int:
-    """Return the bytes of weights, gradients, moments and averages."""
-    flat = [turn.flat for turn in state.update.turns]
-    return sum(5 * one.values.nbytes + (0 if one.copies is None else 2 * one.copies.nbytes) for one in flat)
 
 
 def _time_updates(state: TrainingState, seconds: float = 0.0) -> tuple[float, int]:
@@ -329,16 +327,6 @@ def _describe_requirements(configuration: Configuration) -> list[str]:
         f"Time: about {describe_duration(seconds)} for {training.steps:,} updates on {needs.device}, estimated from "
         f"{needs.num_timed} timed updates{scaled} ({needs.seconds_per_update:.2g} s per update), without scoring",
     ]
-
-
-def _origin_text(origin: Origin, name_option: Callable[[str], str]) -> str:
-    return str(origin._replace(name=name_option(origin.name)) if origin.layer == "option" else origin)
-
-
-def _text(value: Any) -> str:
-    """Return a value for the table, shortened if it is long."""
-    text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 def _size(num_bytes: int) -> str:

@@ -5,10 +5,8 @@ fitted estimator holds its model in ``model_``. Pickles of it hold a config and 
 of torch objects.
 """
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -132,9 +130,15 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         num_latents = default_latents(data.observations) if self.num_latents is None else self.num_latents
         options: dict[str, Any] = {name: getattr(self, name) for name in TRAINED_WITH}
         options |= {"num_latents": num_latents, "seed": _seed(self.random_state), "threads": self._num_threads()}
-        with tempfile.TemporaryDirectory(prefix="qlae-") as folder, _own_errors():
-            out, show = Path(folder) / "run", bool(self.verbose)
-            run = train("qlae", data, out=out, show=show, evaluate=False, checkpoint_seconds=float("inf"), **options)
+        options |= {"show": bool(self.verbose), "evaluate": False, "checkpoint_seconds": float("inf")}
+        with tempfile.TemporaryDirectory(prefix="qlae-") as folder:  # which errors must not mention
+            try:
+                run = train("qlae", data, out=Path(folder) / "run", **options)
+            except TrainingInterrupted:
+                raise KeyboardInterrupt from None
+            except TrainingDiverged as error:
+                reason = str(error).partition(";")[0]
+                raise TrainingDiverged(f"{reason}; a lower learning rate is the usual remedy") from None
             self.model_ = load(run.path, device=self.device)
         return self
 
@@ -250,8 +254,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             self.model_ = unpack_model(packed, device="cpu" if is_missing else self.device)
 
     @property
-    def _n_features_out(self) -> int:
-        """Number of outputs, from which the mixin of scikit-learn makes their names."""
+    def _n_features_out(self) -> int:  # from which the mixin of scikit-learn makes the names of outputs
         return int(self.model_.latent.num_latents)
 
     def _validated(self, X: Any) -> NDArray[Any]:
@@ -269,15 +272,3 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, Integral):
         return whole_number("random_state", int(random_state), at_least=0)
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-@contextlib.contextmanager
-def _own_errors() -> Iterator[None]:
-    """Raise what ends a training without mentioning the temporary directory, where nothing remains."""
-    try:
-        yield
-    except TrainingInterrupted:
-        raise KeyboardInterrupt from None
-    except TrainingDiverged as error:
-        reason = str(error).partition(";")[0]
-        raise TrainingDiverged(f"{reason}; a lower learning rate is the usual remedy") from None

@@ -37,9 +37,9 @@ class Kind:
         drawing: the class that draws them.
         view: the class that shows them in the explorer.
         sheet: the function that draws a data set before anything is trained, as `qlae data inspect` does.
-        has_bytes: whether arrays may hold bytes; all may hold floats.
-        check: raises a ``ValueError`` if an observation cannot have a shape of so many axes.
         size: returns a description of the size of an observation.
+        check: raises a ``ValueError`` if an observation cannot have a shape of so many axes.
+        has_bytes: whether arrays may hold bytes; all may hold floats.
     """
 
     name: str
@@ -52,14 +52,9 @@ class Kind:
     drawing: str
     view: str
     sheet: str
-    has_bytes: bool
-    check: Callable[[tuple[int, ...]], None]
     size: Callable[[tuple[int, ...]], str]
-
-    @property
-    def with_article(self) -> str:
-        """One observation, such as "an image"."""
-        return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
+    check: Callable[[tuple[int, ...]], object] = len
+    has_bytes: bool = False
 
     def load(self, part: str) -> Any:
         """Return the class or function that an attribute such as ``form`` names; this imports its module."""
@@ -116,9 +111,9 @@ KINDS: dict[str, Kind] = {
             drawing="qlae.report.image_pictures:ImagePictures",
             view="qlae.explorer.observation_views:ImageView",
             sheet="qlae.data.inspection:contact_sheet",
-            has_bytes=True,
-            check=_check_image,
             size=_image_size,
+            check=_check_image,
+            has_bytes=True,
         ),
         Kind(
             name=VECTORS,
@@ -131,8 +126,6 @@ KINDS: dict[str, Kind] = {
             drawing="qlae.report.vectors_and_series:VectorPictures",
             view="qlae.explorer.observation_views:VectorView",
             sheet="qlae.report.vectors_and_series:vector_sheet",
-            has_bytes=False,
-            check=lambda shape: None,
             size=lambda shape: _count(shape[0], "feature"),
         ),
         Kind(
@@ -146,9 +139,8 @@ KINDS: dict[str, Kind] = {
             drawing="qlae.report.vectors_and_series:SeriesPictures",
             view="qlae.explorer.observation_views:SeriesView",
             sheet="qlae.report.vectors_and_series:series_sheet",
-            has_bytes=False,
-            check=_check_series,
             size=lambda shape: f"{shape[0]:,} time steps of {_count(shape[1], 'channel')}",
+            check=_check_series,
         ),
     )
 }

@@ -175,12 +175,10 @@ def _announcement(config: RunConfig, device: str) -> Estimate:
     """Return a function that prints how long a training will take, if that is long, and what would take less."""
 
     def announce(seconds_per_update: float, num_left: int) -> None:
-        seconds = seconds_per_update * num_left
-        if seconds < LONG_SECONDS:
-            return
-        message = f"qlae: training will take about {describe_duration(seconds)} ({seconds_per_update:.2g} s per update)"
-        message += f"; {_quicker(config, device)}. Ctrl-C stops it and saves the run"
-        print(message, file=sys.stderr, flush=True)
+        if (seconds := seconds_per_update * num_left) >= LONG_SECONDS:
+            duration = f"{describe_duration(seconds)} ({seconds_per_update:.2g} s per update)"
+            advice = f"{_quicker(config, device)}. Ctrl-C stops it and saves the run"
+            print(f"qlae: training will take about {duration}; {advice}", file=sys.stderr, flush=True)
 
     return announce
 

@@ -101,23 +101,14 @@ _SMALL_FACTOR_QVAE = replace(
     latent_options={"temperature_decay": 1 / 7_000},
 )
 
+_NAMES = ("autoencoding", "adversarial", "tripod", "factor-vae", "factor-qvae")
+_FULL = (_FULL_AE, _FULL_GAN, _FULL_TRIPOD, _FULL_FACTOR_VAE, _FULL_FACTOR_QVAE)
+_SMALL = (_SMALL_AE, _SMALL_GAN, _SMALL_TRIPOD, _SMALL_FACTOR_VAE, _SMALL_FACTOR_QVAE)
 #: size → name → how a model is optimised. The name is the kind of the objective unless the model names another; kinds
 #: that are not listed are optimised like autoencoders.
 SIZES: dict[str, dict[str, TrainingPreset]] = {
-    "full": {
-        "autoencoding": _FULL_AE,
-        "adversarial": _FULL_GAN,
-        "tripod": _FULL_TRIPOD,
-        "factor-vae": _FULL_FACTOR_VAE,
-        "factor-qvae": _FULL_FACTOR_QVAE,
-    },
-    "small": {
-        "autoencoding": _SMALL_AE,
-        "adversarial": _SMALL_GAN,
-        "tripod": _SMALL_TRIPOD,
-        "factor-vae": _SMALL_FACTOR_VAE,
-        "factor-qvae": _SMALL_FACTOR_QVAE,
-    },
+    "full": dict(zip(_NAMES, _FULL, strict=True)),
+    "small": dict(zip(_NAMES, _SMALL, strict=True)),
 }
 
 
@@ -139,18 +130,16 @@ class Recipe:
         schedule: of the learning rate.
         weights: of optional loss terms, for models that can compute them.
         weight_schedules: factors on these weights, by share of the run.
-        for_gans: whether the recipe is for GANs as well.
     """
 
     steps: Mapping[str, int] = field(default_factory=dict)
     schedule: str = "constant"
     weights: Mapping[str, float] = field(default_factory=dict)
     weight_schedules: Mapping[str, ShareCurve] = field(default_factory=dict)
-    for_gans: bool = False
 
 
 RECIPES: dict[str, Recipe] = {
-    "paper": Recipe(for_gans=True),
+    "paper": Recipe(),
     "fast": Recipe(
         steps={"full": 60_000},
         schedule="linear",
@@ -160,20 +149,10 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def training_preset(size: str, name: str, recipe: str = "paper") -> TrainingPreset:
-    """Return how a model is optimised at a size of the networks by a recipe, by the name of its preset."""
+def training_preset(size: str, name: str) -> TrainingPreset:
+    """Return how a model is optimised at a size of the networks, by the name of its preset."""
     presets = SIZES[require_known(size, SIZES, "size")]
-    preset = presets.get(name, presets["autoencoding"])
-    changes = RECIPES[require_known(recipe, RECIPES, "recipe")]
-    return replace(preset, steps=changes.steps.get(size, preset.steps))
-
-
-def find_recipe(name: str, *, model: str, is_gan: bool) -> Recipe:
-    """Return a recipe by its name; raise ``ValueError`` if it is unknown or not meant for a model."""
-    recipe = RECIPES[require_known(name, RECIPES, "recipe")]
-    if is_gan and not recipe.for_gans:
-        raise ValueError(f"the recipe {name!r} is for autoencoders, and {model} is a GAN; use the recipe 'paper'")
-    return recipe
+    return presets.get(name, presets["autoencoding"])
 
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -234,9 +213,9 @@ class ModelSpec:
             for name in weights:
                 require_known(name, self.weights, f"loss term of {self.name} on {data}")
 
-    def training_preset(self, size: str, recipe: str = "paper") -> TrainingPreset:
-        """Return how the model is optimised at a size of the networks by a recipe."""
-        return training_preset(size, self.preset or self.objective, recipe)
+    def training_preset(self, size: str) -> TrainingPreset:
+        """Return how the model is optimised at a size of the networks."""
+        return training_preset(size, self.preset or self.objective)
 
     def weights_for(self, data: str) -> dict[str, float]:
         """Return the weights of the loss terms for a data set."""

@@ -23,7 +23,6 @@ from ._checks import nearest_name
 from ._parsing import parse
 
 ClassT = TypeVar("ClassT", bound=type)
-RESERVED = ("kind", "module")  # keys that the JSON of a config holds in addition to the fields
 
 
 class MissingPart(ValueError):
@@ -75,19 +74,13 @@ class Registry:
             ValueError: if another class has that kind already, or ``config`` is not a frozen dataclass with the fields
                 that every config of this sort has.
         """
-        if config is not None:
-            self._check_config(kind, config)
 
         def decorate(part: ClassT) -> ClassT:
-            if config is None:
-                self._check_config(kind, part)
+            self._check_config(kind, config or part)
             self._load_home(part.__module__)
-            present = self._entries.get(kind)
-            same_name = present and (present.part.__module__, present.part.__qualname__) == (
-                part.__module__,
-                part.__qualname__,
-            )  # as when a module is reloaded or a notebook cell runs again
-            if present and not same_name:
+            present, name = self._entries.get(kind), (part.__module__, part.__qualname__)
+            # A class of the same name is a module that is reloaded, or a notebook cell that runs again.
+            if present and (present.part.__module__, present.part.__qualname__) != name:
                 raise ValueError(
                     f"the {self.what} {kind!r} is already registered by {present.module}; choose another kind, or "
                     "call unregister first"
@@ -98,18 +91,15 @@ class Registry:
         return decorate
 
     def _check_config(self, kind: str, config: type) -> None:
-        what = f"the config of the {self.what} {kind!r}"
-        if not isinstance(kind, str) or not kind:
-            raise ValueError(f"the kind of a {self.what} must be a non-empty string, got {kind!r}")
+        what, names = f"the config of the {self.what} {kind!r}", getattr(config, "__dataclass_fields__", ())
         if not (dataclasses.is_dataclass(config) and config.__dataclass_params__.frozen):  # type: ignore[attr-defined]
             raise ValueError(f"{what} must be a frozen dataclass, got {config!r}")
-        fields = [field.name for field in dataclasses.fields(config)]
-        for name in self._base_fields:
-            if name not in fields:
-                raise ValueError(f"{what} must be a subclass of {self._base}; {config.__name__} has no field {name!r}")
-        for name in RESERVED:
-            if name in fields:
-                raise ValueError(f"{what} must not have a field {name!r}, which is the part's own in config.json")
+        if missing := [name for name in self._base_fields if name not in names]:
+            raise ValueError(
+                f"{what} must be a subclass of {self._base}, and {config.__name__} has no field {missing[0]!r}"
+            )
+        if reserved := [name for name in ("kind", "module") if name in names]:
+            raise ValueError(f"{what} must not have a field {reserved[0]!r}, which config.json uses")
 
     def unregister(self, kind: str) -> None:
         """Remove a kind, so that another class can register under it."""

@@ -7,15 +7,16 @@ depends on; nothing is looked up later. ``docs/configuration.md`` explains the o
 """
 
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ._checks import plain, require_known, require_not_negative, values_per_latent, whole_number
-from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig, require_number
+from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig
 from .observations import Observations
 from .options import TrainingOptions, chosen_options, option_names, parse_curve
-from .presets import FORMS, LATENTS_PER_SOURCE, OFFICIAL_CLIP, PAPER_NETWORKS, ModelSpec, find_model, find_recipe
+from .presets import FORMS, LATENTS_PER_SOURCE, OFFICIAL_CLIP, PAPER_NETWORKS, RECIPES, ModelSpec, find_model
 from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry, Registry
 from .schedules import LearningRateSchedule, check_curve, step_curve, warm_up_curve
 
@@ -25,24 +26,19 @@ from .schedules import LearningRateSchedule, check_curve, step_curve, warm_up_cu
 DEFAULT_LATENTS = 10
 #: Data sets whose published files, too, vary in nothing but their sources.
 PUBLISHED_SETS = ("shapes3d", "mpi3d", "falcor3d", "isaac3d", "dsprites")
-#: Parts of a config whose values are collected; the weights and schedules of loss terms are mappings of their own.
-GROUPS = (
-    *("networks", "latent", "objective", "objective.weights", "objective.schedules"),
-    *("training", "training.optimizer", "training.schedule"),
-)
-#: Options that set one value each → the group of the value and its name there.
+#: Options that set one value each → its dotted name.
 OPTIONS = {
-    "steps": ("training", "steps"),
-    "batch_size": ("training", "batch_size"),
-    "learning_rate": ("training.optimizer", "learning_rate"),
-    "schedule": ("training.schedule", "kind"),
-    "decay_steps": ("training.schedule", "decay_steps"),
-    "floor": ("training.schedule", "floor"),
-    "learning_rate_warm_up": ("training.schedule", "warm_up"),
-    "weight_decay": ("training.optimizer", "weight_decay"),
-    "num_latents": ("latent", "num_latents"),
-    "seed": ("training", "seed"),
-    "precision": ("training", "precision"),
+    "steps": "training.steps",
+    "batch_size": "training.batch_size",
+    "learning_rate": "training.optimizer.learning_rate",
+    "schedule": "training.schedule.kind",
+    "decay_steps": "training.schedule.decay_steps",
+    "floor": "training.schedule.floor",
+    "learning_rate_warm_up": "training.schedule.warm_up",
+    "weight_decay": "training.optimizer.weight_decay",
+    "num_latents": "latent.num_latents",
+    "seed": "training.seed",
+    "precision": "training.precision",
 }
 SHARES = "as shares of the run"  # of a schedule until the number of updates is known
 
@@ -65,18 +61,11 @@ class Origin(NamedTuple):
         return f"{layer} {self.name}".strip() + (f", {self.note}" if self.note else "")
 
 
-class Resolved(NamedTuple):
-    """A config, and the origin of each value by its dotted name, such as ``"training.optimizer.learning_rate"``."""
-
-    config: RunConfig
-    origins: dict[str, Origin]
-
-
 def resolve(
     model: str | ModelSpec, data: DataConfig, num_sources: int, options: TrainingOptions | None = None, **more: Any
 ) -> RunConfig:
     """Return the whole config of a model on a data set; arguments as for `resolve_values`."""
-    return resolve_values(model, data, num_sources, options, **more).config
+    return resolve_values(model, data, num_sources, options, **more)[0]
 
 
 def resolve_values(
@@ -88,8 +77,8 @@ def resolve_values(
     own_networks: Sequence[str] = (),
     auto_precision: str = "float32",
     **more: Any,
-) -> Resolved:
-    """Return the whole config of a model on a data set, and where each of its values comes from.
+) -> tuple[RunConfig, dict[str, Origin]]:
+    """Return the whole config of a model on a data set, and the origin of each value by its dotted name.
 
     Args:
         model: a key of ``MODELS``, or a specification.
@@ -103,46 +92,37 @@ def resolve_values(
     spec = find_model(model)
     for name in (*spec.training, *more):
         require_known(name, option_names(TrainingOptions), "training option")
-    asked = replace(options or TrainingOptions(), **more)
-    values = _Values(spec, data, num_sources, _with_defaults(asked, spec.training), chosen_options(asked))
-    require_known(values.options.form, FORMS, "form")
-
+    values = _Values(spec, data, replace(options or TrainingOptions(), **more))
     values.set_by_model_and_size()
     values.set_by_recipe()
-    values.set_by_data()
-    values.set_by_options(own_networks)
+    values.set_by_data(num_sources)
+    values.set_by_options()
+    values.set_by_networks(own_networks)
     values.derive(auto_precision)
     config = values.build()
-    return Resolved(config, {name: values.origin(name) for name in config.values()})
+    return config, {name: values.origin(name) for name in config.values()}
 
 
-def _with_defaults(options: TrainingOptions, defaults: Mapping[str, Any]) -> TrainingOptions:
-    """Return options with a model's defaults for those that are not set."""
-    if options.schedule == "constant":  # then there is no decay that the model's defaults could describe
-        defaults = {name: value for name, value in defaults.items() if name not in ("decay_steps", "floor")}
-    return replace(TrainingOptions(**defaults), **chosen_options(options))
-
-
-@dataclass
 class _Values:
-    """The values of a config by group and name, and their origins by dotted name; the one that is set last counts."""
+    """The values of a config by part and name, and their origins by dotted name; the one that is set last counts."""
 
-    spec: ModelSpec
-    data: DataConfig
-    num_sources: int
-    options: TrainingOptions  # the user's, and the model's where the user has none
-    asked: Mapping[str, Any]  # the user's options alone
-    groups: dict[str, dict[str, Any]] = field(default_factory=lambda: {group: {} for group in GROUPS})
-    origins: dict[str, Origin] = field(default_factory=dict)
+    def __init__(self, spec: ModelSpec, data: DataConfig, asked: TrainingOptions):
+        defaults = dict(spec.training)
+        if asked.schedule == "constant":  # then there is no decay that the model's defaults could describe
+            defaults = {name: value for name, value in defaults.items() if name not in ("decay_steps", "floor")}
+        self.spec, self.data, self.asked = spec, data, chosen_options(asked)
+        self.options = replace(TrainingOptions(**defaults), **self.asked)
+        require_known(self.options.form, FORMS, "form")
+        self.model, self.preset = Origin("model", spec.name), spec.training_preset(self.options.size)
+        self.objective, self.latent = OBJECTIVES[spec.objective], LATENTS[spec.latent]
+        self.is_gan = not self.objective.part.reconstructs
+        self.parts: dict[str, dict[str, Any]] = defaultdict(dict)
+        self.origins: dict[str, Origin] = {}
 
-    def __post_init__(self) -> None:
-        self.model, self.preset = Origin("model", self.spec.name), self.spec.training_preset(self.options.size)
-        self.objective, self.latent = OBJECTIVES[self.spec.objective], LATENTS[self.spec.latent]
-
-    def set(self, group: str, origin: Origin, **values: Any) -> None:
-        """Set values of a group, all with the same origin."""
-        self.groups[group] |= values
-        self.origins |= {f"{group}.{name}": origin for name in values}
+    def set(self, part: str, origin: Origin, **values: Any) -> None:
+        """Set values of a part, all with the same origin."""
+        self.parts[part] |= values
+        self.origins |= {f"{part}.{name}": origin for name in values}
 
     def origin(self, name: str) -> Origin:
         """Return the origin of a value, or of the part that it belongs to."""
@@ -163,30 +143,43 @@ class _Values:
     def set_by_model_and_size(self) -> None:
         """Set the paper's constants, those of a smaller size where it differs, and the model's weights and settings."""
         spec, full = self.spec, self._constants("full")
-        for group, constants in self._constants(self.options.size).items():
+        for part, constants in self._constants(self.options.size).items():
             for name, value in constants.items():
-                is_models = full[group].get(name) == value
-                self.set(group, self.model if is_models else Origin("size", self.options.size), **{name: value})
+                is_models = full[part].get(name) == value
+                self.set(part, self.model if is_models else Origin("size", self.options.size), **{name: value})
         self.set("training.optimizer", self.model, weight_decay=spec.weight_decay)
         self.set("objective.weights", self.model, **spec.weights)
-        if self.options.form == "official":
-            self._set_by_official_form()
+        if self.options.form == "official":  # what the authors' code does differently from the paper's text
+            official, beta2 = Origin("form", "official"), spec.training_preset("full").beta2["official"]
+            self.set("training.optimizer", official, beta2=beta2, decay_biases=False, clip=OFFICIAL_CLIP)
+            if spec.official_weight_decay is not None:
+                self.set("training.optimizer", official, weight_decay=spec.official_weight_decay)
+            if "reduction" in self.latent.fields:
+                self.set("latent", official, reduction="mean")
         self.set("latent", self.model, **spec.latent_options)
         self.set("objective", self.model, **spec.objective_options)
 
-    def _set_by_official_form(self) -> None:
-        """Set what the authors' code does differently from the paper's text."""
-        official, beta2 = Origin("form", "official"), self.spec.training_preset("full").beta2["official"]
-        self.set("training.optimizer", official, beta2=beta2, decay_biases=False, clip=OFFICIAL_CLIP)
-        if self.spec.official_weight_decay is not None:
-            self.set("training.optimizer", official, weight_decay=self.spec.official_weight_decay)
-        if "reduction" in self.latent.fields:
-            self.set("latent", official, reduction="mean")
+    def _constants(self, size: str) -> dict[str, dict[str, Any]]:
+        """Return the constants of a size by part; settings that the model's parts do not have are left out."""
+        preset = self.spec.training_preset(size)
+        latent = {"num_values": preset.num_values, **preset.latent_options}
+        optimizer = {name: getattr(preset, name) for name in ("learning_rate", "beta1", "clip")}
+        return {
+            "training.optimizer": {**optimizer, "beta2": preset.beta2["paper"]},
+            "training": {"batch_size": preset.batch_size, "steps": preset.steps},
+            "latent": {name: latent[name] for name in latent if name in self.latent.fields},
+            "objective": {n: value for n, value in preset.objective_options.items() if n in self.objective.fields},
+        }
 
     def set_by_recipe(self) -> None:
         """Set the length of the run, the schedule, and weights of optional terms that the model can compute."""
         spec, size, origin = self.spec, self.options.size, Origin("recipe", self.options.recipe)
-        recipe = find_recipe(self.options.recipe, model=spec.name, is_gan=self._is_gan)
+        recipe = RECIPES[require_known(self.options.recipe, RECIPES, "recipe")]
+        if self.is_gan and recipe != RECIPES["paper"]:
+            raise ValueError(
+                f"the recipe {self.options.recipe!r} is for autoencoders, and {spec.name} is a GAN; use the recipe "
+                "'paper'"
+            )
         self.set("training.schedule", origin, kind=recipe.schedule)
         if size in recipe.steps:
             self.set("training", origin, steps=recipe.steps[size])
@@ -196,97 +189,93 @@ class _Values:
         curves = {name: curve for name, curve in recipe.weight_schedules.items() if name in weights}
         self.set("objective.schedules", origin._replace(note=SHARES), **curves)
 
-    def set_by_data(self) -> None:
-        """Set what was tuned on the data set, the number of latents, and networks that suit the observations."""
+    def _offered_terms(self) -> list[str]:
+        """Return the loss terms that a model can compute in addition to its own."""
+        objective, has_scalar_codes = self.objective.part, self.latent.part.has_scalar_codes
+        return [name for name in objective.optional_terms if name not in objective.code_terms or has_scalar_codes]
+
+    def set_by_data(self, num_sources: int) -> None:
+        """Set what was tuned on the data set, and the number of latents."""
         spec, name, origin = self.spec, self.data.name, Origin("data set", self.data.name)
         tuned = {term: weight for term, weight in spec.weights_for(name).items() if weight != spec.weights[term]}
         self.set("objective.weights", origin, **tuned)
         if name in spec.weight_decay_on and self.origin("training.optimizer.weight_decay").layer != "form":
             self.set("training.optimizer", origin, weight_decay=spec.weight_decay_on[name])
         if self.options.num_latents is None:
-            self.set("latent", origin, num_latents=_count_latents(self.data, self.num_sources, self.options.num_values))
-        self.origins["networks.kind"] = origin if spec.networks == PAPER_NETWORKS else self.model
+            self.set("latent", origin, num_latents=_count_latents(self.data, num_sources, self.options.num_values))
 
-    def set_by_options(self, own_networks: Sequence[str]) -> None:
+    def set_by_options(self) -> None:
         """Set what the user asks for, or the model in place of the user."""
-        for option, (group, name) in OPTIONS.items():
-            value = getattr(self.options, option)
-            if value != getattr(TrainingOptions(), option):
-                self.set(group, self.option(option), **{name: plain(value)})
-        self._set_networks(own_networks)
-        self._set_latent()
+        options, chosen, fields = self.options, chosen_options(self.options), self.latent.fields
+        for option in (name for name in OPTIONS if name in chosen):
+            part, _, name = OPTIONS[option].rpartition(".")
+            self.set(part, self.option(option), **{name: plain(chosen[option])})
+        is_learned, player = "learned" in fields, {"codebook_player": options.codebook_player}
+        has_player, no_player = "codebook_player" in self.objective.fields, "is not a GAN with codebooks that learn"
+        for option, possible, part, value, lacking in (
+            ("num_values", "num_values" in fields, "latent", {"num_values": options.num_values}, "has no codebooks"),
+            ("fixed_values", is_learned, "latent", {"learned": False}, "has no codebooks that learn"),
+            ("codebook_player", has_player and is_learned, "objective", player, no_player),
+        ):
+            if option in chosen and possible:
+                self.set(part, self.option(option), **value)
+            elif option in chosen:
+                warnings.warn(f"{self.spec.name} {lacking}, so {option} changes nothing", stacklevel=5)
+        if options.code_noise is not None:
+            if "noise" not in fields or self.is_gan:
+                what = "is a GAN" if self.is_gan else f"has the latent space {self.spec.latent!r}"
+                raise ValueError(
+                    "code_noise is for autoencoders with the latent space 'quantized', as qlae has, and "
+                    f"{self.spec.name} {what}"
+                )
+            noise = require_not_negative("code_noise", options.code_noise)
+            self.set("latent", self.option("code_noise"), noise=noise)
         self._set_weights()
-        self._set_if(
-            "codebook_player" in self.objective.fields and "learned" in self.latent.fields,
-            *("codebook_player", "objective", {"codebook_player": self.options.codebook_player}),
-            "is not a GAN with codebooks that learn",
-        )
-
-    def _set_if(self, possible: bool, option: str, group: str, values: Mapping[str, Any], lacking: str) -> None:
-        """Set the values that an option stands for if it was chosen and is possible; warn if it is not possible."""
-        if option not in chosen_options(self.options):
-            return
-        if possible:
-            self.set(group, self.option(option), **values)
-        else:
-            warnings.warn(f"{self.spec.name} {lacking}, so {option} changes nothing", stacklevel=6)
-
-    def _set_networks(self, own_networks: Sequence[str]) -> None:
-        """Set the settings that every pair has, and the model's own."""
-        options, own = self.options, tuple(own_networks)
-        self.set("networks", self.option("size"), size=options.size)
-        self.set("networks", self.option("form"), form=options.form)
-        self.set("networks", self.model, patches=self.objective.part.networks_in_patches)
-        self.set("networks", Origin("option", "networks") if own else self.model, own=own)
-        self.set("networks", self.model, **self.spec.networks_options)
-        if options.networks is not None:
-            self.origins["networks.kind"] = self.option("networks")
-
-    def _set_latent(self) -> None:
-        """Set the options of the latent space."""
-        options, fields = self.options, self.latent.fields
-        values = {"num_values": plain(options.num_values)}
-        self._set_if("num_values" in fields, "num_values", "latent", values, "has no codebooks")
-        lacking = "has no codebooks that learn"
-        self._set_if("learned" in fields, "fixed_values", "latent", {"learned": False}, lacking)
-        if options.code_noise is None:
-            return
-        if "noise" not in fields or self._is_gan:
-            what = "is a GAN" if self._is_gan else f"has the latent space {self.spec.latent!r}"
-            raise ValueError(
-                "code_noise is for autoencoders with the latent space 'quantized', as qlae has, and "
-                f"{self.spec.name} {what}"
-            )
-        noise = require_not_negative("code_noise", options.code_noise)
-        self.set("latent", self.option("code_noise"), noise=noise)
 
     def _set_weights(self) -> None:
         """Set the weights of loss terms and their schedules."""
-        options, weights, what = self.options, self.groups["objective.weights"], f"loss term of {self.spec.name}"
+        options, weights, what = self.options, self.parts["objective.weights"], f"loss term of {self.spec.name}"
+        for name in ("weights", "weight_schedules"):
+            if not isinstance(getattr(options, name), Mapping):
+                raise ValueError(f"{name} must map loss terms to their values, got {getattr(options, name)!r}")
         known = dict.fromkeys((*weights, *self._offered_terms()))
-        chosen = {require_known(name, known, what): weight for name, weight in _terms("weights", options.weights)}
+        chosen = {require_known(name, known, what): weight for name, weight in options.weights.items()}
         self.set("objective.weights", self.option("weights"), **chosen)
         warm_up = 0 if options.warm_up is None else plain(options.warm_up)
-        require_number("warm_up", warm_up)
+        require_not_negative("warm_up", warm_up)
         if warm_up:
             of_objective = (*self.objective.part.terms, *self.objective.part.optional_terms)
             of_latent = [name for name in self.spec.weights if name not in of_objective]
             curves = dict.fromkeys(of_latent, warm_up_curve(warm_up))
             self.set("objective.schedules", self.option("warm_up"), **curves)
-        for name, points in _terms("weight_schedules", options.weight_schedules):
+        for name, points in options.weight_schedules.items():
             curve = _curve(f"the schedule of {require_known(name, weights, what)}", points)
             self.set("objective.schedules", self.option("weight_schedules"), **{name: curve})
 
+    def set_by_networks(self, own: Sequence[str]) -> None:
+        """Set the settings that every pair of networks has, and the model's own."""
+        options, spec = self.options, self.spec
+        kind = Origin("data set", self.data.name) if spec.networks == PAPER_NETWORKS else self.model
+        self.origins["networks.kind"] = kind if options.networks is None else self.option("networks")
+        self.set("networks", self.option("size"), size=options.size)
+        self.set("networks", self.option("form"), form=options.form)
+        self.set("networks", self.model, patches=self.objective.part.networks_in_patches)
+        self.set("networks", Origin("option", "networks") if own else self.model, own=tuple(own))
+        self.set("networks", self.model, **spec.networks_options)
+
     def derive(self, auto_precision: str) -> None:
         """Set values that follow from others: shares of the run become updates, and factors are multiplied."""
-        options, schedules = self.options, self.groups["objective.schedules"]
-        steps = self.groups["training"]["steps"] = whole_number("steps", self.groups["training"]["steps"])
+        options, schedules = self.options, self.parts["objective.schedules"]
+        steps = self.parts["training"]["steps"] = whole_number("steps", self.parts["training"]["steps"])
         self._derive_schedule(steps)
         for name, curve in schedules.items():
             if self.origin(f"objective.schedules.{name}").note == SHARES:
                 schedules[name] = tuple((round(share * steps), factor) for share, factor in curve)
-        if options.weight_decay is None:
-            self._scale_weight_decay(self.preset.weight_decay_factor)
+        if options.weight_decay is None:  # tuned for full networks
+            factor, origin = self.preset.weight_decay_factor, self.origin("training.optimizer.weight_decay")
+            weight_decay = float(f"{factor * self.parts['training.optimizer']['weight_decay']:.12g}")  # 3 · 0.1 is 0.3
+            note = "" if factor == 1 or not weight_decay else f"times {factor:g} for size {options.size}"
+            self.set("training.optimizer", origin._replace(note=note), weight_decay=weight_decay)
         decay = options.weight_decay_schedule
         if decay is not None and decay != "constant":
             curve = step_curve(steps) if decay == "step" else _curve("weight_decay_schedule", decay)
@@ -296,7 +285,7 @@ class _Values:
 
     def _derive_schedule(self, steps: int) -> None:
         """Set the length of a decay of the learning rate; without one, leave out what describes it."""
-        schedule = self.groups["training.schedule"]
+        schedule = self.parts["training.schedule"]
         if schedule["kind"] == "constant":
             if "decay_steps" in schedule or schedule.get("floor"):
                 warnings.warn("the learning rate is constant, so decay_steps and floor change nothing", stacklevel=5)
@@ -310,56 +299,25 @@ class _Values:
             self.set("training.schedule", origin, decay_steps=max(1, int(share * steps)))
         schedule["floor"] = float(schedule.get("floor", 0.0))
 
-    def _scale_weight_decay(self, factor: float) -> None:
-        """Multiply the weight decay, which was tuned for full networks, by the factor of a size."""
-        weight_decay = factor * self.groups["training.optimizer"]["weight_decay"]
-        note = "" if factor == 1 or not weight_decay else f"times {factor:g} for size {self.options.size}"
-        origin = self.origin("training.optimizer.weight_decay")._replace(note=note)
-        rounded = float(f"{weight_decay:.12g}")  # 3 · 0.1 is 0.3, also in files
-        self.set("training.optimizer", origin, weight_decay=rounded)
-
     def build(self) -> RunConfig:
         """Return the config that holds all values."""
-        latent, training = self.groups["latent"], self.groups["training"]
-        if "num_values" in latent:
-            values_per_latent(latent["num_latents"], latent["num_values"])
+        parts = self.parts
+        if "num_values" in parts["latent"]:
+            values_per_latent(parts["latent"]["num_latents"], parts["latent"]["num_values"])
         self.origins |= {"latent.kind": self.model, "objective.kind": self.model, "model": Origin("option", "model")}
-        objective = {name: self.groups[f"objective.{name}"] for name in ("weights", "schedules")}
+        objective = {name: parts[f"objective.{name}"] for name in ("weights", "schedules")}
         return RunConfig(
             model=self.spec.name,
             data=self.data,
-            networks=_build_part(NETWORKS, network_pair(self.spec, self.data, self.options), self.groups["networks"]),
-            latent=_build_part(LATENTS, self.latent, latent),
-            objective=_build_part(OBJECTIVES, self.objective, self.groups["objective"] | objective),
+            networks=_build_part(NETWORKS, network_pair(self.spec, self.data, self.options), parts["networks"]),
+            latent=_build_part(LATENTS, self.latent, parts["latent"]),
+            objective=_build_part(OBJECTIVES, self.objective, parts["objective"] | objective),
             training=TrainingConfig(
-                OptimizerConfig(**self.groups["training.optimizer"]),
-                LearningRateSchedule(**self.groups["training.schedule"]),
-                **training,
+                OptimizerConfig(**parts["training.optimizer"]),
+                LearningRateSchedule(**parts["training.schedule"]),
+                **parts["training"],
             ),
         )
-
-    # -- what the values follow from
-
-    @property
-    def _is_gan(self) -> bool:
-        return not self.objective.part.reconstructs
-
-    def _constants(self, size: str) -> dict[str, dict[str, Any]]:
-        """Return the constants of a size by group; settings that the model's parts do not have are left out."""
-        preset = self.spec.training_preset(size)
-        latent = {"num_values": preset.num_values, **preset.latent_options}
-        optimizer = {name: getattr(preset, name) for name in ("learning_rate", "beta1", "clip")}
-        return {
-            "training.optimizer": {**optimizer, "beta2": preset.beta2["paper"]},
-            "training": {"batch_size": preset.batch_size, "steps": preset.steps},
-            "latent": {name: latent[name] for name in latent if name in self.latent.fields},
-            "objective": {n: value for n, value in preset.objective_options.items() if n in self.objective.fields},
-        }
-
-    def _offered_terms(self) -> list[str]:
-        """Return the loss terms that a model can compute in addition to its own."""
-        objective, has_scalar_codes = self.objective.part, self.latent.part.has_scalar_codes
-        return [name for name in objective.optional_terms if name not in objective.code_terms or has_scalar_codes]
 
 
 def network_pair(spec: ModelSpec, data: DataConfig, options: TrainingOptions) -> Entry:
@@ -373,14 +331,6 @@ def _build_part(registry: Registry, entry: Entry, settings: Mapping[str, Any]) -
     for name in settings:
         require_known(name, entry.fields, f"setting of the {registry.what} {entry.kind}")
     return entry.config(**settings)
-
-
-def _terms(option: str, value: Any) -> Any:
-    """Return the entries of an option that maps loss terms to something."""
-    if not isinstance(value, Mapping):
-        example = '{"reconstruct": 1.0}' if option == "weights" else '{"quantize": [[0, 0.0], [5000, 1.0]]}'
-        raise ValueError(f"{option} must map loss terms to their values, such as {example}, got {value!r}")
-    return value.items()
 
 
 def _curve(what: str, points: Any) -> Any:

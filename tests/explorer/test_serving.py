@@ -34,7 +34,7 @@ def test_an_invalid_port_is_an_error():
 
 
 def test_the_command_serves_until_it_is_stopped(run_path):
-    command = [sys.executable, "-m", "qlae.cli", "explore", str(run_path), "--port", "0", "--no-browser"]
+    command = [sys.executable, "-m", "qlae", "explore", str(run_path), "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline()

@@ -42,7 +42,7 @@ def encoded(kind) -> bytes:
 @contextlib.contextmanager
 def served(run):
     """Serve a run in a process of its own; yield the process and its address."""
-    command = [sys.executable, "-m", "qlae.cli", "explore", str(run), "--port", "0", "--no-browser"]
+    command = [sys.executable, "-m", "qlae", "explore", str(run), "--port", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -141,17 +141,13 @@ def test_a_folder_of_seeds_names_the_run_to_take(seeds, tmp_path, capsys):
 def test_the_command_trains_and_names_a_run(tmp_path, capsys):
     options = ["--sources", "floor hue", "shape", "--resolution", "16", "--size", "small", "--steps", "10"]
     options += ["--threads", "1", "--quiet", "--out", str(tmp_path / "runs")]
-    for seeds, message in (
-        ("2", "2 runs trained, scored and compared in"),
-        ("2", "2 finished runs compared in"),
-        ("3", "3 runs compared, 1 of them trained now, in"),
-    ):
+    for seeds in ("2", "2", "3"):  # finished runs are kept
         with pytest.raises(SystemExit) as end:
             main(["train", "qlae", "--seeds", seeds, *options])
         assert end.value.code == 0
         out = capsys.readouterr().out
         assert f"Take {tmp_path / 'runs' / 's'}" in out
-        assert f"{tmp_path / 'runs'}: {message}" in out
+        assert f"{tmp_path / 'runs'}: {seeds} runs compared in" in out
     with pytest.raises(SystemExit):
         main(["train", "qlae", "--seeds", "2", *options[:-1], str(tmp_path / "runs" / "s0")])
     assert "is itself a run directory" in capsys.readouterr().err

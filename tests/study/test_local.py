@@ -60,7 +60,7 @@ def test_a_killed_driver_leaves_no_worker_and_the_same_command_resumes(tmp_path,
     models = {"qlae": {"grid": []}, "ae": {"grid": []}}
     (tmp_path / "plan.json").write_text(json.dumps(TINY | {"steps": STEPS, "rerun_seeds": 1, "models": models}))
     out = tmp_path / "x"
-    command = [sys.executable, "-m", "qlae.cli", "study", str(tmp_path / "plan.json"), "--out", str(out)]
+    command = [sys.executable, "-m", "qlae", "study", str(tmp_path / "plan.json"), "--out", str(out)]
     command += ["--workers", "2", "--device", "cpu", "--no-report"]
     driver = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     folder = StudyFolder(out)
@@ -74,7 +74,7 @@ def test_a_killed_driver_leaves_no_worker_and_the_same_command_resumes(tmp_path,
         assert (folder.run(f"shapes3d/{model}/s1").path / "checkpoint.json").is_file()
     assert subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode == 0
     assert {run.state for run in read_state(folder.plan, folder).runs.values()} == {"done"}
-    status = [sys.executable, "-m", "qlae.cli", "study", "status", str(out)]
+    status = [sys.executable, "-m", "qlae", "study", "status", str(out)]
     assert "2 done, 0 running, 0 failed, 0 waiting" in subprocess.run(status, capture_output=True, text=True).stdout
 
 

@@ -36,6 +36,18 @@ COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
 #: Commands that are not in a module of their name.
 _MODULES = {"demo": "train", "select": "evaluate", "report": "evaluate", "encode": "explore", "export": "explore"}
 
+OVERVIEW = """\
+qlae {version}: disentangled representation learning by latent quantization
+
+Usage: qlae COMMAND [OPTIONS]
+{commands}
+
+First steps:
+  qlae explore shapes3d-qlae    # a trained model that comes with qlae
+  qlae demo                     # train two small models and compare them
+
+`qlae COMMAND --help` explains a command; `qlae --version` prints the version,
+and `qlae --tyro-print-completion bash` a completion script (or zsh, tcsh)."""
 PIPE_WIDTH = 120  # of tables and help in a pipe or a file, where there is no terminal to ask
 READER_GONE = 141  # the exit status of a program that SIGPIPE ended
 
@@ -62,23 +74,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def overview() -> str:
     """Return the help of the whole command line: every command on a line, in groups, on one screen."""
-    width = max(map(len, COMMANDS)) + 2
-    lines = [f"qlae {__version__}: disentangled representation learning by latent quantization", ""]
-    lines += ["Usage: qlae COMMAND [OPTIONS]"]
+    width, lines = max(map(len, COMMANDS)) + 2, []
     for title, commands in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:<{width}}{text}" for name, text in commands.items())]
-    return "\n".join(
-        [
-            *lines,
-            "",
-            "First steps:",
-            "  qlae explore shapes3d-qlae    # a trained model that comes with qlae",
-            "  qlae demo                     # train two small models and compare them",
-            "",
-            "`qlae COMMAND --help` explains a command; `qlae --version` prints the version,",
-            "and `qlae --tyro-print-completion bash` a completion script (or zsh, tcsh).",
-        ]
-    )
+    return OVERVIEW.format(version=__version__, commands="\n".join(lines))
 
 
 def command_class(name: str) -> Any:

@@ -93,9 +93,9 @@ class DataOptions:
 
 def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
     """Return the data that a command names; files are prepared on first use, with a progress bar."""
-    from .._progress import growing_bar
+    from .._progress import progress_bar
 
-    with growing_bar("reading", show=show) as report:
+    with progress_bar("reading", show=show) as report:
         return options.describe(name).load(progress=report)
 
 
@@ -133,48 +133,45 @@ def _parse_num_values(words: list[str]) -> int | tuple[int, ...] | None:
     return (numbers[0] if len(numbers) == 1 else numbers) if numbers else None
 
 
+Rule = tuple[Literal["*", 1], str, Callable[[list[str]], Any]]
 _HINTS = typing.get_type_hints(TrainingOptions)
 #: Type of an option → how many words it takes, what help shows for them, and how they are read. For an option that may
 #: be None, tyro would show ``{None}|INT``.
-_RULES: list[tuple[Any, Literal["*", 1], str, Callable[[list[str]], Any]]] = [
-    (_HINTS["weights"], "*", "[TERM=NUMBER …]", lambda words: dict(map(_parse_weight, words))),
-    (_HINTS["weight_schedules"], "*", "[TERM=CURVE …]", lambda words: dict(map(_parse_weight_schedule, words))),
-    (_HINTS["num_values"], "*", "[INT …]", _parse_num_values),
-    (
-        _HINTS["weight_decay_schedule"],
+_RULES: dict[Any, Rule] = {
+    _HINTS["weights"]: ("*", "[TERM=NUMBER …]", lambda words: dict(map(_parse_weight, words))),
+    _HINTS["weight_schedules"]: ("*", "[TERM=CURVE …]", lambda words: dict(map(_parse_weight_schedule, words))),
+    _HINTS["num_values"]: ("*", "[INT …]", _parse_num_values),
+    _HINTS["weight_decay_schedule"]: (
         1,
         "NAME|CURVE",
         lambda words: parse_curve(words[0]) if ":" in words[0] else words[0],
     ),
-    (int | None, 1, "INT", lambda words: int(words[0])),
-    (float | None, 1, "FLOAT", lambda words: float(words[0])),
-    (str | None, 1, "NAME", lambda words: words[0]),
-    (Path | None, 1, "PATH", lambda words: Path(words[0])),
-]
+    int | None: (1, "INT", lambda words: int(words[0])),
+    float | None: (1, "FLOAT", lambda words: float(words[0])),
+    str | None: (1, "NAME", lambda words: words[0]),
+    Path | None: (1, "PATH", lambda words: Path(words[0])),
+}
 REGISTRY = ConstructorRegistry()
 
 
 @REGISTRY.primitive_rule
 def _read_option(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
-    rules = [rule for rule in _RULES if rule[0] == info.type] or _choice_rules(info.type)
-    for _, nargs, metavar, read in rules:
-        return PrimitiveConstructorSpec(
-            nargs=nargs,
-            metavar=metavar,
-            instance_from_str=read,
-            is_instance=lambda value: True,
-            str_from_instance=lambda value: [str(value)],
-            choices=tuple(metavar[1:-1].split(",")) if metavar[0] == "{" else None,
-        )
-    return None
-
-
-def _choice_rules(kind: Any) -> list[tuple[Any, Literal["*", 1], str, Callable[[list[str]], Any]]]:
-    """Return the rule of a choice that may be None; there is none for other types."""
-    members = [member for member in get_args(kind) if member is not type(None)]
-    if len(members) != 1 or get_origin(members[0]) is not Literal:
-        return []
-    return [(kind, 1, f"{{{','.join(get_args(members[0]))}}}", lambda words: words[0])]
+    choices, members = None, [member for member in get_args(info.type) if member is not type(None)]
+    if len(members) == 1 and get_origin(members[0]) is Literal:  # a choice that may be None
+        choices = get_args(members[0])
+        rule: Rule | None = (1, f"{{{','.join(choices)}}}", lambda words: words[0])
+    else:
+        rule = _RULES.get(info.type)
+    if rule is None:
+        return None
+    return PrimitiveConstructorSpec(
+        nargs=rule[0],
+        metavar=rule[1],
+        instance_from_str=rule[2],
+        is_instance=lambda value: True,
+        str_from_instance=lambda value: [str(value)],
+        choices=choices,
+    )
 
 
 @cache

@@ -135,10 +135,10 @@ class Get:
     to: Path = Path()
 
     def __call__(self) -> None:
-        from .._progress import growing_bar
+        from .._progress import progress_bar
         from ..data.published import download
 
-        with growing_bar(f"downloading {self.name}") as report:
+        with progress_bar(f"downloading {self.name}") as report:
             path = download(self.name, self.to, progress=report)
         print(path)
 
@@ -164,13 +164,13 @@ class Inspect:
     out: OptionalPath = None
 
     def __call__(self) -> None:
-        from .._progress import growing_bar
+        from .._progress import progress_bar
         from ..data.inspection import inspect_data
 
         spec = self.images.describe(self.data)
         out = self.out or Path(f"{spec.name}.png")
         require_new_file(out, ".png")
-        with growing_bar("reading") as report:
+        with progress_bar("reading") as report:
             inspection = inspect_data(spec, progress=report)
         data = inspection.data
         if data is not None:

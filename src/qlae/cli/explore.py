@@ -46,10 +46,13 @@ class Explore:
     def __call__(self) -> None:
         from ..explorer import explore, open_run, save_page
         from ..explorer.static_page import MAX_SAMPLES
+        from ..runs.directory import SELECTION_FILE, find_taken_run
         from ..runs.shipped import is_shipped, shipped_models
 
         import_modules(self.imports)
-        run = self._find_run()
+        run = find_taken_run(self.run) or self.run
+        if run != self.run:
+            print(f"{self.run} holds runs of several seeds; opening {run}, the one to take by {SELECTION_FILE}")
         if self.export is None:
             browser = not self.no_browser
             if is_shipped(self.run):
@@ -62,16 +65,6 @@ class Explore:
             raise ValueError(f"--export-samples must lie between 1 and {MAX_SAMPLES}, got {self.export_samples}")
         exploration = open_run(run, device=self.device, show=not self.quiet)
         print(save_page(exploration, self.export, num_samples=self.export_samples, show=not self.quiet))
-
-    def _find_run(self) -> Path:
-        """Return the run to open; in a folder of several seeds, the one to take."""
-        from ..runs.directory import SELECTION_FILE, find_taken_run
-
-        taken = find_taken_run(self.run)
-        if taken is None:
-            return self.run
-        print(f"{self.run} holds runs of several seeds; opening {taken}, the one to take by {SELECTION_FILE}")
-        return taken
 
 
 @dataclass(frozen=True)
@@ -139,13 +132,6 @@ class Export:
         from ..runs.export import export_run
 
         import_modules(self.imports)
-        paths = export_run(
-            self.run,
-            self.out or self.run / "export",
-            onnx=self.onnx,
-            half=self.half,
-            num_samples=self.samples,
-            weights=self.weights,
-        )
-        for path in paths:
-            print(path)
+        out, samples = self.out or self.run / "export", self.samples
+        paths = export_run(self.run, out, onnx=self.onnx, half=self.half, num_samples=samples, weights=self.weights)
+        print(*paths, sep="\n")

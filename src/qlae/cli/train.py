@@ -13,18 +13,9 @@ from tyro.conf import Positional, arg
 
 from .._imports import TRAINING, import_modules
 from ..options import ExecutionOptions, TrainingOptions
-from .arguments import (
-    DataOptions,
-    Flag,
-    Imports,
-    OptionalInt,
-    OptionalPath,
-    flag,
-    with_imports,
-)
+from .arguments import DataOptions, Flag, Imports, OptionalInt, OptionalPath, flag, with_imports
 
 if TYPE_CHECKING:
-    from ..data import DataSpec
     from ..runs.directory import Run
 
 
@@ -103,14 +94,24 @@ class Train:
         elif self.seeds is not None:
             self._train_seeds(self.seeds, start)
         else:
-            self._print_run(self._train(), start)
+            from ..pipeline import train
 
-    def _train(self) -> "Run":
-        from ..pipeline import train
+            self._print_run(train(out=self._folder(f"s{self.training.seed}"), **self._arguments()), start)
 
-        model, spec = self._model_and_data()
-        out = self.out or Path("runs") / self._folder_name(spec.name, f"s{self.training.seed}")
-        return train(model, spec, out=out, show=not self.quiet, **self._options())
+    def _arguments(self) -> dict[str, Any]:
+        """Return what every training takes; of the data nothing is read yet."""
+        from ..presets import find_model
+
+        if self.model is None:
+            raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
+        find_model(self.model)
+        options = vars(self.training) | vars(self.execution)
+        return {"model": self.model, "data": self.images.describe(self.data), "show": not self.quiet, **options}
+
+    def _folder(self, last: str) -> Path:
+        recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
+        data = self.images.describe(self.data).name
+        return self.out or Path("runs") / f"{data}-{self.model}{recipe}-{self.training.size}-{last}"
 
     def _show_configuration(self) -> None:
         """Print what a training would do, after the errors that it would raise."""
@@ -121,8 +122,9 @@ class Train:
                 "--dry-run shows a new training; the values of a run that exists are in its config.json, so leave out "
                 "--resume and --trained"
             )
-        model, spec = self._model_and_data()
-        configuration = configure(model, spec, out=self.out, **self._options())
+        arguments = self._arguments()
+        del arguments["show"]
+        configuration = configure(out=self.out, **arguments)
         configuration.require_trainable()
         print(configuration.describe(flag))
         if self.seeds is not None:
@@ -133,24 +135,15 @@ class Train:
         from ..report import print_results
         from ..selection.display import print_selection
         from ..selection.train_seeds import train_seeds
-        from ..training.callbacks import Callback
 
-        model, spec = self._model_and_data()
+        arguments, out = self._arguments(), self._folder("seeds")
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
-        out = self.out or Path("runs") / self._folder_name(spec.name, "seeds")
-        trained: list[Run] = []
-        count = type("Count", (Callback,), {"on_end": lambda _, run: trained.append(run)})()
-        selection = train_seeds(
-            model, spec, out=out, seeds=seeds, callbacks=[count], show=not self.quiet, **self._options()
-        )
+        selection = train_seeds(out=out, seeds=seeds, **arguments)
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
         print_selection(selection)
-        work = f"{len(runs)} runs trained, scored and compared" if trained else f"{len(runs)} finished runs compared"
-        if 0 < len(trained) < len(runs):
-            work = f"{len(runs)} runs compared, {len(trained)} of them trained now,"
-        print(f"{out}: {work} in {time.monotonic() - start:.0f} s")
+        print(f"{out}: {len(runs)} runs compared in {time.monotonic() - start:.0f} s")
         print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, self.imports)}")
 
     def _print_run(self, run: "Run", start: float) -> None:
@@ -161,24 +154,7 @@ class Train:
 
             print_results([run], weights=("averaged", "raw"), warn=False)
             what, then = "trained, scored and pictured", next_step(run, self.imports)
-        print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s")
-        print(then)
-
-    def _model_and_data(self) -> "tuple[str, DataSpec]":
-        """Return the name of the model and the description of the data, of which nothing is read yet."""
-        from ..presets import find_model
-
-        if self.model is None:
-            raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
-        find_model(self.model)
-        return self.model, self.images.describe(self.data)
-
-    def _options(self) -> dict[str, Any]:
-        return vars(self.training) | vars(self.execution)
-
-    def _folder_name(self, data_name: str, last: str) -> str:
-        recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
-        return f"{data_name}-{self.model}{recipe}-{self.training.size}-{last}"
+        print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s\n{then}")
 
     def _resume(self, path: Path) -> "Run":
         from ..pipeline import resume
@@ -213,14 +189,11 @@ class Train:
         return [flag(name) for name in surplus]
 
 
-PICTURES = ("interventions", "interpolations", "between-codes", "reconstructions", "generated", "nmi", "curves")
-
-
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:
     """Return where the pictures of a run are, and a command that works on what the run has."""
     from ..runs.export import is_pretrained
 
-    pictures = [f"{name}.png" for name in PICTURES if (run.path / f"{name}.png").is_file()]
+    pictures = sorted(path.name for path in run.path.glob("*.png"))
     place = f"Pictures: {', '.join(pictures)} in {run.path}. " if pictures else ""
     if run.updates_made is not None or is_pretrained(run.path):
         return f"{place}Next: {with_imports(f'qlae explore {run.path}', imports)}"
@@ -271,7 +244,12 @@ class Demo:
         size = f"{self.resolution}×{self.resolution}"
         console.print(f"Training a small QLAE and a small AE on rendered Shapes3D at {size}, one core each")
         runs = [Run(out / model) for model in MODELS]
-        trainings = [self._start(model, run, steps) for model, run in zip(MODELS, runs, strict=True)]
+        options = ["--size", "small", "--resolution", str(self.resolution), "--steps", str(steps), "--seed"]
+        options += [str(self.seed), "--threads", "1", "--device", "cpu", "--quiet"]
+        trainings = []
+        for model, run in zip(MODELS, runs, strict=True):
+            command = [sys.executable, "-m", "qlae", "train", model, "--out", str(run.path), *options]
+            trainings.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
         try:
             _follow(runs, trainings, steps, show=not self.quiet)
         except KeyboardInterrupt:
@@ -281,7 +259,6 @@ class Demo:
             raise
         if failed := next((training.returncode for training in trainings if training.returncode), 0):
             sys.exit(failed)
-
         print_results(runs)
         for run in runs:
             pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
@@ -289,15 +266,8 @@ class Demo:
         console.print(f"{time.monotonic() - started:.0f} seconds in total")
         script = Path(sys.executable).with_name("qlae")  # of this environment, as short as it can be typed from here
         here = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
-        command = f"{here if script.exists() else 'qlae'} explore {runs[0].path}"
-        console.print(f"See in the browser what every code means: [bold]{command}[/bold]", soft_wrap=True)
-
-    def _start(self, model: str, run: "Run", steps: int) -> "subprocess.Popen[bytes]":
-        """Start the training of a model in its own process."""
-        command = [sys.executable, "-m", "qlae", "train", model, "--size", "small", "--out", str(run.path)]
-        command += ["--resolution", str(self.resolution), "--steps", str(steps), "--seed", str(self.seed)]
-        command += ["--threads", "1", "--device", "cpu", "--quiet"]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        explore = f"{here if script.exists() else 'qlae'} explore {runs[0].path}"
+        console.print(f"See in the browser what every code means: [bold]{explore}[/bold]", soft_wrap=True)
 
 
 def _follow(runs: "list[Run]", trainings: list["subprocess.Popen[bytes]"], steps: int, *, show: bool) -> None:

@@ -58,8 +58,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._checks import whole_number
-from ..config import ObjectiveConfig, require_number
+from .._checks import require_not_negative, whole_number
+from ..config import ObjectiveConfig
 from ..models.model import Model, run_in_own_precision
 from ..registry import OBJECTIVES
 from .autoencoding import autoencoder_player
@@ -83,8 +83,7 @@ class TripodConfig(ObjectiveConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         whole_number("num_draws", self.num_draws, at_least=2)
-        require_number("epsilon", self.epsilon)
-        if not self.epsilon > 0:
+        if not require_not_negative("epsilon", self.epsilon):
             raise ValueError(f"epsilon must be above 0, got {self.epsilon}")
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._io import require_new, write_bytes
-from .._progress import growing_bar, progress_bar
+from .._progress import progress_bar
 from ..data import SourceDataset, load_data, load_from_config
 from ..data.array_files import is_array_file
 from ..data.pictures import GREY, PictureSize
@@ -55,7 +55,7 @@ def encode_to_csv(
         data = load_from_config(model.origin.config.data)
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
-        with growing_bar("reading", show=show) as report:
+        with progress_bar("reading", show=show) as report:
             data = load_data(where, progress=report, **_how_to_read(model, where))
     if difference := model.observations.difference(data.observations):
         hint = f"; load them with resolution={model.resolution}" if model.observations.is_standard else ""

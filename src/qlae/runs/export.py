@@ -233,7 +233,7 @@ def model_card(origin: Origin) -> str:
     """Return a model card: a description of the model, its scores, and how to use it."""
     config, results = origin.config, origin.results
     data, latent, training, kind = config.data, config.latent, config.training, config.data.observations.traits
-    scored = results.get(origin.weights, {})
+    article, scored = "an" if kind.one[0] in "aeiou" else "a", results.get(origin.weights, {})
     scores = {key: scored[key] for key in CARD_SCORES if key in scored}
     model, name = _as_markdown(config.model), _as_markdown(data.name)
     return f"""\
@@ -245,7 +245,7 @@ tags: ["disentanglement", "representation-learning", "latent-quantization"]
 # {model} on {name}
 
 A **{model}** trained with [qlae](https://arxiv.org/abs/2305.18378) on {name} ({data.origin}, \
-{data.observations.size}, {data.num_images:,} {kind.many}). It turns {kind.with_article} into \
+{data.observations.size}, {data.num_images:,} {kind.many}). It turns {article} {kind.one} into \
 {latent.num_latents} latents ({latent.description}) and back.
 
 ## Scores

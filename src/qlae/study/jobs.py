@@ -8,7 +8,7 @@ from ..config import DataConfig, RunConfig
 from ..data import DataSpec, data_config, unread_config
 from ..metrics import find_metric
 from ..observations import IMAGES, require_sides
-from ..presets import MODELS
+from ..presets import MODELS, RECIPES
 from ..resolving import resolve
 from ..runs.directory import Run
 from ..scoring.sample import require_scorable
@@ -62,8 +62,9 @@ class Job:
     @property
     def steps(self) -> int:
         """The number of updates."""
-        size, recipe = self.model.options.get("size", "full"), self.model.options.get("recipe", "paper")
-        return int(self.model.options.get("steps", MODELS[self.model.name].training_preset(size, recipe).steps))
+        options, size = self.model.options, self.model.options.get("size", "full")
+        default = MODELS[self.model.name].training_preset(size).steps
+        return int(options.get("steps", RECIPES[options.get("recipe", "paper")].steps.get(size, default)))
 
 
 def planned_jobs(plan: Plan) -> list[Job]:
