@@ -7,13 +7,14 @@ import csv
 import math
 import re
 from collections.abc import Collection
+from itertools import chain
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import shortened
-from .._parsing import decode_json, parse
 from ..metrics.sample_files import is_number
 
 DELIMITERS = (";", "\t", ",")  # the first that occurs separates cells, since a comma may also stand for a decimal point
@@ -51,10 +52,13 @@ def parse_numbers(content: bytes, known: Collection[str]) -> NumericText:
     for i, row in enumerate(rows):
         if len(row) != width:
             raise ValueError(f"line {i + first_line} has {len(row):,} numbers, expected {width:,}")
-    numbers = np.empty((len(rows), width))
-    for i, row in enumerate(rows):
-        numbers[i] = [_to_number(cell, i + first_line, j, names) for j, cell in enumerate(row)]
-    return NumericText(names, numbers)
+    try:
+        numbers = np.fromiter(map(float, chain.from_iterable(rows)), np.float64, len(rows) * width)
+    except (ValueError, TypeError):  # text, or a list among numbers
+        numbers = np.array([math.nan])
+    if not np.isfinite(numbers).all():
+        _refuse_cell(names, rows, first_line)
+    return NumericText(names, numbers.reshape(-1, width))
 
 
 def _read_csv(text: str, known: Collection[str]) -> tuple[list[str] | None, list[list[str]], int]:
@@ -66,7 +70,7 @@ def _read_csv(text: str, known: Collection[str]) -> tuple[list[str] | None, list
         cells = [*csv.reader(lines, delimiter=delimiter, strict=True)] if delimiter else [row.split() for row in lines]
     except csv.Error as error:
         raise ValueError(f"this cannot be read as a CSV: {error}") from None
-    cells = [[cell.strip() for cell in row] for row in cells]
+    cells[0] = [cell.strip() for cell in cells[0]]
     if any(is_number(cell) for cell in cells[0]) and not set(known) <= set(cells[0]):
         return None, cells, 1
     is_single = delimiter is None and len(cells) > 1 and len(cells[1]) == 1  # a name that may contain spaces
@@ -75,7 +79,10 @@ def _read_csv(text: str, known: Collection[str]) -> tuple[list[str] | None, list
 
 def _read_json(text: str) -> tuple[list[str] | None, list[list[Any]], int]:
     """Return the same for a JSON list or object."""
-    content: Any = parse(decode_json(text), JsonNumbers, "the JSON")
+    try:  # nested lists end at the first that is too deep, before anything is built of the others
+        content: Any = msgspec.json.decode(text, type=JsonNumbers)
+    except msgspec.DecodeError as error:
+        raise ValueError(f"this cannot be read as JSON of numbers: {error}") from None
     if isinstance(content, dict):
         columns = [entry if isinstance(entry, list) else [entry] for entry in content.values()]
         if len({len(column) for column in columns}) > 1:
@@ -89,15 +96,14 @@ def _read_json(text: str) -> tuple[list[str] | None, list[list[Any]], int]:
     return None, content if content and all(isinstance(entry, list) for entry in content) else [content], 1
 
 
-def _to_number(cell: Any, line: int, column: int, names: list[str] | None) -> float:
-    try:
-        number = float(cell)
-    except (ValueError, TypeError):  # text, or a list among numbers
-        number = math.nan
-    if not math.isfinite(number):
-        place = f"in line {line}, column {column + 1 if names is None else shortened(names[column])}"
-        if cell == "":
-            raise ValueError(f"a number is missing {place}")
-        hint = "; write decimals with a point" if isinstance(cell, str) and "," in cell else ""
-        raise ValueError(f"{shortened(cell)} {place} is not a finite number{hint}")
-    return number
+def _refuse_cell(names: list[str] | None, rows: list[list[Any]], first_line: int) -> None:
+    """Raise an error that names the first cell that is not a finite number."""
+    for line, row in enumerate(rows, first_line):
+        for column, cell in enumerate(row):
+            if isinstance(cell, float | str) and is_number(str(cell)) and math.isfinite(float(cell)):
+                continue
+            place = f"in line {line}, column {column + 1 if names is None else shortened(names[column])}"
+            if isinstance(cell, str) and not cell.strip():
+                raise ValueError(f"a number is missing {place}")
+            hint = "; write decimals with a point" if isinstance(cell, str) and "," in cell else ""
+            raise ValueError(f"{shortened(cell)} {place} is not a finite number{hint}")
