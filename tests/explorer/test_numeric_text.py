@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from qlae.explorer.parse_numbers import parse_numbers
+from qlae.explorer.observation_views import parse_numbers
 
 KNOWN = ("width", "2019")
 
