@@ -46,9 +46,15 @@ def adamw_step(
     if dispatch.uses_kernels(buffers.values):
         from .kernels import adamw
 
-        rates = {name: getattr(config, name) for name in ("learning_rate", "beta1", "beta2", "weight_decay", "clip")}
-        values, _, raw_gradients, *rest = buffers
-        adamw.step(values, raw_gradients, *rest, number, factors, epsilon=EPSILON, **rates)
+        adamw.step(
+            *(buffers.values, buffers.raw_gradients, buffers.first, buffers.second, buffers.copies, number, factors),
+            learning_rate=config.learning_rate,
+            beta1=config.beta1,
+            beta2=config.beta2,
+            weight_decay=config.weight_decay,
+            epsilon=EPSILON,
+            clip=config.clip,
+        )
         return
     if config.clip is not None:
         buffers.gradients.clamp_(-config.clip, config.clip)
