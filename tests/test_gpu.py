@@ -17,7 +17,7 @@ from qlae.registry import OBJECTIVES
 from qlae.resolving import resolve
 from qlae.runs.directory import Run
 from qlae.training.graphs import GraphUpdates
-from qlae.training.state import TrainingState, build_state
+from qlae.training.state import TrainingState, build_state, initial_model
 from qlae.training.step import Step
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -202,7 +202,7 @@ class TwiceDecoder(nn.Module):
 def gradients_of(networks, data, *, compile: bool, verified: list[bool]) -> list[torch.Tensor]:
     config = resolve("qlae", data_config(data), 2, batch_size=16, own_networks=("encoder", "decoder"))
     with training_process(GPU, compile=compile):
-        state = build_state(config, data, GPU, networks=networks, compile=compile)
+        state = build_state(config, data, GPU, model=initial_model(config, networks, GPU), compile=compile)
         (turn,) = state.update.turns
         images = torch.rand(16, 3, 16, 16, device=GPU, generator=torch.Generator(GPU).manual_seed(1))
         images = images.contiguous(memory_format=torch.channels_last)

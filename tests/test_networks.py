@@ -29,7 +29,7 @@ def test_other_resolutions_are_told(resolution):
 
 def test_the_papers_resolutions_have_the_papers_blocks():
     assert [num_blocks(4 << k) for k in range(1, 9)] == list(range(1, 9))
-    assert SMALL.grid(512, 512).blocks == 5
+    assert SMALL.grid_and_widths(512)[0].blocks == 5
 
 
 def test_small_networks_work_on_patches():

@@ -417,7 +417,7 @@ def test_flat_parameters_are_views_of_one_buffer(memory_format):
     flat.values[flat.spans[1]] = 3.0
     assert (modules[1].weight == 3).all()
     assert torch.equal(modules[0].weight, before[0])
-    assert [view.shape for view in flat.views(flat.zeros())] == [p.shape for p in flat.parameters]
+    assert [view.shape for view in flat.views(torch.zeros_like(flat.values))] == [p.shape for p in flat.parameters]
 
 
 def test_training_from_python_end_to_end(tmp_path, tiny_data):

@@ -116,7 +116,7 @@ def test_the_first_of_several_rows_is_taken(vector_api, vectors):
         ("1,2,3", "takes 4 numbers per line (width, cm, height, area <b>, constant), got 3; give one number"),
         ("1,2,3,4,5", "takes 4 numbers per line (width, cm, height, area <b>, constant), got 5"),
         ("height,constant\n1,2", "missing among the columns height, constant: width, cm, area <b>"),
-        ('{"\\ud800": 1}', "it is not JSON"),
+        ('{"\\ud800": 1}', "cannot be read as JSON"),
         ("1,2,3,x", "'x' in line 1, column 4 is not a finite number"),
         ("1,2,3,", "a number is missing in line 1, column 4"),
         ("", "there are no numbers"),

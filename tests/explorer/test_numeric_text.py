@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from qlae.explorer.parse_numbers import parse_numbers
+from qlae.explorer.observation_views import parse_numbers
 
 KNOWN = ("width", "2019")
 
@@ -49,16 +49,16 @@ def test_forms(text, names, rows):
         ("1,2\n3", "line 2 has 1 numbers, expected 2"),
         ("a,a\n1,2", "two columns have the same name"),
         ("[1, [2]]", "column 2 is not a finite number"),
-        ("[1, null]", "must be float or an object or a list, got None"),
-        ("[1, true]", "must be float or an object or a list, got True"),
+        ("[1, null]", "got `null`"),
+        ("[1, true]", "got `bool`"),
         ("[]", "there are no numbers"),
         ("{}", "there are no numbers"),
         ('{"a": [1], "b": [1, 2]}', "must have the same length"),
         ('[{"a": 1}, {"b": 1}]', "must have the same names"),
-        ("[1, 2", "it is not JSON"),
-        ("[" * 100_000, "it is not JSON"),
-        ("[NaN]", "it is not JSON"),
-        (json.dumps([10**400]), "must be a finite number"),
+        ("[1, 2", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ("[NaN]", "cannot be read as JSON"),
+        (json.dumps([10**400]), "out of range"),
         ('"a,b\n1,2', "cannot be read as a CSV"),
     ],
 )
@@ -76,3 +76,9 @@ def test_bytes_that_are_no_text():
 def test_a_long_first_line_does_not_decide_how_much_memory_the_others_take():
     with pytest.raises(ValueError, match="line 2 has 1 numbers, expected 300,000"):
         parse_numbers((",".join(["1"] * 300_000) + "\n1" * 300_000).encode(), KNOWN)
+
+
+@pytest.mark.parametrize("part", ["[" * 500 + "]" * 500, "[[[]]]"])
+def test_lists_in_lists_are_refused_before_the_rest_is_read(part):
+    with pytest.raises(ValueError, match=r"got `array` - at `\$\[0\]\[0\]`"):
+        parse_numbers(f"[{part}, this is never read".encode(), KNOWN)

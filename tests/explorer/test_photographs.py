@@ -11,8 +11,7 @@ from PIL import Image
 from qlae.cli import main
 from qlae.data import load_data
 from qlae.explorer import Exploration, open_run, save_page
-from qlae.explorer.exploration import require_same_data
-from qlae.explorer.originals import MAX_SIDE, Originals
+from qlae.explorer.exploration import MAX_SIDE, Originals, require_same_data
 from qlae.explorer.search import Condition, find_matching
 from qlae.explorer.server import build_app
 
@@ -121,7 +120,7 @@ def test_originals_in_a_zip(tmp_path, monkeypatch):
             file = io.BytesIO()
             Image.new("RGB", (20 + i, 30), (i * 50, 0, 0)).save(file, "PNG")
             archive.writestr(f"{i}.png", file.getvalue())
-    from qlae.explorer.originals import find_originals
+    from qlae.explorer.exploration import find_originals
 
     originals = find_originals(load_data(tmp_path / "album.zip", resolution=16))
     with pytest.raises(ValueError, match=r"the original of other.png cannot be shown: .* no item named"):

@@ -85,7 +85,7 @@ def test_large_pictures_take_little_memory(run_path):
 
 READ_ORIGINALS = """
 import pathlib, sys
-from qlae.explorer.originals import Originals
+from qlae.explorer.exploration import Originals
 folder = pathlib.Path(sys.argv[1])
 names = sorted(path.name for path in folder.iterdir())
 for index, name in enumerate(names):

@@ -170,7 +170,7 @@ def test_networks_take_images_of_any_size(size, shape):
 def test_padding_is_undone_by_cropping(shape):
     from qlae.models.networks.paper import FULL
 
-    grid = FULL.grid(*shape[:2])
+    grid, _ = FULL.grid_and_widths(shape[:2])
     images = torch.rand(2, shape[2], *shape[:2])
     padded = grid.pad(images)
     assert padded.shape[2:] == tuple(n * (grid.patch << grid.blocks) for n in grid.start)

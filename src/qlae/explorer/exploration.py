@@ -5,16 +5,20 @@ are continuous.
 """
 
 import dataclasses
+import io
 import os
 import warnings
+from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..data import SourceDataset, load_from_config
+from ..data.archives import open_files
+from ..data.pictures import decode_whole
 from ..metrics import count_informative, find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
@@ -29,11 +33,51 @@ from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import build_controls
 from .observation_views import View
-from .originals import find_originals
 
 NUM_EXAMPLES = 500  # from which the ranges of features are measured
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
+MAX_SIDE = 2048  # pixels; larger originals are scaled down
+MAX_LOSSLESS = 2**18  # pixels; larger originals become JPEG files
+QUALITY = 90  # of these
 SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr", "r2")  # in the header of the page
+
+
+class Originals(NamedTuple):
+    """The files that the images of a data set were read from, shown next to the model's input.
+
+    Only files that the data set names are read, and each is decoded and encoded again, so that nothing but pixels
+    leaves this machine's disk: no metadata, and no file that merely looks like an image.
+    """
+
+    path: Path  # of the folder or archive
+    names: Sequence[str]  # of each image's file in it
+
+    def read(self, index: int) -> tuple[bytes, str]:
+        """Return the file of an image of the data set, scaled down if it is large, and its media type.
+
+        Raises:
+            ValueError: The file is gone or cannot be decoded any more.
+        """
+        name = self.names[index]
+        try:
+            if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+                raise ValueError("its name leads out of the data set")
+            image = decode_whole(open_files(self.path).read_one(name), MAX_SIDE)
+        except (ValueError, OSError, KeyError, StopIteration) as error:
+            reason = str(error) if isinstance(error, ValueError) else "it is gone"
+            raise ValueError(f"the original of {name} cannot be shown: {reason}") from None
+        is_lossy = image.format == "JPEG" or image.width * image.height > MAX_LOSSLESS
+        file = io.BytesIO()
+        image.save(file, format="JPEG" if is_lossy else "PNG", quality=QUALITY)
+        return file.getvalue(), "image/jpeg" if is_lossy else "image/png"
+
+
+def find_originals(data: SourceDataset | None) -> Originals | None:
+    """Return the files of a data set, or ``None`` if its images were not files or are no longer there."""
+    if data is None or data.file_names is None:
+        return None
+    path = getattr(data.spec, "path", None) or data.details.get("files", {}).get("path")
+    return Originals(Path(path), data.file_names) if path is not None and Path(path).exists() else None
 
 
 class Exploration:

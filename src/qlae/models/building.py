@@ -5,7 +5,7 @@ return a tensor, and leave their input as it is.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -72,7 +72,14 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
         config: of the run.
         own: a custom encoder and decoder, if the config says so. The model uses copies of them.
     """
-    _require_matching(config.networks.own, own)
+    expected = tuple(config.networks.own)
+    if expected != own_roles(own):
+        if not expected:
+            raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
+        pair = ", ".join(role if role in expected else "None" for role in ROLES)
+        raise ValueError(
+            f"this run was trained with a custom {' and '.join(expected)}; pass the same in Python: networks=({pair})"
+        )
     latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)
     _require_latent(latent, config.latent)
     encoder, decoder = build_networks(config, latent, own)
@@ -96,17 +103,6 @@ def is_all_ours(config: RunConfig) -> bool:
     return is_ours(config) and all(entry.is_ours for entry in entries)
 
 
-def _require_matching(expected: Sequence[str], own: Networks | None) -> None:
-    if tuple(expected) == own_roles(own):
-        return
-    if not expected:
-        raise ValueError("this run was trained with the networks of qlae; leave networks=… out")
-    pair = ", ".join(role if role in expected else "None" for role in ROLES)
-    raise ValueError(
-        f"this run was trained with a custom {' and '.join(expected)}; pass the same in Python: networks=({pair})"
-    )
-
-
 def _require_latent(latent: LatentSpace, config: Any) -> None:
     """Raise an error unless a latent space says how large it is and agrees with its config about codes."""
     name = type(latent).__name__
@@ -124,20 +120,23 @@ def _require_latent(latent: LatentSpace, config: Any) -> None:
 def _require_fit(encoder: nn.Module, decoder: nn.Module, latent: LatentSpace, observations: Observations) -> None:
     """Raise an error unless encoder and decoder have the sizes that the latent space needs."""
     shape = observations.traits.load("form")(observations).input_shape
-    inputs = f"(b, {', '.join(map(str, shape))})"
     encoder_shape = output_shape(encoder, encoder, *shape)
     if encoder_shape != (latent.num_inputs,):
         raise ValueError(
-            f"the encoder must map {observations.traits.many} {inputs} to (b, {latent.num_inputs}) for "
-            f"{latent.num_latents} latents; it returns (b, {', '.join(map(str, encoder_shape))})"
+            f"the encoder must map {observations.traits.many} {_batch(shape)} to (b, {latent.num_inputs}) for "
+            f"{latent.num_latents} latents; it returns {_batch(encoder_shape)}"
         )
     decoder_shape = output_shape(decoder, decoder, latent.num_outputs)
     if decoder_shape != shape:
         outputs = "logits" if len(shape) == 3 else "means"
         raise ValueError(
-            f"the decoder must map (b, {latent.num_outputs}) to {outputs} {inputs}; "
-            f"it returns (b, {', '.join(map(str, decoder_shape))})"
+            f"the decoder must map (b, {latent.num_outputs}) to {outputs} {_batch(shape)}; "
+            f"it returns {_batch(decoder_shape)}"
         )
+
+
+def _batch(shape: tuple[int, ...]) -> str:
+    return f"(b, {', '.join(map(str, shape))})"
 
 
 def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape: int) -> tuple[int, ...]:
@@ -160,7 +159,7 @@ def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape
     except RuntimeError as error:
         message = (str(error).strip().splitlines() or [""])[0]
         hint = "; images come channels last, so write .flatten(1) or .reshape" if "view size" in message else ""
-        raise ValueError(f"{name} does not take (b, {', '.join(map(str, shape))}): {message}{hint}") from error
+        raise ValueError(f"{name} does not take {_batch(shape)}: {message}{hint}") from error
     finally:
         for part, training in modes.items():
             part.training = training
@@ -174,13 +173,9 @@ def output_shape(module: nn.Module, function: Callable[[Tensor], Tensor], *shape
 def _require_untied(module: nn.Module) -> None:
     """Raise an error if a tensor has two names in a module: it would be saved twice, and loaded as two tensors."""
     names: dict[int, str] = {}
-    for name, tensor in (
-        *module.named_parameters(remove_duplicate=False),
-        *module.named_buffers(remove_duplicate=False),
-    ):
-        if id(tensor) in names:
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if (first := names.setdefault(id(tensor), name)) != name:
             raise ValueError(
-                f"{type(module).__name__} has one tensor under two names, {names[id(tensor)]} and {name}; "
+                f"{type(module).__name__} has one tensor under two names, {first} and {name}; "
                 "keep it under one name and use it from there"
             )
-        names[id(tensor)] = name

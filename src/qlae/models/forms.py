@@ -88,8 +88,10 @@ class ImageForm(Form):
         return F.binary_cross_entropy_with_logits(outputs.float(), inputs, reduction="none").sum((1, 2, 3))
 
 
-class GaussianForm(Form):
-    """Standardised values, reconstructed under a normal distribution of variance 1."""
+class VectorForm(Form):
+    """Vectors (b, d) of standardised values, reconstructed under a normal distribution of variance 1."""
+
+    order: ClassVar[tuple[int, ...]] = (0, 1)
 
     def to_mean(self, outputs: Tensor) -> Tensor:
         return outputs
@@ -101,13 +103,7 @@ class GaussianForm(Form):
         return 0.5 * (outputs.float() - inputs).square().flatten(1).sum(1)
 
 
-class VectorForm(GaussianForm):
-    """Vectors (b, d)."""
-
-    order = (0, 1)
-
-
-class SeriesForm(GaussianForm):
+class SeriesForm(VectorForm):
     """Series (b, t, c), which networks see as (b, c, t)."""
 
     order = (0, 2, 1)

@@ -7,7 +7,7 @@ people: NumPy in, NumPy out, in chunks, on whatever device the model is.
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,16 +29,6 @@ class ModelOutput(NamedTuple):
     logits: Tensor  # of the decoder: logits of images (b, c, h, w), means of vectors (b, d) or series (b, c, t)
     latent: LatentOutput
     encoded: Tensor  # output of the encoder (b, latent.num_inputs)
-
-
-class Origin(Protocol):
-    """Where the weights of a trained model come from (``runs.export.Origin``)."""
-
-    @property
-    def config(self) -> Any: ...
-
-    def write(self, folder: Path, tensors: dict[str, Tensor], *, half: bool = False) -> None:
-        """Write the model to a folder that can be shared."""
 
 
 class Model(nn.Module):
@@ -72,7 +62,7 @@ class Model(nn.Module):
         self.decoder = decoder
         self.parts = nn.ModuleDict(dict(parts or {}))
         self.form: Form = self.observations.traits.load("form")(self.observations)
-        self.origin: Origin | None = None
+        self.origin: Any = None  # of a trained model: the ``runs.export.Origin`` that can write it
 
     @property
     def resolution(self) -> int:

@@ -45,13 +45,7 @@ class Autoencoding(Objective):
 
 
 def autoencoder_player(model: Model, weighting: Weighting, terms_of: LossFunction) -> Player:
-    """Return the player that moves encoder, decoder and codebook together.
-
-    Args:
-        model: the model.
-        weighting: of the terms.
-        terms_of: returns the unweighted terms of a batch; each weight is used once.
-    """
+    """Return the player that moves encoder, decoder and codebook together; ``terms_of`` uses each weight once."""
     networks = (model.encoder, model.decoder)
     return Player(
         name="autoencoder",

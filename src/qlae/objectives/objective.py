@@ -60,7 +60,9 @@ class Weighting:
         _require_scalars(terms, self.weights, "the objective and the latent space")
         # A few operations on all terms at once instead of a few on each.
         term_values = torch.stack([terms[name] for name in self.weights])
-        weights = self._weights(term_values)
+        if self._vector is None or (self._vector.device, self._vector.dtype) != (term_values.device, term_values.dtype):
+            self._vector = term_values.new_tensor(list(self.weights.values()))  # kept, since it travels to the device
+        weights = self._vector
         if self.schedules:
             one = torch.ones_like(number)
             factors = [
@@ -83,12 +85,6 @@ class Weighting:
             return self(terms | {L1: l1_norm(regularized)} if L1 in self.weights else terms, number)
 
         return loss
-
-    def _weights(self, like: Tensor) -> Tensor:
-        """Return the weights as a tensor, made once, since it must travel to the device."""
-        if self._vector is None or self._vector.device != like.device or self._vector.dtype != like.dtype:
-            self._vector = like.new_tensor(list(self.weights.values()))
-        return self._vector
 
 
 def l1_norm(parameters: Sequence[Tensor]) -> Tensor:

@@ -5,13 +5,11 @@ to the same code. The decoder then draws the mean image, and the loss stays flat
 the encoder is applied to the same few images; if no latent varies over them twice in a row, a warning says so.
 """
 
-import contextlib
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._process import evaluation_process
 from ..config import RunConfig
@@ -25,13 +23,7 @@ TOLERANCE = 1e-5  # a range below this share of the largest value is rounding
 
 
 class CollapseCheck:
-    """Counts the latents that vary, at a few log points of a run.
-
-    Args:
-        model: what is trained.
-        batches: the images that it is trained on.
-        config: of the run.
-    """
+    """Counts the latents that vary over the images that a model is trained on, at a few log points of a run."""
 
     def __init__(self, model: Model, batches: Batches, config: RunConfig):
         self._model, self._batches, self._config = model, batches, config
@@ -65,10 +57,9 @@ def _remedy(config: RunConfig) -> str:
     num_values = getattr(config.latent, "num_values", None)
     if num_values is not None and np.max(num_values) == 1:
         return "A latent needs at least two values to vary: raise num_values, which is 1"
-    causes = "weight_decay or learning_rate" + (
-        " or the weight of entropy" if ENTROPY in config.objective.weights else ""
-    )
-    return f"Lower {causes}" + ("" if num_values is None else ", or give latents more values by num_values")
+    penalty = " or the weight of entropy" if ENTROPY in config.objective.weights else ""
+    values = "" if num_values is None else ", or give latents more values by num_values"
+    return f"Lower weight_decay or learning_rate{penalty}{values}"
 
 
 def num_varying(model: Model, batches: Batches) -> int:
@@ -78,21 +69,14 @@ def num_varying(model: Model, batches: Batches) -> int:
         images = batches.images[torch.from_numpy(rows).to(batches.images.device)]
     else:
         images = torch.from_numpy(np.array(batches.images[rows])).to(batches.device)
-    with _set_aside(model), torch.no_grad(), evaluation_process():
-        z = model.latent(run_in_own_precision(model.encoder, model.form.to_input(images))).z
-    spread = z.amax(0) - z.amin(0)
-    return int((spread > torch.clamp(TOLERANCE * z.abs().max(), min=model.latent.least_range)).sum())
-
-
-@contextlib.contextmanager
-def _set_aside(model: nn.Module) -> Iterator[None]:
-    """Evaluate a model in the block, without a trace in its modes or in torch's generators."""
     modes = {module: module.training for module in model.modules()}
     devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
-    with torch.random.fork_rng(devices=devices):
+    with torch.random.fork_rng(devices=devices), torch.no_grad(), evaluation_process():
         model.eval()
         try:
-            yield
+            z = model.latent(run_in_own_precision(model.encoder, model.form.to_input(images))).z
         finally:
             for module, mode in modes.items():
                 module.training = mode
+    spread = z.amax(0) - z.amin(0)
+    return int((spread > torch.clamp(TOLERANCE * z.abs().max(), min=model.latent.least_range)).sum())

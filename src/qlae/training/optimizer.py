@@ -6,6 +6,7 @@ layout. What would be a loop over dozens of small tensors (optimizer, average, c
 large ones.
 """
 
+import dataclasses
 from collections.abc import Collection, Sequence
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from ..config import OptimizerConfig, TrainingConfig
 from ..objectives import Player
 from ..ops import dispatch
-from ..ops.adamw import AdamWBuffers, AdamWSettings, adamw_step
+from ..ops.adamw import AdamWBuffers, adamw_step
 from ..schedules import curve_factor
 
 ALIGNMENT = 64  # entries; a span starts at a multiple, which vector instructions and matrix kernels need
@@ -25,22 +26,16 @@ class FlatParameters:
 
     Args:
         groups: lists of parameters, all different, on one device and of one type.
-        reduced: those among them that become copies of their span in ``precision``, instead of views of it.
-        precision: of the copies.
+        reduced: those among them that become copies of their span in bfloat16, instead of views of it.
 
     Attributes:
         values: the buffer (num_entries,). Writing to it changes the parameters; copies change with ``refresh``.
-        copies: the buffer in ``precision``; None if no parameter is reduced.
+        copies: the buffer in bfloat16; None if no parameter is reduced.
+        are_copies: whether each parameter is a copy.
         spans: the slice of each group.
     """
 
-    def __init__(
-        self,
-        groups: Sequence[Sequence[nn.Parameter]],
-        *,
-        reduced: Collection[nn.Parameter] = (),
-        precision: torch.dtype = torch.bfloat16,
-    ):
+    def __init__(self, groups: Sequence[Sequence[nn.Parameter]], *, reduced: Collection[nn.Parameter] = ()):
         self.parameters = [parameter for group in groups for parameter in group]
         self._starts: list[int] = []
         self.spans: list[slice] = []
@@ -51,27 +46,22 @@ class FlatParameters:
                 self._starts.append(end)
                 end += -(-parameter.numel() // ALIGNMENT) * ALIGNMENT
             self.spans.append(slice(start, end))
-        first = self.parameters[0]
-        self.values = torch.zeros(end, dtype=first.dtype, device=first.device)
-        for parameter, view in zip(self.parameters, self.views(self.values), strict=True):
+        self.values = self.parameters[0].new_zeros(end, requires_grad=False)
+        views = self.views(self.values)
+        for parameter, view in zip(self.parameters, views, strict=True):
             view.copy_(parameter.detach())
         reduced_set = set(reduced)
-        self.copies = self.values.to(precision) if reduced_set else None
         self.are_copies = [parameter in reduced_set for parameter in self.parameters]
-        exact = self.views(self.values)
-        copy_views = exact if self.copies is None else self.views(self.copies)
-        for i, parameter in enumerate(self.parameters):
-            parameter.data = (copy_views if self.are_copies[i] else exact)[i]
+        self.copies = self.values.to(torch.bfloat16) if reduced_set else None
+        copy_views = views if self.copies is None else self.views(self.copies)
+        for parameter, is_copy, view, copy in zip(self.parameters, self.are_copies, views, copy_views, strict=True):
+            parameter.data = copy if is_copy else view
 
     @torch.no_grad()
     def refresh(self) -> None:
         """Bring the copies up to date with the buffer."""
         if self.copies is not None:
             self.copies.copy_(self.values)
-
-    def zeros(self) -> Tensor:
-        """Return another buffer of the same layout."""
-        return torch.zeros_like(self.values)
 
     def views(self, buffer: Tensor) -> list[Tensor]:
         """Return the span of every parameter in a buffer of this layout, in the parameter's shape and memory format."""
@@ -90,16 +80,15 @@ class FlatGradients:
     """
 
     def __init__(self, flat: FlatParameters):
-        self.values = flat.zeros()
+        self.values = torch.zeros_like(flat.values)
         self.rounded = None if flat.copies is None else torch.zeros_like(flat.copies)
-        sizes = [parameter.numel() for parameter in flat.parameters]
         # Torch copies dozens of tensors per launch, which takes as long as the largest: so the large ones come first.
-        order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+        order = sorted(range(len(flat.parameters)), key=lambda i: flat.parameters[i].numel(), reverse=True)
         self._rows = [[i for i in order if flat.are_copies[i] == rounded] for rounded in (True, False)]
-        rounded = [] if self.rounded is None else flat.views(self.rounded)
-        exact = flat.views(self.values)
-        self._rounded_views = [rounded[i] for i in self._rows[0]]
-        self._exact_views = [exact[i] for i in self._rows[1]]
+        buffers = (self.values if self.rounded is None else self.rounded), self.values
+        self._views = [
+            [views[i] for i in rows] for rows, views in zip(self._rows, map(flat.views, buffers), strict=True)
+        ]
 
     def gather(self, gradients: Sequence[Tensor], *, convert: slice) -> None:
         """Copy one gradient per parameter into the buffers.
@@ -110,10 +99,10 @@ class FlatGradients:
         """
         rounded, exact = ([gradients[i] for i in rows] for rows in self._rows)
         if self.rounded is not None:
-            torch._foreach_copy_(self._rounded_views, rounded)
+            torch._foreach_copy_(self._views[0], rounded)
             self.values[convert].copy_(self.rounded[convert])
         if exact:
-            torch._foreach_copy_(self._exact_views, exact)
+            torch._foreach_copy_(self._views[1], exact)
 
 
 def _view(entries: Tensor, like: Tensor) -> Tensor:
@@ -152,20 +141,19 @@ class Rates:
 
     def __init__(self, config: TrainingConfig | None, device: torch.device):
         self.factors = torch.ones(2, device=device)
-        self.is_scheduled = config is not None and not (
-            config.schedule.is_constant and not config.weight_decay_schedule
-        )
         self._config = config
+        self.is_scheduled = config is not None and (
+            not config.schedule.is_constant or bool(config.weight_decay_schedule)
+        )
 
     @torch.no_grad()
     def update(self, number: Tensor) -> None:
         """Compute the factors of update ``number`` (from 1; a scalar tensor)."""
-        if not self.is_scheduled or self._config is None:
-            return
         config = self._config
-        self.factors[0].copy_(config.schedule.factor(number, config.steps))
-        if config.weight_decay_schedule:
-            self.factors[1].copy_(curve_factor(config.weight_decay_schedule, number))
+        if config is not None and self.is_scheduled:
+            self.factors[0].copy_(config.schedule.factor(number, config.steps))
+            if config.weight_decay_schedule:
+                self.factors[1].copy_(curve_factor(config.weight_decay_schedule, number))
 
 
 class AdamW:
@@ -183,18 +171,17 @@ class AdamW:
     """
 
     def __init__(self, flat: FlatParameters, config: OptimizerConfig, rates: Rates | None = None):
-        self.config = config
         self.flat = flat
         self.rates = rates or Rates(None, flat.values.device)
         self.gradients = FlatGradients(flat)
-        self.first, self.second = flat.zeros(), flat.zeros()
+        self.first, self.second = torch.zeros_like(flat.values), torch.zeros_like(flat.values)
         self.moves = torch.zeros((), device=flat.values.device)
         decayed, undecayed = flat.spans
         groups = (
-            (self._buffers(decayed, self.gradients.rounded), self._settings(config.weight_decay, config.clip)),
-            (self._buffers(undecayed, None), self._settings(0.0, None)),
+            (self._buffers(decayed, self.gradients.rounded), config),
+            (self._buffers(undecayed, None), dataclasses.replace(config, weight_decay=0.0, clip=None)),
         )
-        self._groups = [(buffers, settings) for buffers, settings in groups if len(buffers.values)]
+        self._groups = [(buffers, constants) for buffers, constants in groups if len(buffers.values)]
 
     def _buffers(self, span: slice, rounded: Tensor | None) -> AdamWBuffers:
         gradients, copies = self.gradients.values[span], self.flat.copies
@@ -207,24 +194,13 @@ class AdamW:
             copies=None if copies is None else copies[span],
         )
 
-    def _settings(self, weight_decay: float, clip: float | None) -> AdamWSettings:
-        config = self.config
-        return AdamWSettings(
-            learning_rate=config.learning_rate,
-            beta1=config.beta1,
-            beta2=config.beta2,
-            weight_decay=weight_decay,
-            clip=clip,
-            scheduled=self.rates.is_scheduled,
-        )
-
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Descend gradients, one per parameter; those of decayed parameters are clipped elementwise, if at all."""
         self.moves += 1
         kernels = dispatch.uses_kernels(self.flat.values)
         self.gradients.gather(gradients, convert=self.flat.spans[1] if kernels else slice(None))
-        for buffers, settings in self._groups:
-            adamw_step(buffers, self.moves, self.rates.factors, settings)
+        for buffers, constants in self._groups:
+            adamw_step(buffers, self.moves, self.rates.factors, constants, scheduled=self.rates.is_scheduled)
         if not kernels:  # which write the copies themselves
             self.flat.refresh()

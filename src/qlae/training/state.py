@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .._process import settings_in_force
 from .._progress import progress_bar
-from ..config import RunConfig
+from ..config import RunConfig, TrainingConfig
 from ..data import RenderedImages, SourceDataset, keep_on_disk
 from ..data.batches import Batches, DeviceBatches, HostBatches, fits
 from ..models.building import Networks, build_model, is_all_ours, is_ours
@@ -32,35 +32,24 @@ SLOW_SCENES = ("mpi3d", "falcor3d", "isaac3d", "dsprites")
 
 
 class TrainingState:
-    """A model, its update, and the number of updates made.
-
-    Args:
-        model: what is trained.
-        update: one update of it.
-        updates: the way in which updates are made.
-        saves_global_generators: whether torch's global generators belong to the state.
-    """
+    """A model, one update of it, the way in which updates are made, and the number of updates made."""
 
     def __init__(
         self, model: Model, update: Step, updates: EagerUpdates | GraphUpdates, *, saves_global_generators: bool = False
     ):
-        self.model = model
-        self.update = update
-        self.updates = updates
-        self.saves_global_generators = saves_global_generators
-        self.step = 0
-        self.seconds = 0.0
+        self.model, self.update, self.updates = model, update, updates
+        self.saves_global_generators = saves_global_generators  # torch's
+        self.step, self.seconds = 0, 0.0
         self._names = {parameter: name for name, parameter in model.named_parameters()}
 
     def to_checkpoint(self) -> Checkpoint:
         """Return the state as it is now, on the CPU."""
-        tensors = self._tensors()
-        tensors["sampler"] = self.update.batches.generator.get_state()
-        tensors["noise"] = self.update.noise.get_state()
+        tensors, batches = self._tensors(), self.update.batches
+        tensors |= {"sampler": batches.generator.get_state(), "noise": self.update.noise.get_state()}
         if self.saves_global_generators:
             tensors["random"] = torch.get_rng_state()
-            if self.update.batches.device.type == "cuda":
-                tensors["random.cuda"] = torch.cuda.get_rng_state(self.update.batches.device)
+            if batches.device.type == "cuda":
+                tensors["random.cuda"] = torch.cuda.get_rng_state(batches.device)
         state = {
             "step": self.step,
             "seconds": self.seconds,
@@ -148,7 +137,6 @@ def build_state(
     data: SourceDataset,
     device: torch.device,
     *,
-    networks: Networks | None = None,
     model: Model | None = None,
     compile: bool = True,
     show: bool = False,
@@ -159,15 +147,12 @@ def build_state(
         config: of the run.
         data: the observations.
         device: where the model is trained.
-        networks: a custom encoder and decoder, if the config says so.
-        model: the result of ``initial_model`` on the same device, if it is there already.
+        model: the result of ``initial_model`` on the same device; needed if networks are custom.
         compile: whether to record updates as CUDA graphs on a GPU.
         show: whether to draw a progress bar while images are rendered.
     """
-    training = config.training
-    model = initial_model(config, networks, device) if model is None else model
-    batches = _batches(data, training.batch_size, training.seed, device, show=show)
-    return state_on(config, model, batches, compile=compile)
+    model = initial_model(config, device=device) if model is None else model
+    return state_on(config, model, _batches(data, config.training, device, show=show), compile=compile)
 
 
 def state_on(config: RunConfig, model: Model, batches: Batches, *, compile: bool = True) -> TrainingState:
@@ -179,27 +164,29 @@ def state_on(config: RunConfig, model: Model, batches: Batches, *, compile: bool
     return TrainingState(model, step, updates, saves_global_generators=not is_all_ours(config))
 
 
-def _batches(data: SourceDataset, batch_size: int, seed: int, device: torch.device, *, show: bool) -> Batches:
+def _batches(data: SourceDataset, training: TrainingConfig, device: torch.device, *, show: bool) -> Batches:
     """Return batches of the images, which are rendered first if necessary, on the device or on the way to it."""
-    images = data.images
-    is_rendered = isinstance(images, RenderedImages) and images.is_kept_on(str(device))
-    fit = is_rendered or fits(math.prod(images.shape) * images.dtype.itemsize, device)
-    with progress_bar("rendering", len(data), show=show and isinstance(images, RenderedImages)) as report:
-        if isinstance(images, RenderedImages) and device.type == "cuda" and fit:
-            return DeviceBatches(
-                images.render_on(str(device), progress=report), batch_size, torch.Generator(device).manual_seed(seed)
-            )
-        if isinstance(images, RenderedImages) and images.name in SLOW_SCENES:
+    images, on_gpu = data.images, device.type == "cuda"
+    rendered = images if isinstance(images, RenderedImages) else None
+    fit = (rendered is not None and rendered.is_kept_on(str(device))) or fits(
+        math.prod(images.shape) * images.dtype.itemsize, device
+    )
+    on_device: Tensor | None = None
+    with progress_bar("rendering", len(data), show=show and rendered is not None) as report:
+        if rendered is not None and on_gpu and fit:
+            on_device = rendered.render_on(str(device), progress=report)
+        elif rendered is not None and rendered.name in SLOW_SCENES:
             images = keep_on_disk(data, progress=report).images
         elif not isinstance(images, np.ndarray):
             images = data.in_memory(progress=report).images
-    if fit and isinstance(images, np.ndarray) and (device.type == "cuda" or images.flags.writeable):
+    if on_device is None and fit and isinstance(images, np.ndarray) and (on_gpu or images.flags.writeable):
         on_device = torch.from_numpy(images if images.flags.writeable else images.copy()).to(device)
-        return DeviceBatches(on_device, batch_size, torch.Generator(device).manual_seed(seed))
+    if on_device is not None:
+        return DeviceBatches(on_device, training.batch_size, torch.Generator(device).manual_seed(training.seed))
     if not fit:
         warnings.warn(
             f"{len(data):,} {data.observations.traits.many} do not fit on {device} together with the training; they "
             "stay on the host, and batches are copied",
             stacklevel=2,
         )
-    return HostBatches(images, batch_size, torch.Generator().manual_seed(seed), device)
+    return HostBatches(images, training.batch_size, torch.Generator().manual_seed(training.seed), device)

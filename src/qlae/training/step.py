@@ -5,10 +5,10 @@ log points.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..config import RunConfig
 from ..data.batches import Batches
@@ -57,7 +57,6 @@ class Turn:
         self.flat = FlatParameters(
             decay_groups(player, optimizer),
             reduced=networks if training.precision == "bfloat16" else (),
-            precision=torch.bfloat16,
         )
         self.rates = Rates(training if player.optimizer is None else None, device)
         self.optimizer = AdamW(self.flat, optimizer, self.rates)
@@ -76,8 +75,7 @@ class Turn:
             terms = self._terms(images, noise, number)
             if self._uses_weights_once is None:
                 self._uses_weights_once = overlap.verify(terms["loss"])
-            gradients = self._gradients(terms)
-        return terms, gradients
+            return terms, self._gradients(terms)
 
     def _terms(self, images: Tensor, noise: torch.Generator, number: Tensor) -> Terms:
         terms = self.player.loss(images, noise, number)
@@ -88,19 +86,6 @@ class Turn:
 
     def _gradients(self, terms: Terms) -> tuple[Tensor, ...]:
         return torch.autograd.grad(terms["loss"], self.flat.parameters, allow_unused=True, materialize_grads=True)
-
-
-@contextlib.contextmanager
-def frozen(parameters: Iterable[nn.Parameter]) -> Iterator[None]:
-    """Compute no gradients of these parameters inside the block."""
-    frozen_ones = list(parameters)
-    for parameter in frozen_ones:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in frozen_ones:
-            parameter.requires_grad_(True)
 
 
 class Step:
@@ -120,14 +105,9 @@ class Step:
     """
 
     def __init__(
-        self,
-        players: list[Player],
-        batches: Batches,
-        config: RunConfig,
-        to_input: Callable[[Tensor], Tensor],
+        self, players: list[Player], batches: Batches, config: RunConfig, to_input: Callable[[Tensor], Tensor]
     ):
-        self.batches = batches
-        self.to_input = to_input
+        self.batches, self.to_input = batches, to_input
         self.turns = [Turn(player, config, batches.device) for player in players]
         self.averages = [turn.flat.values.clone() for turn in self.turns]
         self.average_decay = config.training.average_decay
@@ -157,9 +137,17 @@ class Step:
         for turn, average in zip(self.turns, self.averages, strict=True):
             update_average(average, turn.flat.values, self.number, self.average_decay)
 
-    def others_frozen(self, turn: Turn) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def others_frozen(self, turn: Turn) -> Iterator[None]:
         """Compute no gradients for the parameters of the other players."""
-        return frozen(p for other in self.turns if other is not turn for p in other.flat.parameters)
+        others = [parameter for other in self.turns if other is not turn for parameter in other.flat.parameters]
+        for parameter in others:
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for parameter in others:
+                parameter.requires_grad_(True)
 
 
 class EagerUpdates:

@@ -13,7 +13,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -64,11 +64,9 @@ def train_run(
     device: str = "auto",
     compile: bool = True,
     threads: int | None = None,
-    watch: Watch | None = None,
-    callbacks: Callable[[int], Sequence[Callback]] | None = None,
-    estimate: Estimate | None = None,
+    callbacks: Callable[[int], Sequence[Callback]] = lambda step: (),
     show: bool = True,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    **options: Any,
 ) -> None:
     """Train a config in the directory of a run, from its last checkpoint if it has one.
 
@@ -79,11 +77,10 @@ def train_run(
         config: of the run.
         data: the images.
         networks: a custom encoder and decoder, if the config says so.
-        device, compile, threads, checkpoint_seconds: as in ``options.ExecutionOptions``.
-        watch: computes scores during training.
+        device, compile, threads: as in ``options.ExecutionOptions``.
         callbacks: a function of the number of updates made so far that returns the callbacks.
-        estimate: called once with the seconds per update and the number of updates left.
         show: whether to draw progress bars.
+        options: ``checkpoint_seconds``, ``watch`` and ``estimate``, as of ``run_updates``.
     """
     place_on = pick_device(device)
     with training_process(place_on, compile=compile, threads=threads):
@@ -94,32 +91,23 @@ def train_run(
             _warn_of_idle_networks(networks)
         run.require_free(config)
         with run.locked():
-            snapshot = checkpoint.load(run.path)
-            steps = config.training.steps
-            if snapshot is not None and snapshot.state["step"] > steps:
+            snapshot, steps = checkpoint.load(run.path), config.training.steps
+            done = 0 if snapshot is None else int(snapshot.state["step"])
+            if done > steps:
                 raise ValueError(
-                    f"{run.path} has made {snapshot.state['step']:,} updates already, more than steps={steps:,}; "
+                    f"{run.path} has made {done:,} updates already, more than steps={steps:,}; "
                     "ask for as many or more, or choose another folder"
                 )
             run.write_config(config)
             run.write_left_out(data.left_out)
-            if snapshot is not None and snapshot.state["step"] == steps:
+            if snapshot is not None and done == steps:
                 return
             state = build_state(config, data, place_on, model=model, compile=compile, show=show)
             torch.manual_seed(config.training.seed + 2)  # for parts that draw from torch's global generators
             if snapshot is not None:
                 state.from_checkpoint(snapshot)
-            run.trim_log(state.step)
-            run_updates(
-                run,
-                config,
-                state,
-                checkpoint_seconds=checkpoint_seconds,
-                watch=watch,
-                callbacks=callbacks(state.step) if callbacks is not None else (),
-                estimate=estimate,
-                show=show,
-            )
+            run.trim_log(done)
+            run_updates(run, config, state, callbacks=callbacks(done), show=show, **options)
 
 
 def run_updates(
@@ -182,7 +170,9 @@ def run_updates(
                 run.append_log(row)
                 for callback in callbacks:
                     callback.on_log(int(row["step"]), dict(row))
-                note = f"loss {row['loss']:.4f}" + _score_note(row)
+                note = f"loss {row['loss']:.4f}"
+                if "infom" in row:
+                    note += f"  InfoM {row['infom']:.2f} ({row['informative']} informative)"
             now = time.monotonic()
             if now - show_time >= SHOW_SECONDS or is_last:
                 rate = (state.step - first) / max(now - start_time, 1e-9)
@@ -218,28 +208,25 @@ def _warn_of_idle_networks(networks: Networks) -> None:
 
 
 class _Pace:
-    """Measures how long an update takes, after the first ones, which are slow."""
+    """Measures how long an update takes, after the first ones, which are slow, and calls ``estimate`` once."""
 
     SKIPPED_UPDATES, SKIPPED_SECONDS = 50, 1.0  # whichever is over first
     SECONDS = 3.0
 
     def __init__(self, estimate: Estimate | None):
         self._estimate = estimate
-        self._begun = time.monotonic()
-        self._start: tuple[int, float] | None = None
+        self._begun, self._skipped = time.monotonic(), 0
 
     def measure(self, done: int, left: int) -> None:
-        """Record the number of updates made, and call ``estimate`` once there are enough of them."""
+        """Record the number of updates made."""
+        seconds = time.monotonic() - self._begun
         if self._estimate is None:
             return
-        now = time.monotonic()
-        if self._start is None:
-            if done >= self.SKIPPED_UPDATES or now - self._begun >= self.SKIPPED_SECONDS:
-                self._start = done, now
-            return
-        first, begun = self._start
-        if now - begun >= self.SECONDS:
-            self._estimate((now - begun) / (done - first), left)
+        if not self._skipped:
+            if done >= self.SKIPPED_UPDATES or seconds >= self.SKIPPED_SECONDS:
+                self._begun, self._skipped = time.monotonic(), done
+        elif seconds >= self.SECONDS:
+            self._estimate(seconds / (done - self._skipped), left)
             self._estimate = None
 
 
@@ -277,13 +264,6 @@ class _Terms:
                     "A lower learning rate is the usual remedy"
                 )
         return self._copies
-
-
-def _score_note(row: dict[str, float]) -> str:
-    """Return InfoM and the number of informative latents, if the row has them, for the progress bar."""
-    if "infom" not in row:
-        return ""
-    return f"  InfoM {row['infom']:.2f} ({row['informative']} informative)"
 
 
 def _last_checkpoint(run: Run) -> str:

@@ -90,12 +90,11 @@ class GaussianLatent(LatentSpace):
         return LatentOutput(z, None, decomposed_kl(samples, means, deviations, self.num_images))
 
     def unrounded(self, x: Tensor) -> Tensor:
-        """Return the means."""
         return x.chunk(2, dim=-1)[0]
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw decoder inputs from the prior."""
-        return torch.randn(num_samples, self.num_latents, generator=generator, device=_device_of(generator))
+        device = None if generator is None else generator.device
+        return torch.randn(num_samples, self.num_latents, generator=generator, device=device)
 
 
 @dataclass(frozen=True)
@@ -104,21 +103,15 @@ class UniformConfig(LatentConfig):
 
 
 @LATENTS.register("uniform", UniformConfig)
-class UniformLatent(LatentSpace):
+class UniformLatent(ContinuousLatent):
     """InfoWGAN-GP's latent space: the prior is uniform on [0, 1), and ``z`` is the encoder's output."""
 
-    def __init__(self, num_latents: int):
-        super().__init__()
-        self.num_latents = self.num_inputs = self.num_outputs = whole_number("num_latents", num_latents)
+    has_prior = True
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
         self.require_inputs(x)
         return LatentOutput(x, None, {})
 
     def sample(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw decoder inputs from the prior."""
-        return torch.rand(num_samples, self.num_latents, generator=generator, device=_device_of(generator))
-
-
-def _device_of(generator: torch.Generator | None) -> torch.device | None:
-    return None if generator is None else generator.device
+        device = None if generator is None else generator.device
+        return torch.rand(num_samples, self.num_latents, generator=generator, device=device)

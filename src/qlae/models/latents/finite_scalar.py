@@ -63,22 +63,17 @@ class FiniteScalarLatent(DiscreteLatent):
         return self.low + (self.high - self.low) * (x.tanh() + 1) / 2
 
     def to_codes(self, x: Tensor) -> Tensor:
-        """Return the index of the nearest value to the bounded entry: (b, num_latents) floats → int64."""
         return self._round(self.unrounded(x))
 
     def soft_codes(self, x: Tensor) -> Tensor:
-        """Return weights (b, num_latents, max_values) by the distance of the bounded entries from the values."""
         codes = torch.arange(max(self.num_values), device=x.device).unsqueeze(-1)  # (max_values, 1)
-        return soft_assignments(
-            self.unrounded(x), self.look_up(codes).T, self.value_distances(), (codes < self.sizes).T
-        )
+        mask = (codes < self.sizes).T
+        return soft_assignments(self.unrounded(x), self.look_up(codes).T, self.value_distances(), mask)
 
     def value_distances(self) -> Tensor:
-        """Return the distance between neighbouring values of each latent, (num_latents,)."""
         return (self.high - self.low) / (self.sizes - 1)
 
     def look_up(self, codes: Tensor) -> Tensor:
-        """Return the values of codes: (b, num_latents) int64 → floats."""
         return self.low + (self.high - self.low) * codes / (self.sizes - 1)
 
     def _round(self, bounded: Tensor) -> Tensor:

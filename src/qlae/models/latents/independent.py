@@ -32,7 +32,8 @@ from torch import Tensor
 from ..._checks import whole_number
 from ...config import LatentConfig
 from ...registry import LATENTS
-from .space import LatentOutput, LatentSpace
+from .continuous import ContinuousLatent
+from .space import LatentOutput
 
 Matrix = NDArray[np.float64]
 
@@ -57,7 +58,7 @@ class IndependentConfig(LatentConfig):
 
 
 @LATENTS.register("independent-components", IndependentConfig)
-class IndependentComponents(LatentSpace):
+class IndependentComponents(ContinuousLatent):
     """A plain autoencoder's latent space in training, and independent components of it once it is fitted.
 
     Args:
@@ -70,15 +71,13 @@ class IndependentComponents(LatentSpace):
         mixing: (n_z, n_z), A.
     """
 
-    has_prior = False
     is_fitted_after_training = True
     mean: Tensor
     unmixing: Tensor
     mixing: Tensor
 
     def __init__(self, num_latents: int, *, ica_seed: int = 0):
-        super().__init__()
-        self.num_latents = self.num_inputs = self.num_outputs = whole_number("num_latents", num_latents)
+        super().__init__(num_latents)
         self.ica_seed = whole_number("ica_seed", ica_seed, at_least=0)
         self.register_buffer("mean", torch.zeros(num_latents))
         self.register_buffer("unmixing", torch.eye(num_latents))
@@ -89,7 +88,6 @@ class IndependentComponents(LatentSpace):
         return LatentOutput(x if self.training else (x - self.mean) @ self.unmixing.T, None, {})
 
     def decoder_inputs(self, z: Tensor) -> Tensor:
-        """Return the encoder's output that belongs to components."""
         return z if self.training else z @ self.mixing.T + self.mean
 
     def fit(self, x: NDArray[Any]) -> None:
@@ -98,10 +96,8 @@ class IndependentComponents(LatentSpace):
         Raises:
             ValueError: if there are fewer than two rows, or a number is not finite.
         """
-        fitted = fit_components(x, seed=self.ica_seed)
-        for name, array in fitted._asdict().items():
-            buffer: Tensor = getattr(self, name)
-            buffer.copy_(torch.from_numpy(array))
+        for name, array in fit_components(x, seed=self.ica_seed)._asdict().items():
+            getattr(self, name).copy_(torch.from_numpy(array))
 
 
 class Components(NamedTuple):

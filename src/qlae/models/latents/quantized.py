@@ -106,32 +106,27 @@ class QuantizedLatent(DiscreteLatent):
         return self.values.expand(self.num_latents, -1)
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> LatentOutput:
-        output = self._quantized(x)
+        self.require_inputs(x)
+        if x.dim() == 2 and dispatch.uses_kernels(x):
+            z, quantize, commit, codes = quantize_by_kernels(x, self.codebook(), self.sizes, self.reduction)
+            output = LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
+        else:
+            output = quantize_to_nearest(self, x, self.reduction)
         if not (self.training and self.noise):
             return output
         noise = torch.randn(output.z.shape, generator=generator, device=x.device, dtype=output.z.dtype)
         return output._replace(z=output.z + self.noise * self.value_distances().to(output.z.dtype) * noise)
 
-    def _quantized(self, x: Tensor) -> LatentOutput:
-        self.require_inputs(x)
-        if x.dim() == 2 and dispatch.uses_kernels(x):
-            z, quantize, commit, codes = quantize_by_kernels(x, self.codebook(), self.sizes, self.reduction)
-            return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
-        return quantize_to_nearest(self, x, self.reduction)
-
     def value_distances(self) -> Tensor:
-        """Return the mean distance between neighbouring values of each latent, (num_latents,); 0 for a single value."""
         values = self.values.detach()
         highest = values.masked_fill(~self.mask, -torch.inf).amax(-1)
         lowest = values.masked_fill(~self.mask, torch.inf).amin(-1)
         return (highest - lowest).expand(self.num_latents) / (self.sizes - 1).clamp(min=1)
 
     def soft_codes(self, x: Tensor) -> Tensor:
-        """Return weights (b, num_latents, max_values) by the distance from the values, which are not differentiated."""
         return soft_assignments(x, self.codebook().detach(), self.value_distances(), self.mask)
 
     def to_codes(self, x: Tensor) -> Tensor:
-        """Return the index of the nearest value in each dimension: (..., num_latents) floats → int64."""
         self.require_inputs(x)
         distance = (x.detach().unsqueeze(-1) - self.codebook().detach()).abs()  # (..., n_z, n_v)
         if len(set(self.num_values)) > 1:
@@ -139,7 +134,6 @@ class QuantizedLatent(DiscreteLatent):
         return distance.argmin(-1)
 
     def look_up(self, codes: Tensor) -> Tensor:
-        """Return the values of codes: (..., num_latents) int64 → floats; differentiable in the codebook."""
         return look_up(self.codebook(), codes)
 
     def ordered_codes(self, latent: int, codes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -147,5 +141,4 @@ class QuantizedLatent(DiscreteLatent):
         values = self.codebook()[latent, : self.num_values[latent]].detach().cpu().numpy()
         order = np.argsort(values, kind="stable")
         in_range = (values[order] >= values[codes].min()) & (values[order] <= values[codes].max())
-        in_order: NDArray[np.int64] = order[in_range]
-        return in_order
+        return np.asarray(order[in_range])

@@ -85,20 +85,17 @@ class RelaxedLatent(DiscreteLatent):
         return LatentOutput(weights @ self.values, weights.argmax(-1), {"kl": kl}), weights
 
     def to_codes(self, x: Tensor) -> Tensor:
-        """Return the index of the nearest value: (..., num_latents) floats → int64."""
         self.require_inputs(x)
         return (x.detach().unsqueeze(-1) - self.values.detach()).abs().argmin(-1)
 
     def look_up(self, codes: Tensor) -> Tensor:
-        """Return the values of codes: (..., num_latents) int64 → floats; differentiable in the codebook."""
         return self.values[codes]
 
     def ordered_codes(self, latent: int, codes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
         """Return the codes that occur in a sample, in the order of their values."""
         present = np.unique(codes)
         values = self.values.detach().cpu().numpy()[present]
-        in_order: NDArray[np.int64] = present[np.argsort(values, kind="stable")]
-        return in_order
+        return np.asarray(present[np.argsort(values, kind="stable")])
 
 
 def gumbel_like(logits: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -1,7 +1,6 @@
 """Dense encoder and decoder of vectors: hidden layers of equal width with ReLU, and an affine output.
 
-The paper has images only. As there, the encoder ends in features and an affine head, so that a GAN's critic can be a
-second head.
+The paper has images only.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from ...observations import Observations
 from ...ops.convolutions import linear
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .paper import dense
+from .paper import FeatureEncoder, dense
 
 #: size → widths of the hidden layers.
 WIDTHS = {"full": (512, 512, 512), "small": (128, 128)}
@@ -26,7 +25,7 @@ class DenseNetworksConfig(NetworksConfig):
     """The settings of ``DenseNetworks``; the form concerns the networks of images only."""
 
 
-class DenseEncoder(nn.Module):
+class DenseEncoder(FeatureEncoder):
     """Vectors (b, d) → (b, num_outputs)."""
 
     def __init__(self, num_features: int, num_outputs: int, widths: tuple[int, ...] = WIDTHS["full"]):
@@ -34,12 +33,8 @@ class DenseEncoder(nn.Module):
         self.layers = _hidden_layers(num_features, widths)
         self.head = nn.Linear(widths[-1], num_outputs)
 
-    def features(self, vectors: Tensor) -> Tensor:
-        """Return the last hidden layer, (b, width)."""
-        return dense(vectors, *self.layers)
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        return linear(self.features(vectors), self.head.weight, self.head.bias)
+    def features(self, x: Tensor) -> Tensor:
+        return dense(x, *self.layers)
 
 
 class DenseDecoder(nn.Module):

@@ -59,20 +59,15 @@ class NetworkSize:
     dense_width: int  # of the two dense layers
     patch: int = 1  # pixels per side, fewer where the image is too small for them
 
-    def patch_at(self, resolution: int) -> int:
-        """Return the pixels per side of a patch; at least 4×4 patches are left."""
-        return max(1, min(self.patch, resolution // START_RESOLUTION))
+    def grid_and_widths(self, resolution: int | tuple[int, int]) -> tuple["Grid", list[int]]:
+        """Return how images of this size are halved, and the channels of the blocks, from the image inwards.
 
-    def widths(self, resolution: int) -> tuple[int, ...]:
-        """Return the channels of the blocks, from the image inwards, for images whose smaller side is ``resolution``;
-        with patches, the first entry is that of the patches."""
-        patch = self.patch_at(resolution)
-        return doubled(self.first_width, self.last_width, num_blocks(resolution, patch) + (patch > 1))
-
-    def grid(self, height: int, width: int) -> "Grid":
-        """Return how images of this size are halved."""
-        require_sides(height, width)
-        return Grid.of((height, width), self.patch_at(min(height, width)))
+        With patches, of which at least 4×4 are left, the first entry is that of the patches.
+        """
+        sides = (resolution, resolution) if isinstance(resolution, int) else resolution
+        require_sides(*sides)
+        grid = Grid.of(sides, max(1, min(self.patch, min(sides) // START_RESOLUTION)))
+        return grid, doubled(self.first_width, self.last_width, grid.blocks + (grid.patch > 1))
 
 
 class Grid(NamedTuple):
@@ -108,9 +103,9 @@ class Grid(NamedTuple):
         return maps
 
 
-def doubled(first: int, last: int, count: int) -> tuple[int, ...]:
+def doubled(first: int, last: int, count: int) -> list[int]:
     """Return widths that are doubled from block to block, up to the last one."""
-    return tuple(min(first << i, last) for i in range(count))
+    return [min(first << i, last) for i in range(count)]
 
 
 FULL = NetworkSize(first_width=32, last_width=256, encoder_same=2, decoder_same=2, dense_width=256)
@@ -128,6 +123,19 @@ def num_blocks(side: int, patch: int = 1) -> int:
     blocks = (side // (START_RESOLUTION * patch)).bit_length() - 1
     start = -(-side // (patch << blocks))
     return blocks + (start == 2 * START_RESOLUTION)  # padded to a side that can be halved once more
+
+
+class FeatureEncoder(nn.Module):
+    """An encoder that ends in features and an affine head, so that a GAN's critic can be a second head."""
+
+    head: nn.Linear
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the last feature layer, (b, width)."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(self.features(x), self.head.weight, self.head.bias)
 
 
 class Affine(nn.Module):
@@ -175,7 +183,7 @@ def all_affine(layers: Sequence[nn.Linear], x: Tensor, *, positive: bool = False
     return parts
 
 
-class ConvEncoder(nn.Module):
+class ConvEncoder(FeatureEncoder):
     """Images (b, c, h, w) in [0, 1] → (b, num_outputs).
 
     Blocks of resolution-preserving 3×3 convolutions and one 4×4 convolution of stride 2, two dense layers, and an
@@ -198,13 +206,11 @@ class ConvEncoder(nn.Module):
         form: NetworkForm = PAPER,
     ):
         super().__init__()
-        height, width = _sides(resolution)
-        self.grid = size.grid(height, width)
-        widths = list(size.widths(min(height, width)))
+        self.grid, widths = size.grid_and_widths(resolution)
         layers: list[nn.Module] = []
         in_width, patch = channels, self.grid.patch
         if patch > 1:
-            in_width = widths.pop(0)
+            in_width, *widths = widths
             layers.append(EncoderLayer(channels, in_width, kernel=patch, stride=patch, form=form))
         for out_width in widths:
             for kernel, stride in ((3, 1),) * size.encoder_same + ((4, 2),):
@@ -215,12 +221,8 @@ class ConvEncoder(nn.Module):
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.head = nn.Linear(size.dense_width, num_outputs)
 
-    def features(self, images: Tensor) -> Tensor:
-        """Return the last feature layer, (b, dense_width)."""
-        return dense(self.layers(self.grid.pad(images)).flatten(1), self.dense1, self.dense2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return linear(self.features(images), self.head.weight, self.head.bias)
+    def features(self, x: Tensor) -> Tensor:
+        return dense(self.layers(self.grid.pad(x)).flatten(1), self.dense1, self.dense2)
 
 
 class StyleLayer(nn.Module):
@@ -262,11 +264,9 @@ class StyleDecoder(nn.Module):
         form: NetworkForm = PAPER,
     ):
         super().__init__()
-        height, width = _sides(resolution)
-        self.grid = size.grid(height, width)
-        widths = size.widths(min(height, width))[::-1]
-        patch, blocks = self.grid.patch, self.grid.blocks
-        self.form, self.patch = form, patch
+        self.grid, widths = size.grid_and_widths(resolution)
+        widths.reverse()
+        self.form = form
         self.dense1 = nn.Linear(num_inputs, size.dense_width)
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.start = nn.Parameter(torch.full((1, widths[0], *self.grid.start), 0.1))
@@ -274,13 +274,13 @@ class StyleDecoder(nn.Module):
         self.block_ends: list[int] = []  # number of layers up to the end of each block
         in_width = widths[0]
         for block, out_width in enumerate(widths):
-            for stride in (1,) * size.decoder_same + (2,) * (block < blocks):
+            for stride in (1,) * size.decoder_same + (2,) * (block < self.grid.blocks):
                 layers.append(StyleLayer(in_width, out_width, size.dense_width, stride=stride, form=form))
                 in_width = out_width
             self.block_ends.append(len(layers))
         self.layers = nn.ModuleList(layers)
         kernel = form.output_kernel
-        self.output = nn.Conv2d(in_width, channels * patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
+        self.output = nn.Conv2d(in_width, channels * self.grid.patch**2, kernel, padding=kernel // 2, bias=kernel == 1)
 
     def forward(self, z: Tensor) -> Tensor:
         return self._logits(self._styled(self.start, dense(z, self.dense1, self.dense2), slice(None)))
@@ -305,7 +305,7 @@ class StyleDecoder(nn.Module):
         return self._logits(self._styled(x, activations[0], slice(start, None)))
 
     def _logits(self, x: Tensor) -> Tensor:
-        return self.grid.crop(unfolded(pixel_conv(self.output, x), self.patch))
+        return self.grid.crop(unfolded(pixel_conv(self.output, x), self.grid.patch))
 
     def _styled(self, x: Tensor, w: Tensor, layers: slice) -> Tensor:
         for layer, style in zip(self.layers[layers], self.styles(w, layers), strict=True):
@@ -353,8 +353,3 @@ class PaperNetworks:
             ConvEncoder((height, width), latent.num_inputs, channels=channels, size=size, form=form),
             StyleDecoder((height, width), latent.num_outputs, channels=channels, size=size, form=form),
         )
-
-
-def _sides(resolution: int | tuple[int, int]) -> tuple[int, int]:
-    """Return height and width."""
-    return (resolution, resolution) if isinstance(resolution, int) else resolution

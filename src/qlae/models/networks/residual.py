@@ -49,7 +49,7 @@ class TripodSize:
         """Return the pixels per side of a patch; two stages are left wherever the image allows it."""
         return max(1, min(self.max_patch, resolution // (4 * START_RESOLUTION)))
 
-    def widths(self, resolution: int) -> tuple[int, ...]:
+    def widths(self, resolution: int) -> list[int]:
         """Return the channels of the encoder's stages, and those after the last of them."""
         return doubled(self.first_width, self.last_width, num_blocks(resolution, self.patch_at(resolution)) + 1)
 

@@ -21,24 +21,14 @@ from ...ops.convolutions import linear
 from ...ops.norms import leaky_norm
 from ...registry import NETWORKS
 from ..latents import LatentSpace
-from .paper import PAPER, Grid, dense, doubled
+from .paper import PAPER, FeatureEncoder, Grid, NetworkSize, dense, doubled
 
 SLOPE = PAPER.slope  # of the leaky ReLU
 
 
-@dataclass(frozen=True)
-class SeriesSize:
-    """How large the networks of series are."""
-
-    first_width: int  # channels at the full length; doubled with every halving of it
-    last_width: int  # channels are not doubled beyond this
-    num_same: int  # length-preserving convolutions per block
-    dense_width: int  # of the two dense layers
-
-
 SIZES = {
-    "full": SeriesSize(first_width=32, last_width=256, num_same=1, dense_width=256),
-    "small": SeriesSize(first_width=32, last_width=64, num_same=0, dense_width=128),
+    "full": NetworkSize(first_width=32, last_width=256, encoder_same=1, decoder_same=1, dense_width=256),
+    "small": NetworkSize(first_width=32, last_width=64, encoder_same=0, decoder_same=1, dense_width=128),
 }
 
 
@@ -47,16 +37,16 @@ class SeriesNetworksConfig(NetworksConfig):
     """The settings of ``SeriesNetworks``; the form concerns the networks of images only."""
 
 
-class SeriesEncoder(nn.Module):
+class SeriesEncoder(FeatureEncoder):
     """Standardised series (b, c, t) → (b, num_outputs): convolutions with leaky ReLU, two dense layers, and a head."""
 
-    def __init__(self, length: int, channels: int, num_outputs: int, *, size: SeriesSize = SIZES["full"]):
+    def __init__(self, length: int, channels: int, num_outputs: int, *, size: NetworkSize = SIZES["full"]):
         super().__init__()
         self.grid = Grid.of((length,))
         layers: list[nn.Conv1d] = []
         in_width = channels
         for width in doubled(size.first_width, size.last_width, self.grid.blocks):
-            for kernel, stride in ((3, 1),) * size.num_same + ((4, 2),):
+            for kernel, stride in ((3, 1),) * size.encoder_same + ((4, 2),):
                 layers.append(nn.Conv1d(in_width, width, kernel, stride, padding=1))
                 in_width = width
         for layer in layers:
@@ -66,15 +56,11 @@ class SeriesEncoder(nn.Module):
         self.dense2 = nn.Linear(size.dense_width, size.dense_width)
         self.head = nn.Linear(size.dense_width, num_outputs)
 
-    def features(self, series: Tensor) -> Tensor:
-        """Return the last feature layer, (b, dense_width)."""
-        x = self.grid.pad(series)
+    def features(self, x: Tensor) -> Tensor:
+        x = self.grid.pad(x)
         for layer in self.layers:
             x = F.leaky_relu(layer(x), SLOPE)
         return dense(x.flatten(1), self.dense1, self.dense2)
-
-    def forward(self, series: Tensor) -> Tensor:
-        return linear(self.features(series), self.head.weight, self.head.bias)
 
 
 class SeriesStyleLayer(nn.Module):
@@ -93,7 +79,7 @@ class SeriesStyleLayer(nn.Module):
 class SeriesDecoder(nn.Module):
     """Latents (b, num_inputs) → means of standardised series (b, c, t), by styling a learned start."""
 
-    def __init__(self, length: int, channels: int, num_inputs: int, *, size: SeriesSize = SIZES["full"]):
+    def __init__(self, length: int, channels: int, num_inputs: int, *, size: NetworkSize = SIZES["full"]):
         super().__init__()
         self.grid = Grid.of((length,))
         widths = doubled(size.first_width, size.last_width, self.grid.blocks)[::-1]
@@ -103,7 +89,7 @@ class SeriesDecoder(nn.Module):
         layers = []
         in_width = widths[0]
         for width in widths:
-            for stride in (1,) * max(1, size.num_same) + (2,):
+            for stride in (1,) * size.decoder_same + (2,):
                 layers.append(SeriesStyleLayer(in_width, width, size.dense_width, stride=stride))
                 in_width = width
         self.layers = nn.ModuleList(layers)
