@@ -154,7 +154,7 @@ def test_the_discriminator_of_factor_qvae_follows_the_schedule_of_the_run(tiny_d
         autoencoder, discriminator = state.update.turns
         assert autoencoder.rates.factors[0] < 0.7
         assert (discriminator.rates.factors[0] == autoencoder.rates.factors[0]) == follows
-        assert discriminator.optimizer.config.learning_rate == 2e-3
+        assert {config.learning_rate for _, config in discriminator.optimizer._groups} == {2e-3}
 
 
 # --- the latent space of FactorQVAE --------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ WRONG = [
     (["--checkpoint-seconds", "-1"], "checkpoint_seconds must"),
     (["--score-every", "7"], "score_every must be a multiple"),
     (["--batch-size", "999999999"], "of memory"),
-    (["--resolution", "7"], "8 to 256 pixels"),
+    (["--resolution", "7"], "from 8 to 1024"),
     (["--resolution", "60x9000"], "8 to 256 pixels"),
     (["--sources", "shape"], "sources does not apply to the image files"),
     (["--continuous"], "continuous does not apply to the image files"),

@@ -75,8 +75,12 @@ class Registry:
                 that every config of this sort has.
         """
 
+        if config is not None:
+            self._check_config(kind, config)
+
         def decorate(part: ClassT) -> ClassT:
-            self._check_config(kind, config or part)
+            if config is None:
+                self._check_config(kind, part)
             self._load_home(part.__module__)
             present, name = self._entries.get(kind), (part.__module__, part.__qualname__)
             # A class of the same name is a module that is reloaded, or a notebook cell that runs again.

@@ -122,5 +122,5 @@ def _with_agreements(runs: pd.DataFrame, folder: StudyFolder, weights: str, tune
     for column, of_weights, rows in compared:
         agreements = run_agreements([folder.run(name) for name in rows.run], of_weights)
         for place, name in rows.run.items():
-            runs.loc[place, column] = agreements.get(folder.run(name).path)
+            runs.loc[place, column] = agreements.get(folder.run(name).path, float("nan"))
     return runs

@@ -176,11 +176,13 @@ def score_dots(summary: Summary, runs: pd.DataFrame, score: str, weights: str | 
     """Return the dots of a chart (see `charts`) for runs of one model; none if a run does not have the score."""
     columns = {key: summary.column(key, weights or summary.weights) for key in (score, "informative", "active")}
     values, *counts = (runs.get(column, pd.Series(np.nan, runs.index)) for column in columns.values())
+    if values.isna().any():
+        return pd.DataFrame(columns=["label", "value", "title", "link", "hollow"])
     titles = runs.seed.map("seed {}: ".format) + values.map(find_score(score).format)
     if score == "infom" and all(count.notna().all() for count in counts):
         titles += [f", {few:.0f} of {active:.0f} latents informative" for few, active in zip(*counts, strict=True)]
     dots = pd.DataFrame({"label": runs.model, "value": values, "title": titles, "link": runs.run.map(run_link)})
-    return dots.assign(hollow=runs.stage == "tune") if values.notna().all() else dots[:0]
+    return dots.assign(hollow=runs.stage == "tune")
 
 
 def run_link(name: str) -> str:
