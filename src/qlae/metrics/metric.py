@@ -91,6 +91,8 @@ class Metric:
         scores: the scores that it computes. A result may lack some of them, but not the first.
         compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
         keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if `takes_protocol`.
+        takes_checked: whether the function passes its arrays to `inputs.check_pair`, as those of this package do, and
+            therefore takes a checked pair, too.
 
     The other attributes are the arguments of `register_metric`.
     """
@@ -103,6 +105,7 @@ class Metric:
     needs_discrete: bool = False
     holds_rows_out: bool = False
     takes_protocol: bool = False
+    takes_checked: bool = False
 
     @property
     def score_keys(self) -> tuple[str, ...]:
@@ -162,7 +165,7 @@ def register_metric(
         if takes_protocol:
             keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
         own = tuple(scores) or (Score(name, title or name),)
-        rules = needs_discrete, holds_rows_out, takes_protocol
+        rules = needs_discrete, holds_rows_out, takes_protocol, function.__module__.startswith(f"{__package__}.")
         metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
@@ -323,12 +326,14 @@ def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: 
     """
     if metric.needs_discrete:
         require_discrete(sources, metric.name)
-    # So that the last rows are like the others:
-    rows = np.random.default_rng(seed).permutation(sources.num_samples) if metric.holds_rows_out else slice(None)
+    if metric.holds_rows_out:  # so that the last rows are like the others
+        rows = np.random.default_rng(seed).permutation(sources.num_samples)
+        sources, latents = sources.rows(rows), latents.rows(rows)
     kinds = {"source_kinds": sources.kinds, "latent_kind": "codes" if latents.discrete else "continuous"}
     options = {"n_jobs": None, **options, "seed": seed, **kinds}
     passed = {name: options[name] for name in metric.keywords & options.keys()}
-    result = metric.compute(sources.values[rows], latents.values[rows], **passed)
+    pair = (sources, latents) if metric.takes_checked else (sources.values, latents.values)
+    result = metric.compute(*pair, **passed)
     return _as_result(metric, result, sources.num_samples)
 
 
