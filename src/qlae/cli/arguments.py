@@ -183,7 +183,8 @@ def hide_unset(command: Any) -> Any:
     """
     hints, fields = typing.get_type_hints(command, include_extras=True), []
     for own in dataclasses.fields(command):
-        hint, factory = _hide_in_groups(hints[own.name]), own.default_factory
+        hint = _hide_in_groups(hints[own.name])
+        factory: Any = own.default_factory
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             factory = hint
         default = own.default if factory is dataclasses.MISSING else factory()

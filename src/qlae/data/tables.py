@@ -257,9 +257,10 @@ def _read_parquet(path: str | Path, *, num_rows: int | None = None) -> pd.DataFr
 @contextlib.contextmanager
 def _explain(path: str | Path, kind: str, *others: type[Exception]) -> Iterator[None]:
     """Turn `DAMAGE`, and other errors of a reader, into one ``ValueError`` that names the file."""
+    expected: tuple[type[Exception], ...] = (OSError, Warning, *DAMAGE, *others)
     try:
         yield
-    except (OSError, Warning, *DAMAGE, *others) as error:
+    except expected as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = "a line is longer than the first" if isinstance(error, Warning) else " ".join(str(error).split())
