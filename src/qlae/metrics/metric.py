@@ -165,7 +165,7 @@ def register_metric(
         if takes_protocol:
             keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
         own = tuple(scores) or (Score(name, title or name),)
-        rules = needs_discrete, holds_rows_out, takes_protocol, function.__module__.startswith(f"{__package__}.")
+        rules = needs_discrete, holds_rows_out, takes_protocol, str(function.__module__).startswith(f"{__package__}.")
         metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
