@@ -91,8 +91,6 @@ class Metric:
         scores: the scores that it computes. A result may lack some of them, but not the first.
         compute: the function; it takes sources, latents and the keyword arguments in `keywords`.
         keywords: names out of `OPTIONS`, and out of `INFOMEC_OPTIONS` if `takes_protocol`.
-        takes_checked: whether the function passes its arrays to `inputs.check_pair`, as those of this package do, and
-            therefore takes a checked pair, too.
 
     The other attributes are the arguments of `register_metric`.
     """
@@ -133,6 +131,7 @@ def register_metric(
     needs_discrete: bool = False,
     holds_rows_out: bool = False,
     takes_protocol: bool = False,
+    takes_checked: bool = False,
 ) -> Callable[[Function], Function]:
     """Return a decorator that enters a function into the table of metrics and leaves it unchanged.
 
@@ -153,6 +152,8 @@ def register_metric(
         takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol, and possibly other
             options of InfoMEC: ``prune``, ``code_input``, ``continuous_nmi``, ``corrected``, and for a half-sample
             ``active``, the latents that count in the whole sample.
+        takes_checked: whether the function passes its arguments to `inputs.check_pair`, as the metrics of this package
+            do. It then receives the pair that is checked already, and nothing is copied.
 
     Raises:
         ValueError: if the name or a key of a score is taken.
@@ -165,7 +166,7 @@ def register_metric(
         if takes_protocol:
             keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
         own = tuple(scores) or (Score(name, title or name),)
-        rules = needs_discrete, holds_rows_out, takes_protocol, str(function.__module__).startswith(f"{__package__}.")
+        rules = needs_discrete, holds_rows_out, takes_protocol, takes_checked
         metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
