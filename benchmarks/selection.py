@@ -76,16 +76,15 @@ def find_small_runs(folders: list[Path], names: list[str]) -> dict[str, list[Pat
     return groups
 
 
-def measure_group(paths: list[Path], *, gaps: bool, earlier: set[tuple[str, int]]) -> dict:
+def measure_group(paths: list[Path], *, earlier: set[tuple[str, int]]) -> dict:
     """Compare runs with each other: matrices of agreement, and what each variant of the score would choose.
 
     Args:
         paths: run directories, or folders of some.
-        gaps: whether to compute straight-through gaps, which needs checkpoints.
         earlier: (model, seed) of runs on the same data in earlier groups. They start like the runs of this group, so
             the variants are measured once more without them.
     """
-    selection = select(paths, gap=gaps)
+    selection = select(paths)
     for skip in selection.skipped:
         print(f"skipped {skip.path}: {skip.reason}")
     candidates, _ = read_codes(find_runs(paths), weights="averaged")
@@ -125,11 +124,6 @@ def measure_group(paths: list[Path], *, gaps: bool, earlier: set[tuple[str, int]
             "runs": ["/".join(run.path.parts[-2:]) for run, is_new in zip(ranked, new, strict=True) if is_new],
             "variants": measure_variants(own, infom[new], models[new], near[new]),
         }
-    values = [run.gap for run in ranked]
-    if any(value is not None for value in values):
-        for run, gap in zip(group["runs"], values, strict=True):
-            run["gap"] = gap
-        group["gap"] = measure_gaps(values, infom, models)
     return group
 
 
@@ -249,15 +243,6 @@ def measure_subsets(matrix: np.ndarray, infom: np.ndarray) -> list[dict]:
     return rows
 
 
-def measure_gaps(gaps: list, infom: np.ndarray, models: np.ndarray) -> dict:
-    """Return the rank correlation of the straight-through gap with InfoM, over discrete runs and within models."""
-    known = np.array([gap is not None for gap in gaps])
-    values = np.array([np.nan if gap is None else gap for gap in gaps])
-    names = sorted(set(models[known].tolist()))
-    within = {m: correlate(values[known & (models == m)], infom[known & (models == m)]) for m in names}
-    return {"num_runs": int(known.sum()), "spearman": correlate(values[known], infom[known]), "within": within}
-
-
 def correlate(scores: np.ndarray, infom: np.ndarray) -> float | None:
     """Return Spearman's rank correlation; None with fewer than three runs."""
     return None if len(scores) < 3 else float(spearmanr(scores, infom).statistic)
@@ -325,7 +310,7 @@ def measure(
         data = name.split(",")[0]
         others = [group for other, group in groups.items() if other != name and other.split(",")[0] == data]
         earlier = {(run["model"], run["seed"]) for group in others for run in group["runs"]}
-        groups[name] = measure_group(own, gaps=name != "shapes3d, full length", earlier=earlier)
+        groups[name] = measure_group(own, earlier=earlier)
         print_group(name, groups[name])
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "selection.json", {"variant": OURS, "groups": groups})
@@ -355,7 +340,6 @@ def print_group(name: str, group: dict) -> None:
     for kind in ("subsets", "subsets_of_qlae"):
         for row in group[kind]:
             print(f"  {kind}", "{size}: chosen {chosen:.3f} mean {mean:.3f} best {best:.3f}".format(**row))
-    print("  gap", group.get("gap"))
 
 
 def print_variants(variants: list[dict]) -> None:

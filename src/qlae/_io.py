@@ -14,16 +14,22 @@ that holds it ends.
 """
 
 import contextlib
+import csv
 import errno
 import glob
 import io
 import json
+import lzma
 import os
 import secrets
 import stat
+import struct
 import sys
+import tarfile
 import time
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,6 +52,11 @@ ABANDONED_SECONDS = 3600
 MAX_JSON = 2**28
 #: An archive may expand to this many bytes, or to this many times its size if that is more.
 MAX_EXPANDED, MAX_EXPANSION = 2**28, 20
+#: What NumPy, pandas and Python's readers of archives raise for damaged content, besides an ``OSError``.
+DAMAGE = (
+    *(ValueError, TypeError, SyntaxError, LookupError, EOFError, OverflowError, MemoryError, RuntimeError),
+    *(csv.Error, lzma.LZMAError, struct.error, tarfile.TarError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 
 
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
@@ -261,17 +272,17 @@ def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iter
         yield
     except OSError as error:
         if error.errno is None:  # of a decompressor
-            raise _unreadable(name, f"it is damaged: {error or type(error).__name__}", remedy) from error
+            raise _unreadable(name, f"it is damaged or incomplete: {error}", remedy) from error
         if error.errno == errno.EINVAL:
             raise _unreadable(name, "it is damaged: its index points outside it", remedy) from error
         error.filename = error.filename or str(name)  # all else concerns the system
         raise
-    except (ValueError, TypeError, SyntaxError, MemoryError) as error:
-        if reason is None and not isinstance(error, UnicodeDecodeError):
+    except DAMAGE as error:
+        if reason is None and isinstance(error, ValueError) and not isinstance(error, UnicodeDecodeError):
             raise
-        raise _unreadable(name, reason or f"it is damaged or incomplete: {error}", remedy) from error
-    except Exception as error:  # Python's readers raise many others, such as `zlib.error`, `struct.error`, `EOFError`
-        raise _unreadable(name, f"it is damaged or incomplete: {error or type(error).__name__}", remedy) from error
+        if reason is None or not isinstance(error, ValueError | TypeError | SyntaxError | MemoryError):
+            reason = f"it is damaged or incomplete: {str(error) or type(error).__name__}"
+        raise _unreadable(name, reason, remedy) from error
 
 
 def _unreadable(name: object, reason: str, remedy: str) -> ValueError:

@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from fuzzing import NUM_INPUTS, fuzz, fuzz_bytes, fuzz_json, fuzz_npz
 from mutations import damage_bytes
@@ -125,6 +126,18 @@ def test_csv(tmp_path):
     path = tmp_path / "sources.csv"
     path.write_bytes(b"file,shape,size\na.png,1,2.5\nb/c.png,cube,3\n")
     fuzz_bytes(path, lambda: read_source_table(path, ["a.png", "b/c.png"]))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_tables(tmp_path, suffix):
+    path = tmp_path / f"table{suffix}"
+    frame = pd.DataFrame({"site": ["north", "south", "north"], "temp": [1.5, 2.0, -3.0], "count": [1, 2, 3]})
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False)
+    fuzz_bytes(path, lambda: data_spec(path, source_columns=["site"]).load())
 
 
 def test_csv_of_images(tmp_path):

@@ -110,14 +110,14 @@ def test_sample_of_a_run_to_select(damaged, run):
     """A damaged run is left out with a reason, so that one run is left, or it can be compared."""
 
     def read():
-        qlae.select([run.path, damaged.path], gap=False, show=False)
+        qlae.select([run.path, damaged.path], show=False)
 
     fuzz_npz(damaged.sample_path, read_npz(damaged.sample_path), read, num_inputs=max(10, NUM_INPUTS // 10))
 
 
 def test_results_of_a_run_to_select(damaged, run):
     def read():
-        qlae.select([run.path, damaged.path], gap=False, show=False)
+        qlae.select([run.path, damaged.path], show=False)
 
     fuzz_json(damaged.results_path, content_of(damaged.results_path), read, num_inputs=max(10, NUM_INPUTS // 10))
 

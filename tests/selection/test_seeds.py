@@ -1,4 +1,4 @@
-"""Training several seeds and choosing among them; the straight-through gap; encoding images that samples lack."""
+"""Training several seeds and choosing among them, and encoding images that samples lack."""
 
 import json
 import shutil
@@ -7,13 +7,11 @@ import warnings
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 import qlae
 from qlae.cli import main
 from qlae.models.latents import FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.selection.display import print_selection
-from qlae.selection.run_codes import straight_through_gap
 from qlae.training import TrainingDiverged
 
 OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
@@ -33,7 +31,6 @@ def test_runs_have_their_seeds_and_a_choice(seeds):
     written = json.loads((folder / "selection.json").read_text())
     assert written["take"] == str(selection.best.path)
     assert (folder / "agreement.png").is_file()
-    assert all(run.gap is not None and run.gap >= 0 for run in selection.runs)
 
 
 def test_the_same_call_keeps_finished_runs_and_trains_missing_ones(seeds, tiny_data):
@@ -163,35 +160,18 @@ def test_the_command_trains_and_names_a_run(tmp_path, capsys):
 def test_images_that_samples_lack_are_encoded_by_the_models(seeds, tmp_path, tiny_data):
     folder, _ = seeds
     runs = [qlae.Run(folder / f"s{seed}") for seed in (3, 4)]
-    direct = qlae.select(runs, gap=False, show=False)
+    direct = qlae.select(runs, show=False)
     arrays = runs[1].arrays(runs[1].sample_path)
     content = runs[1].sample_path.read_bytes()
     try:
         part = {k: v[:10] if v.ndim and len(v) == len(tiny_data) else v for k, v in arrays.items()}
         np.savez(runs[1].sample_path, **part)
-        encoded = qlae.select(runs, gap=False, show=False, data=tiny_data)
-        loaded = qlae.select(runs, gap=False, show=False)
+        encoded = qlae.select(runs, show=False, data=tiny_data)
+        loaded = qlae.select(runs, show=False)
     finally:
         runs[1].sample_path.write_bytes(content)
     assert encoded.num_images == loaded.num_images == len(tiny_data)
     assert encoded.matrix[0, 1] == pytest.approx(direct.matrix[0, 1], abs=1e-9)
-
-
-def test_the_gap_is_the_difference_of_two_losses(seeds, tiny_data):
-    folder, selection = seeds
-    images = np.asarray(tiny_data.images)
-    model = qlae.load(folder / "s3")
-    batch = model.form.to_input(torch.from_numpy(images))
-    with torch.inference_mode():
-        x = model.encoder(batch)
-        losses = [
-            F.binary_cross_entropy_with_logits(model.decoder(z), batch).item() * batch[0].numel()
-            for z in (model.latent(x).z, x)
-        ]
-    expected = abs(losses[0] - losses[1])
-    assert straight_through_gap(model, images) == pytest.approx(expected, rel=1e-3)
-    shown = next(run.gap for run in selection.runs if run.seed == 3)
-    assert shown == pytest.approx(expected, rel=1e-3)
 
 
 def test_latents_say_what_they_round():
@@ -200,18 +180,6 @@ def test_latents_say_what_they_round():
     assert torch.equal(VectorQuantizedLatent(2, 8, vector_size=3).unrounded(x), x)
     finite = FiniteScalarLatent(6, 101)
     assert finite.unrounded(x) == pytest.approx(finite(x).z, abs=0.01)
-
-
-def test_runs_without_checkpoints_have_no_gap(seeds, tmp_path):
-    folder, _ = seeds
-    for seed in (3, 4):
-        (tmp_path / f"s{seed}").mkdir()
-        for name in ("config.json", "results.json", "sample.npz"):
-            (tmp_path / f"s{seed}" / name).write_bytes((folder / f"s{seed}" / name).read_bytes())
-    assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}
-    (tmp_path / "s3" / "checkpoint.json").write_text("{")
-    with pytest.warns(UserWarning, match="no checkpoint is intact"):
-        assert {run.gap for run in qlae.select(tmp_path, show=False).runs} == {None}
 
 
 def test_runs_on_vectors_are_called_so(tmp_path, rng, capsys):
@@ -247,7 +215,7 @@ def test_runs_of_different_arrays_are_refused(tmp_path, rng):
     with pytest.raises(ValueError, match=r"are of different data: the images differ, although they have the same"):
         qlae.select([tmp_path / "seeds", other], show=False)
     same = qlae.train("qlae", as_tensor(images), out=tmp_path / "tensor", seed=2, **options)
-    assert len(qlae.select([tmp_path / "seeds", same], gap=False, show=False).runs) == 3
+    assert len(qlae.select([tmp_path / "seeds", same], show=False).runs) == 3
 
 
 def test_a_run_is_not_resumed_with_another_array(tmp_path, rng):

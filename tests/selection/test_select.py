@@ -15,7 +15,7 @@ from qlae.selection.ranking import shares_first
 
 
 def choose(paths, **options):
-    return qlae.select(paths, gap=False, show=False, **options)
+    return qlae.select(paths, show=False, **options)
 
 
 def test_disentangled_runs_come_first_whatever_their_infom(tmp_path):

@@ -17,7 +17,7 @@ def run_command(*arguments):
 def test_prints_the_table_and_names_the_run(tmp_path, capsys):
     write_mixed(tmp_path)
     (tmp_path / "bad2" / "results.json").unlink()
-    assert run_command(tmp_path, "--no-gap", "--quiet") == 0
+    assert run_command(tmp_path, "--quiet") == 0
     out = capsys.readouterr().out
     assert "shapes3d, 5 runs" in out
     assert f"Take {tmp_path / 'good'}" in out
@@ -27,23 +27,23 @@ def test_prints_the_table_and_names_the_run(tmp_path, capsys):
 
 def test_suggests_only_what_the_run_has(tmp_path, capsys):
     good, _ = write_mixed(tmp_path, num_good=3, num_bad=0)
-    assert run_command(tmp_path, "--no-gap", "--quiet") == 0
+    assert run_command(tmp_path, "--quiet") == 0
     out = capsys.readouterr().out
     taken = next(run for run in good if f"Take {run.path}:" in out)
     assert f"{taken.path} has no checkpoint, so `qlae explore` cannot open it." in out
     assert "Next:" not in out
     taken.pictures_path.touch()
-    assert run_command(tmp_path, "--no-gap", "--quiet") == 0
+    assert run_command(tmp_path, "--quiet") == 0
     assert f"cannot open it. Next: qlae report {taken.path}" in capsys.readouterr().out
     (taken.path / "checkpoint.json").write_text('{"state": {"step": 100}}')
-    assert run_command(tmp_path, "--no-gap", "--quiet") == 0
+    assert run_command(tmp_path, "--quiet") == 0
     assert f"Next: qlae explore {taken.path}" in capsys.readouterr().out
 
 
 def test_names_the_files_that_it_wrote(tmp_path, capsys):
     write_mixed(tmp_path / "runs")
     table, picture = tmp_path / "table.txt", tmp_path / "agreement.svg"
-    assert run_command(tmp_path / "runs", "--no-gap", "--quiet", "--csv", table, "--plot", picture) == 0
+    assert run_command(tmp_path / "runs", "--quiet", "--csv", table, "--plot", picture) == 0
     out = capsys.readouterr().out
     assert f"Table as CSV: {table}" in out
     assert f"Picture: {picture}" in out
@@ -53,7 +53,7 @@ def test_json_csv_and_picture(tmp_path, capsys):
     runs = tmp_path / "runs"
     write_mixed(runs)
     table, picture = tmp_path / "table.csv", tmp_path / "agreement.png"
-    assert run_command(runs, "--no-gap", "--json", "--csv", table, "--plot", picture) == 0
+    assert run_command(runs, "--json", "--csv", table, "--plot", picture) == 0
     content = json.loads(capsys.readouterr().out)
     assert content["take"].startswith(str(runs / "good"))
     assert len(table.read_text().splitlines()) == 7

@@ -1,14 +1,14 @@
 """Types of arguments that commands share, how they are parsed, and their flags by the names that the library uses."""
 
 import dataclasses
-import inspect
 import re
 import typing
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from tyro.conf import UseAppendAction, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
@@ -176,27 +176,34 @@ def _read_option(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | Non
 
 @cache
 def hide_unset(command: Any) -> Any:
-    """Let the help of a command, and of the groups of options in it, show no default that only says "not set".
+    """Return a command, and the groups of options in it, whose help shows no default that only says "not set".
 
-    These are None, False and empty collections: the text of an option says what they mean.
+    These are None, False and empty collections: the text of an option says what they mean. The command itself, whose
+    groups may be classes of the library, stays as it is.
     """
-    hints, silent = typing.get_type_hints(command, include_extras=True), {}
-    for field in dataclasses.fields(command):
-        for group in _dataclasses_in(hints[field.name]):
-            hide_unset(group)
-        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    hints, fields = typing.get_type_hints(command, include_extras=True), []
+    for own in dataclasses.fields(command):
+        hint = _hide_in_groups(hints[own.name])
+        factory: Any = own.default_factory
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            factory = hint
+        default = own.default if factory is dataclasses.MISSING else factory()
         is_unset = default is None or default is False or default in ((), {})
-        if is_unset and UseAppendAction not in get_args(hints[field.name]):  # whose help says that it is repeatable
-            silent[field.name] = Annotated[hints[field.name], arg(help_behavior_hint="")]
-    command.__annotations__ = {**inspect.get_annotations(command), **silent}
-    return command
+        if is_unset and UseAppendAction not in get_args(hint):  # whose help says that it is repeatable
+            hint = Annotated[hint, arg(help_behavior_hint="")]
+        fields.append((own.name, hint, dataclasses.field(default=own.default, default_factory=factory)))
+    texts = {"__doc__": command.__doc__, "__module__": command.__module__}
+    return dataclasses.make_dataclass(command.__name__, fields, bases=(command,), namespace=texts, frozen=True)
 
 
-def _dataclasses_in(hint: Any) -> list[Any]:
-    """Return the dataclasses that a type hint is made of, such as the groups and subcommands of a command."""
+def _hide_in_groups(hint: Any) -> Any:
+    """Return a type hint with `hide_unset` for the dataclasses in it, such as groups and subcommands of a command."""
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return [hint]
-    return [group for member in get_args(hint) for group in _dataclasses_in(member)]
+        return hide_unset(hint)
+    origin, members = get_origin(hint), tuple(map(_hide_in_groups, get_args(hint)))
+    if origin is Annotated:
+        return Annotated[members]
+    return Union[members] if origin in (Union, UnionType) else hint  # noqa: UP007
 
 
 def flag(name: str) -> str:

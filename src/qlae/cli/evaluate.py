@@ -178,7 +178,6 @@ class Select:
         weights: Which weights to compare.
         near_db: Runs whose PSNR is further below the best than this, in dB, are not taken; GANs are exempt. For vectors
             and series, the share of the variance that is not explained, 1 − R², takes the place of the PSNR.
-        no_gap: Leave out the straight-through gap of discrete latents, which needs checkpoints and images.
         device: Where models run, if images have to be encoded: auto, cpu, cuda, cuda:1, …
         json: Print only JSON to standard output.
         csv: Write the table to this file, as CSV.
@@ -190,7 +189,6 @@ class Select:
     runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN|FOLDER …", help_behavior_hint="")]]
     weights: Literal["averaged", "raw"] = "averaged"
     near_db: float = 6.0
-    no_gap: Flag = False
     device: str = "auto"
     json: Flag = False
     csv: OptionalPath = None
@@ -213,7 +211,6 @@ class Select:
         selection = select(
             self.runs,
             weights=self.weights,
-            gap=not self.no_gap,
             near_db=self.near_db,
             device=self.device,
             show=not self.quiet,

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from .._io import explain_damage, open_regular, read_json, require_regular
+from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
 from .array_files import COPY_AGAIN, open_zip
 from .pictures import MAX_FILE_BYTES
 
@@ -134,13 +134,13 @@ class TarFiles(Files):
 @contextlib.contextmanager
 def _open_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
     """Open a tar and the stream that it is read from; `tarfile` would decompress it without comparing checksums."""
-    try:
-        with open_regular(path) as raw, _decompress(raw) as file, tarfile.open(fileobj=file, mode="r|") as archive:
-            yield archive, file
-    except ValueError:
-        raise
-    except Exception as error:  # of the tar, of the system or of a decompressor
-        raise ValueError(f"{path} cannot be read (it is damaged or incomplete: {error}); {COPY_AGAIN}") from error
+    with (
+        open_regular(path) as raw,
+        explain_damage(path, COPY_AGAIN),
+        _decompress(raw) as file,
+        tarfile.open(fileobj=file, mode="r|") as archive,
+    ):
+        yield archive, file
 
 
 def _decompress(raw: IO[bytes]) -> Any:
@@ -159,7 +159,7 @@ def open_files(path: Path) -> Files:
     with explain_damage(path, COPY_AGAIN):
         if zipfile.is_zipfile(path):
             return ZipFiles(path)
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(OSError, *DAMAGE):
         if tarfile.is_tarfile(path):
             return TarFiles(path)
     raise ValueError(f"{path} is neither a folder nor a zip or tar archive")

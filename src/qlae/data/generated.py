@@ -7,14 +7,13 @@ source has its value in its unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import require_known
 from ..registry import DATA
 from .dataset import Progress, SourceDataset
 from .sources import GENERATED_SETS, grid_levels
@@ -257,10 +256,7 @@ class GeneratedData(SampledData):
     """A generated data set, such as pendulum; ``num_images`` is the number of rows."""
 
     title: ClassVar[str] = "the generated data set"
-
-    def __post_init__(self) -> None:
-        require_known(self.name, GENERATED_SETS, "generated data set")
-        super().__post_init__()
+    known_names: ClassVar[Collection[str]] = GENERATED_SETS
 
     @property
     def source_sizes(self) -> Mapping[str, int]:

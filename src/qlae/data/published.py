@@ -27,7 +27,7 @@ import os
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple
@@ -68,12 +68,9 @@ class PublishedFiles(SquareImages):
 
     title: ClassVar[str] = "the published files of"
     path_fields: ClassVar[tuple[str, ...]] = ("path",)
+    known_names: ClassVar[Collection[str]] = SOURCES
 
     path: str
-
-    def __post_init__(self) -> None:
-        require_known(self.name, SOURCES, "data set")
-        super().__post_init__()
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
         return read_files(self.name, self.path).prepare(self.size, progress=progress)
@@ -85,9 +82,7 @@ class BundledData(DataSpec):
     """The digits (Alpaydin and Kaynak, 1998): bytes (1797, 8, 8, 1) and the source ``digit`` from 0 to 9."""
 
     title: ClassVar[str] = "the data set of scikit-learn,"
-
-    def __post_init__(self) -> None:
-        require_known(self.name, BUNDLED_SETS, "data set of scikit-learn")
+    known_names: ClassVar[Collection[str]] = BUNDLED_SETS
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
         from sklearn.datasets import load_digits

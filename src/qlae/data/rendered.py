@@ -7,7 +7,7 @@ grid, or any other. Nothing is rendered until a row is indexed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._checks import require_known
 from ..registry import DATA
 from . import cache
 from .dataset import LazyImages, Progress, SourceDataset
@@ -39,10 +38,7 @@ class SceneData(SampledData, SquareImages):
     """A rendered scene, such as shapes3d."""
 
     title: ClassVar[str] = "the rendered data set"
-
-    def __post_init__(self) -> None:
-        require_known(self.name, SOURCES, "scene")
-        super().__post_init__()
+    known_names: ClassVar[Collection[str]] = SOURCES
 
     @property
     def source_sizes(self) -> Mapping[str, int]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import whole_number
+from .._checks import require_known, whole_number
 from .._parsing import parse
 from ..observations import IMAGES, Observations
 from .dataset import Progress, SourceDataset
@@ -42,15 +42,19 @@ class DataSpec(ABC):
         name: of the data set.
         title: what messages call data of this kind.
         path_fields: the fields that hold paths of files.
+        known_names: the names that data of this kind may have; empty if they may have any.
     """
 
     title: ClassVar[str] = "the data set"
     path_fields: ClassVar[tuple[str, ...]] = ()
+    known_names: ClassVar[Collection[str]] = ()
 
     name: str = ""
 
-    def __post_init__(self) -> None:  # noqa: B027
+    def __post_init__(self) -> None:
         """Bring options to their canonical form; raise a ``ValueError`` for values that are not possible."""
+        if self.known_names:
+            require_known(self.name, self.known_names, "data set")
 
     @property
     def is_random(self) -> bool:

@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._io import open_regular
+from .._io import DAMAGE, open_regular
 from ..metrics.sample_files import is_number
 from ..observations import VECTORS, Observations
 from ..registry import DATA
@@ -245,7 +245,7 @@ def _read_parquet(path: str | Path, *, num_rows: int | None = None) -> pd.DataFr
         import pyarrow.parquet
     except ImportError:
         raise ValueError(f"{path} is a Parquet file, which needs pyarrow: pip install 'qlae[parquet]'") from None
-    with _explain(path, "a Parquet file"), open_regular(path) as file:
+    with _explain(path, "a Parquet file", pyarrow.ArrowException), open_regular(path) as file:
         content = pyarrow.parquet.ParquetFile(file)
         names = [str(name) for name in content.schema_arrow.names]
         table = content.schema_arrow.empty_table() if num_rows == 0 else content.read(use_threads=False)
@@ -255,11 +255,12 @@ def _read_parquet(path: str | Path, *, num_rows: int | None = None) -> pd.DataFr
 
 
 @contextlib.contextmanager
-def _explain(path: str | Path, kind: str) -> Iterator[None]:
-    """Turn what readers of tables raise for a damaged file into one ``ValueError`` that names the file."""
+def _explain(path: str | Path, kind: str, *others: type[Exception]) -> Iterator[None]:
+    """Turn `DAMAGE`, and other errors of a reader, into one ``ValueError`` that names the file."""
+    expected: tuple[type[Exception], ...] = (OSError, Warning, *DAMAGE, *others)
     try:
         yield
-    except Exception as error:  # readers raise many things for damaged files
+    except expected as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = "a line is longer than the first" if isinstance(error, Warning) else " ".join(str(error).split())

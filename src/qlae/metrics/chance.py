@@ -88,19 +88,18 @@ def information_by_chance(sources: Sources, latents: Latents, *, k: int, seed: i
     def enter(rows: Ints, mean: Floats, deviation: Floats) -> None:
         chance.mean[np.ix_(rows, moving)], chance.deviation[np.ix_(rows, moving)] = mean, deviation
 
-    labels = sources.labels[:, discrete]
     smooth_sources = rescale_and_jitter(sources.values[:, continuous], jitter) if continuous.size else None
     if latents.codes is not None:
         codes = latents.codes[:, moving]
         if discrete.size:
-            enter(discrete, *_moments_of_codes(labels, codes))
+            enter(discrete, *_moments_of_codes(sources.labels[:, discrete], codes))
             chance.from_counts[discrete] = True
         if smooth_sources is not None:
             enter(continuous, *_moments_of_labels(smooth_sources, codes, k, random))
         return chance
     smooth = rescale_and_jitter(latents.values[:, moving], jitter)
     if discrete.size:
-        mean, deviation = _moments_of_labels(smooth, labels, k, random)
+        mean, deviation = _moments_of_labels(smooth, sources.labels[:, discrete], k, random)
         enter(discrete, mean[:, None], deviation[:, None])
     if smooth_sources is not None:
         enter(continuous, *_moments_of_pairs(smooth_sources, smooth, k, random))

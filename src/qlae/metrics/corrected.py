@@ -214,11 +214,11 @@ def _num_inputs(latents: Latents, how: Input) -> int:
     """Return the number of inputs without the constant; numbers that depend linearly on others do not count."""
     if how == "one-hot" and latents.discrete:
         return sum(size - 1 for size in latents.sizes)
-    moving = latents.values[:, latents.varying]
-    if moving.shape[1] < 2:
-        return int(moving.shape[1])
-    centred = moving - moving.mean(axis=0)
-    scaled = centred / np.maximum(np.abs(centred).max(axis=0), np.finfo(float).tiny)
-    lengths = np.linalg.norm(scaled, axis=0)
-    unit = scaled / np.where(lengths > 0, lengths, 1.0)
+    unit = latents.values[:, latents.varying]  # a copy, changed in place to save memory
+    if unit.shape[1] < 2:
+        return int(unit.shape[1])
+    unit -= unit.mean(axis=0)
+    unit /= np.maximum(np.abs(unit).max(axis=0), np.finfo(float).tiny)
+    lengths = np.linalg.norm(unit, axis=0)
+    unit /= np.where(lengths > 0, lengths, 1.0)
     return int((np.linalg.eigvalsh(unit.T @ unit) > 1e-9).sum())

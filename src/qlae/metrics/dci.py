@@ -121,6 +121,7 @@ class DCI:
         Score("c", "C", meaning="DCI completeness", bounds=UNIT),
         Score("i", "I", meaning="DCI informativeness, held-out accuracy", bounds=UNIT),
     ],
+    takes_checked=True,
 )
 def dci(
     sources: Any,

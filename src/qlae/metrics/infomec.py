@@ -137,6 +137,7 @@ def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = 
         Score("informative", "informative", meaning="latents more informative than noise is", watched=True),
     ],
     takes_protocol=True,
+    takes_checked=True,
 )
 def infomec(
     sources: Any,

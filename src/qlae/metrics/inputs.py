@@ -184,7 +184,12 @@ class Latents:
 def check_pair(
     sources: Any, latents: Any, *, source_kinds: str | Sequence[str] = "auto", latent_kind: str = "auto"
 ) -> tuple[Sources, Latents]:
-    """Check both arrays, (n, …) or (n,), and that they have the same number of rows; the kinds overrule the types."""
+    """Check both arrays, (n, …) or (n,), and that they have the same number of rows; the kinds overrule the types.
+
+    A pair that has been checked is returned as it is, without a copy.
+    """
+    if isinstance(sources, Sources) and isinstance(latents, Latents):
+        return sources, latents
     s = check_sources(sources, kinds=source_kinds)
     z = check_latents(latents, kind=latent_kind)
     if s.num_samples != z.values.shape[0]:

@@ -25,7 +25,9 @@ from .metric import UNIT, MetricResult, Score, register_metric
 _PROTOCOLS = {"disentanglement_lib": (20, 0.99), "ubisoft": (10, 1.0)}
 
 
-@register_metric("irs", scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)])
+@register_metric(
+    "irs", scores=[Score("irs", "IRS", meaning="robustness to interventions", bounds=UNIT)], takes_checked=True
+)
 def irs(
     sources: Any,
     latents: Any,

@@ -32,9 +32,11 @@ def rescale_and_jitter(values: Floats, random: np.random.RandomState) -> Floats:
     """Return columns of (n, m) in units of their standard deviation, plus noise that breaks ties."""
     from sklearn.preprocessing import scale
 
-    scaled = np.asarray(scale(plain_columns(values), with_mean=False), dtype=np.float64)
+    scaled = np.asarray(scale(plain_columns(values), with_mean=False, copy=False), dtype=np.float64)
     means = np.maximum(1, np.mean(np.abs(scaled), axis=0))
-    scaled += JITTER * means * random.standard_normal(size=scaled.shape)
+    noise = random.standard_normal(size=scaled.shape)
+    noise *= JITTER * means
+    scaled += noise
     return scaled
 
 

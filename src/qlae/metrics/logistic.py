@@ -197,17 +197,25 @@ def whiten(latents: Floats) -> Floats:
 
     Directions without variance are dropped.
     """
-    latents = plain_columns(latents)
-    centred = latents - latents.mean(axis=0)
+    centred = plain_columns(latents)  # a copy, changed in place: this is where scoring takes the most memory
+    largest = np.maximum(centred.max(axis=0), -centred.min(axis=0))
+    centred -= centred.mean(axis=0)
     spread = np.sqrt(np.mean(centred**2, axis=0))
-    moving = spread > 1e-12 * np.maximum(1.0, np.abs(latents).max(axis=0))
-    centred = centred[:, moving] / spread[moving]
-    ones = np.ones((latents.shape[0], 1))
+    moving = spread > 1e-12 * np.maximum(1.0, largest)
+    centred = centred[:, moving]
+    centred /= spread[moving]
     if not moving.any():
-        return ones
-    values, vectors = np.linalg.eigh(centred.T @ centred / latents.shape[0])
+        return np.ones((centred.shape[0], 1))
+    values, vectors = np.linalg.eigh(centred.T @ centred / centred.shape[0])
     kept = values > 1e-10 * values.max()
-    return np.hstack([centred @ (vectors[:, kept] / np.sqrt(values[kept])), ones])
+    return _with_ones(centred, vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _with_ones(values: Floats, turn: Floats) -> Floats:
+    """Return values (n, m) times a matrix (m, r), with a column of ones last."""
+    result = np.ones((values.shape[0], turn.shape[1] + 1))
+    np.matmul(values, turn, out=result[:, :-1])
+    return result
 
 
 def _within(features: Floats, labels: Ints, size: int) -> tuple[Floats, Floats]:
@@ -220,7 +228,7 @@ def _within(features: Floats, labels: Ints, size: int) -> tuple[Floats, Floats]:
     within = np.eye(Z.shape[1]) - (means.T * (counts / labels.size)) @ means  # total covariance is the identity
     values, vectors = np.linalg.eigh(within)
     turn = vectors / np.sqrt(np.maximum(values, 1e-6))
-    return np.hstack([Z @ turn, features[:, -1:]]), means @ turn
+    return _with_ones(Z, turn), means @ turn
 
 
 def _discriminant_start(X: Floats, means: Floats, labels: Ints, size: int) -> Floats:

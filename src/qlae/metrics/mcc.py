@@ -15,7 +15,9 @@ from .inputs import Floats, check_pair, leave_out_constant, plain_columns, requi
 from .metric import UNIT, MetricResult, Score, register_metric
 
 
-@register_metric("mcc", scores=[Score("mcc", "MCC", meaning="mean correlation of matched pairs", bounds=UNIT)])
+@register_metric(
+    "mcc", scores=[Score("mcc", "MCC", meaning="mean correlation of matched pairs", bounds=UNIT)], takes_checked=True
+)
 def mcc(
     sources: Any,
     latents: Any,

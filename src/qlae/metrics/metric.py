@@ -103,6 +103,7 @@ class Metric:
     needs_discrete: bool = False
     holds_rows_out: bool = False
     takes_protocol: bool = False
+    takes_checked: bool = False
 
     @property
     def score_keys(self) -> tuple[str, ...]:
@@ -130,6 +131,7 @@ def register_metric(
     needs_discrete: bool = False,
     holds_rows_out: bool = False,
     takes_protocol: bool = False,
+    takes_checked: bool = False,
 ) -> Callable[[Function], Function]:
     """Return a decorator that enters a function into the table of metrics and leaves it unchanged.
 
@@ -150,6 +152,8 @@ def register_metric(
         takes_protocol: whether the function takes ``protocol``, the name of the InfoMEC protocol, and possibly other
             options of InfoMEC: ``prune``, ``code_input``, ``continuous_nmi``, ``corrected``, and for a half-sample
             ``active``, the latents that count in the whole sample.
+        takes_checked: whether the function passes its arguments to `inputs.check_pair`, as the metrics of this package
+            do. It then receives the pair that is checked already, and nothing is copied.
 
     Raises:
         ValueError: if the name or a key of a score is taken.
@@ -162,7 +166,7 @@ def register_metric(
         if takes_protocol:
             keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
         own = tuple(scores) or (Score(name, title or name),)
-        rules = needs_discrete, holds_rows_out, takes_protocol
+        rules = needs_discrete, holds_rows_out, takes_protocol, takes_checked
         metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
@@ -323,12 +327,14 @@ def compute_metric(metric: Metric, sources: Sources, latents: Latents, *, seed: 
     """
     if metric.needs_discrete:
         require_discrete(sources, metric.name)
-    # So that the last rows are like the others:
-    rows = np.random.default_rng(seed).permutation(sources.num_samples) if metric.holds_rows_out else slice(None)
+    if metric.holds_rows_out:  # so that the last rows are like the others
+        rows = np.random.default_rng(seed).permutation(sources.num_samples)
+        sources, latents = sources.rows(rows), latents.rows(rows)
     kinds = {"source_kinds": sources.kinds, "latent_kind": "codes" if latents.discrete else "continuous"}
     options = {"n_jobs": None, **options, "seed": seed, **kinds}
     passed = {name: options[name] for name in metric.keywords & options.keys()}
-    result = metric.compute(sources.values[rows], latents.values[rows], **passed)
+    pair = (sources, latents) if metric.takes_checked else (sources.values, latents.values)
+    result = metric.compute(*pair, **passed)
     return _as_result(metric, result, sources.num_samples)
 
 

@@ -28,7 +28,9 @@ _BINS = {"disentanglement_lib": 20, "ubisoft": 10, "infomec": None}
 
 
 @register_metric(
-    "mig", scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)]
+    "mig",
+    scores=[Score("mig", "MIG", meaning="gap between the two most informative latents", bounds=UNIT)],
+    takes_checked=True,
 )
 def mig(
     sources: Any,

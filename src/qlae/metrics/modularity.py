@@ -40,6 +40,7 @@ _BINS = {"disentanglement_lib": 20, "ubisoft": 10}
 @register_metric(
     "modularity",
     scores=[Score("modularity", "modularity", meaning="modularity of Ridgeway & Mozer", bounds=UNIT)],
+    takes_checked=True,
 )
 def modularity(
     sources: Any,
@@ -85,6 +86,7 @@ def modularity(
     scores=[Score("explicitness", "explicitness", meaning="area under the ROC curve, 0.5 by chance", bounds=UNIT)],
     needs_discrete=True,
     holds_rows_out=True,
+    takes_checked=True,
 )
 def explicitness(
     sources: Any,

@@ -26,6 +26,7 @@ from .metric import UNIT, MetricResult, Score, register_metric
     "sap",
     scores=[Score("sap", "SAP", meaning="gap between the two most predictive latents", bounds=UNIT)],
     holds_rows_out=True,
+    takes_checked=True,
 )
 def sap(
     sources: Any,

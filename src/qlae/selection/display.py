@@ -22,7 +22,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 FEW = 16  # runs up to which each cell of the matrix shows its number
 DARKEST = 0.5  # agreement at which the colours end, or later, so that runs with little in common stay pale
 CSV_COLUMNS = [
-    *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "gap", "num_used"),
+    *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "num_used"),
     *("num_latents", "psnr", "r2", "is_near", "uses_few", "infom", "taken"),
 ]
 
@@ -49,7 +49,6 @@ def selection_table(selection: Selection) -> Table:
         "agreement": [f"{run.agreement:.3f}" for run in runs],
         "middle half": [f"{run.spread[0]:.3f} to {run.spread[1]:.3f}" for run in runs],
         "first": [f"{run.first:.0%}" for run in runs],
-        "gap": [_number(run.gap, 2) for run in runs],
         "used": [f"{run.num_used} of {run.num_latents}{few.get(run.path, '')}" for run in runs],
         "PSNR": [_number(run.psnr, 1) + low.get(run.path, "") for run in runs],
         "R²": [_number(run.r2, 3) + low.get(run.path, "") for run in runs],

@@ -24,14 +24,7 @@ from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
 from .agreement import Representation, agreement_matrix, chance_agreement, scores_of
-from .run_codes import (
-    RunCodes,
-    Skipped,
-    common_representations,
-    find_runs,
-    read_codes,
-    straight_through_gaps,
-)
+from .run_codes import RunCodes, Skipped, common_representations, find_runs, read_codes
 
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
 FEW_SHARE = 0.25  # of the latents that the median run uses; a run with no more is not taken
@@ -51,7 +44,6 @@ class RankedRun:
         agreement: mean agreement with the other runs, from 0 to 1.
         spread: the middle half of these agreements, as (lower quartile, upper quartile).
         first: share of the bootstrap draws in which the run comes first.
-        gap: straight-through gap in nats per image; None if it is unknown or the latents are continuous.
         num_used, num_latents: latents that vary enough to count, and all latents.
         psnr: mean PSNR of images in dB; None for other data, or if the run does not have it.
         r2: R² of vectors and series; None for images, or if the run does not have it.
@@ -67,7 +59,6 @@ class RankedRun:
     agreement: float
     spread: tuple[float, float]
     first: float
-    gap: float | None
     num_used: int
     num_latents: int
     psnr: float | None
@@ -80,10 +71,10 @@ class RankedRun:
     def path(self) -> Path:
         return self.run.path
 
-    def sort_key(self, by_gap: bool) -> tuple[float, float, float]:
-        """Return what runs are sorted by; equal agreements, as of two runs, by gap and fidelity."""
+    def sort_key(self) -> tuple[float, float]:
+        """Return what runs are sorted by; equal agreements, as of two runs, by fidelity."""
         fidelity = fidelity_db({name: value for name in ("psnr", "r2") if (value := getattr(self, name)) is not None})
-        return -round(self.agreement, 9), (self.gap or 0.0) if by_gap else 0.0, -(fidelity or 0.0)
+        return -round(self.agreement, 9), -(fidelity or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in a form that JSON can hold."""
@@ -147,7 +138,6 @@ def select(
     runs: Iterable[Run | str | os.PathLike[str]] | str | os.PathLike[str],
     *,
     weights: str = "averaged",
-    gap: bool = True,
     near_db: float = NEAR_DB,
     data: SourceDataset | None = None,
     device: str = "cpu",
@@ -158,9 +148,8 @@ def select(
     Args:
         runs: run directories, or folders that hold run directories.
         weights: the set of weights, ``"averaged"`` or ``"raw"``.
-        gap: whether to compute the straight-through gap of discrete latents, which needs checkpoints and images.
         near_db: how many decibels below the best PSNR a run may be to be taken, if it was trained to reconstruct.
-        data: the data, if they cannot be loaded as the runs say; needed for gaps, and for samples of other images.
+        data: the data, if they cannot be loaded as the runs say; needed only if the samples are of other images.
         device: where models run.
         show: whether to draw progress bars.
 
@@ -181,15 +170,8 @@ def select(
     matrix = agreement_matrix(representations, show=show)
     chance = chance_agreement(representations)
     warnings = _caveats(compared, representations, best=float(scores_of(matrix).max()), chance=chance)
-    gaps: Sequence[float | None] = [None] * len(compared)
-    if gap:
-        try:
-            gaps = straight_through_gaps(compared, data=data, device=device, show=show)
-        except (ValueError, OSError) as error:  # images or models cannot be loaded
-            warnings.append(f"there are no straight-through gaps: {error}")
-    ranked = _rank(compared, representations, matrix, gaps, near_db)
-    have_gaps = all(run.gap is not None for run in ranked)
-    order = sorted(range(len(ranked)), key=lambda i: ranked[i].sort_key(have_gaps))
+    ranked = _rank(compared, representations, matrix, near_db)
+    order = sorted(range(len(ranked)), key=lambda i: ranked[i].sort_key())
     return Selection(
         runs=tuple(ranked[i] for i in order),
         matrix=matrix[np.ix_(order, order)],
@@ -205,11 +187,7 @@ def select(
 
 
 def _rank(
-    runs: Sequence[RunCodes],
-    representations: Sequence[Representation],
-    matrix: Floats,
-    gaps: Sequence[float | None],
-    near_db: float,
+    runs: Sequence[RunCodes], representations: Sequence[Representation], matrix: Floats, near_db: float
 ) -> list[RankedRun]:
     """Return the runs with their scores, in the given order."""
     scores, used = scores_of(matrix), np.array([representation.num_used for representation in representations])
@@ -230,7 +208,6 @@ def _rank(
             agreement=float(scores[i]),
             spread=tuple(quartiles[i]),
             first=first[i],
-            gap=gaps[i],
             num_used=representations[i].num_used,
             num_latents=representations[i].num_latents,
             is_near=bool(near[i]),
@@ -272,8 +249,8 @@ def _caveats(
     if count == 2:
         fidelity = find_score(traits.load("fidelity").key).title
         messages.append(
-            "two runs agree with each other equally, so agreement cannot choose between them; the smaller gap or the "
-            f"higher {fidelity} decides. Train more seeds"
+            "two runs agree with each other equally, so agreement cannot choose between them; the higher "
+            f"{fidelity} decides. Train more seeds"
         )
     elif count < MIN_RUNS:
         messages.append(f"only {count} runs: the agreement of so few says little. Train more seeds")
