@@ -246,7 +246,6 @@ def test_schedules_are_the_same_when_recorded(tiny_data, model, options):
         ("qlinfowgan-gp", {"weights": {"l1": 1e-4}}),
         ("qlinfowgan-gp", {"codebook_player": "encoder"}),
         ("qlae", {"weight_schedules": {"quantize": "0:0, 100:1"}}),
-        ("qlae", {"code_noise": 0.3}),
         ("qlae", {"recipe": "fast"}),
         ("qlae", {"weights": {"entropy": 0.005, "support": 0.1}}),
         ("fsq-ae", {"weights": {"entropy": 0.005, "support": 0.1}}),

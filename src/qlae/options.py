@@ -54,9 +54,6 @@ class TrainingOptions:
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
             with --size small.
         fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.
-        code_noise: Standard deviation of Gaussian noise on the latents of qlae and its ablations in training, as a
-            share of the distance between two values of a codebook; 0 in the paper. It makes latents more modular and
-            less compact.
         codebook_player: The player of a GAN that updates the codebooks: the generator, as in the paper, or the encoder,
             as in its negative results.
         precision: Precision of the networks' weights and activations: auto means bfloat16 on a GPU that supports it,
@@ -83,7 +80,6 @@ class TrainingOptions:
     num_latents: int | None = None
     num_values: int | Sequence[int] | None = None
     fixed_values: bool = False
-    code_noise: float | None = None
     codebook_player: Literal["generator", "encoder"] = "generator"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: int = 0

@@ -5,16 +5,14 @@ The same call on the same directory continues where a run was interrupted or kil
 
 import dataclasses
 import os
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ._process import pick_device, usual_errors
-from .config import RunConfig
-from .configuring import Configuration, configure, describe_duration, prepare_data, require_data
+from ._process import usual_errors
+from .configuring import Configuration, configure, prepare_data, require_data
 from .data import SourceDataset, data_config, load_from_config
 from .models.building import Networks
 from .options import TrainingOptions, split_options
@@ -23,10 +21,8 @@ from .runs.directory import Run
 from .scoring.evaluation import evaluate_run, fit_run, scorer
 from .scoring.sample import require_scorable
 from .training.callbacks import Callback, TensorBoard
-from .training.trainer import Estimate, Watch, train_run
+from .training.trainer import Watch, train_run
 
-LONG_SECONDS = 15 * 60  # a training that takes longer is announced with an estimate
-SMALL_SIDE = 32  # pixels of images that small networks are trained on in minutes
 NUM_COMPARED = 256  # observations that are compared at once
 
 
@@ -145,7 +141,6 @@ def _train_and_report(
         threads=configuration.threads,
         watch=watch,
         callbacks=callbacks_from,
-        estimate=_announcement(config, execution.device) if show else None,
         show=show,
         checkpoint_seconds=execution.checkpoint_seconds,
         **shared,
@@ -169,26 +164,3 @@ def _warn_of_equal_observations(data: SourceDataset) -> None:
         warnings.warn(
             f"all {many} of {data.name} ({len(data):,}) are the same: there is nothing to learn", stacklevel=4
         )
-
-
-def _announcement(config: RunConfig, device: str) -> Estimate:
-    """Return a function that prints how long a training will take, if that is long, and what would take less."""
-
-    def announce(seconds_per_update: float, num_left: int) -> None:
-        if (seconds := seconds_per_update * num_left) >= LONG_SECONDS:
-            duration = f"{describe_duration(seconds)} ({seconds_per_update:.2g} s per update)"
-            advice = f"{_quicker(config, device)}. Ctrl-C stops it and saves the run"
-            print(f"qlae: training will take about {duration}; {advice}", file=sys.stderr, flush=True)
-
-    return announce
-
-
-def _quicker(config: RunConfig, device: str) -> str:
-    """Describe which options shorten a training, for the command line and for Python."""
-    if getattr(config.networks, "size", "small") == "small" or pick_device(device).type != "cpu":
-        return f"fewer updates take less, such as --steps {max(1, config.training.steps // 10)} (steps=… in Python)"
-    options, data = "--size small", config.data
-    is_resizable = data.observations.dtype == "uint8" and hasattr(data.spec, "resolution")
-    if is_resizable and max(data.observations.shape[:2]) > SMALL_SIDE:
-        options += f" --resolution {SMALL_SIDE}"
-    return f"small networks take minutes on a CPU: {options} (size='small' in Python)"

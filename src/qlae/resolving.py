@@ -221,15 +221,6 @@ class _Values:
                 self.set(part, self.option(option), **value)
             elif option in chosen:
                 warnings.warn(f"{self.spec.name} {lacking}, so {option} changes nothing", stacklevel=5)
-        if options.code_noise is not None:
-            if "noise" not in fields or self.is_gan:
-                what = "is a GAN" if self.is_gan else f"has the latent space {self.spec.latent!r}"
-                raise ValueError(
-                    "code_noise is for autoencoders with the latent space 'quantized', as qlae has, and "
-                    f"{self.spec.name} {what}"
-                )
-            noise = require_not_negative("code_noise", options.code_noise)
-            self.set("latent", self.option("code_noise"), noise=noise)
         self._set_weights()
 
     def _set_weights(self) -> None:

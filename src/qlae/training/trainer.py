@@ -52,9 +52,6 @@ class Watch(NamedTuple):
     score: Callable[[checkpoint.Checkpoint], dict[str, float]]
 
 
-Estimate = Callable[[float, int], None]  # takes the seconds per update and the number of updates left
-
-
 def train_run(
     run: Run,
     config: RunConfig,
@@ -80,7 +77,7 @@ def train_run(
         device, compile, threads: as in ``options.ExecutionOptions``.
         callbacks: a function of the number of updates made so far that returns the callbacks.
         show: whether to draw progress bars.
-        options: ``checkpoint_seconds``, ``watch`` and ``estimate``, as of ``run_updates``.
+        options: ``checkpoint_seconds`` and ``watch``, as of ``run_updates``.
     """
     place_on = pick_device(device)
     with training_process(place_on, compile=compile, threads=threads):
@@ -118,7 +115,6 @@ def run_updates(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     watch: Watch | None = None,
     callbacks: Sequence[Callback] = (),
-    estimate: Estimate | None = None,
     show: bool = True,
 ) -> None:
     """Make updates until ``config.training.steps`` of them are done.
@@ -130,13 +126,11 @@ def run_updates(
         checkpoint_seconds: between checkpoints; how often they are made does not change the result.
         watch: computes scores during training.
         callbacks: called with rows of the log and with checkpoints.
-        estimate: called once, after the first updates, with the seconds per update and the updates left.
         show: whether to draw a progress bar.
     """
     steps, log_every = config.training.steps, config.training.log_every
     start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
-    pace = _Pace(estimate)
     check = CollapseCheck(state.model, state.update.batches, config)
     with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
         note = state.updates.preparing
@@ -145,7 +139,6 @@ def run_updates(
         while state.step < steps:
             to_log = log_every - state.step % log_every
             state.step += state.updates.advance(state.step, min(to_log, steps - state.step))
-            pace.measure(state.step - first, steps - state.step)
 
             is_last = state.step == steps
             to_score = watch is not None and state.step % watch.every == 0
@@ -205,29 +198,6 @@ def _warn_of_idle_networks(networks: Networks) -> None:
                 f"the {role} is in evaluation mode and is trained in it (batch norm, dropout); call .train()",
                 stacklevel=5,
             )
-
-
-class _Pace:
-    """Measures how long an update takes, after the first ones, which are slow, and calls ``estimate`` once."""
-
-    SKIPPED_UPDATES, SKIPPED_SECONDS = 50, 1.0  # whichever is over first
-    SECONDS = 3.0
-
-    def __init__(self, estimate: Estimate | None):
-        self._estimate = estimate
-        self._begun, self._skipped = time.monotonic(), 0
-
-    def measure(self, done: int, left: int) -> None:
-        """Record the number of updates made."""
-        seconds = time.monotonic() - self._begun
-        if self._estimate is None:
-            return
-        if not self._skipped:
-            if done >= self.SKIPPED_UPDATES or seconds >= self.SKIPPED_SECONDS:
-                self._begun, self._skipped = time.monotonic(), done
-        elif seconds >= self.SECONDS:
-            self._estimate(seconds / (done - self._skipped), left)
-            self._estimate = None
 
 
 class _Terms:

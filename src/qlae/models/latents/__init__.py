@@ -6,11 +6,10 @@ from .finite_scalar import FiniteScalarLatent
 from .independent import IndependentComponents
 from .quantized import QuantizedLatent
 from .relaxed import RelaxedLatent
-from .space import CodeUsage, DiscreteLatent, LatentOutput, LatentSpace
+from .space import DiscreteLatent, LatentOutput, LatentSpace
 from .vector_quantized import VectorQuantizedLatent
 
 __all__ = [
-    "CodeUsage",
     "ContinuousLatent",
     "DiscreteLatent",
     "DiscreteLatentConfig",

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..._checks import require_known, require_not_negative, values_per_latent
+from ..._checks import require_known, values_per_latent
 from ...config import DiscreteLatentConfig
 from ...ops import dispatch
 from ...ops.quantization import look_up, quantize_by_kernels
@@ -23,10 +23,6 @@ class QuantizedConfig(DiscreteLatentConfig):
     shared: bool = False
     learned: bool = True
     reduction: str = "sum"
-    noise: float = 0.0
-
-    def __post_init__(self) -> None:
-        require_not_negative("noise", self.noise)
 
 
 @LATENTS.register("quantized", QuantizedConfig)
@@ -53,9 +49,6 @@ class QuantizedLatent(DiscreteLatent):
         reduction: how the two losses treat latents: ``"sum"`` (the paper's squared norm) or ``"mean"`` (the
             authors' code). Both average over the batch.
         learned: whether values are trained; ``False`` keeps the initial grid.
-        noise: standard deviation of Gaussian noise that is added to ``z`` in training, as a share of the mean distance
-            between neighbouring values of the latent's codebook. Not in the paper. Independent noise on each latent
-            favours decoders in which latents act independently, as the noise of a variational autoencoder does.
         low, high: ends of the initial, evenly spaced values.
 
     Example:
@@ -77,7 +70,6 @@ class QuantizedLatent(DiscreteLatent):
         shared: bool = False,
         reduction: str = "sum",
         learned: bool = True,
-        noise: float = 0.0,
         low: float = -0.5,
         high: float = 0.5,
     ):
@@ -88,7 +80,6 @@ class QuantizedLatent(DiscreteLatent):
             raise ValueError(f"low must be below high, got low={low}, high={high}")
         self.shared = shared
         self.reduction = require_known(reduction, REDUCTIONS, "reduction")
-        self.noise = require_not_negative("noise", noise)
 
         # One row per codebook, padded to the longest; padding is masked out of every distance.
         sizes = self.num_values[:1] if shared else self.num_values
@@ -109,13 +100,8 @@ class QuantizedLatent(DiscreteLatent):
         self.require_inputs(x)
         if x.dim() == 2 and dispatch.uses_kernels(x):
             z, quantize, commit, codes = quantize_by_kernels(x, self.codebook(), self.sizes, self.reduction)
-            output = LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
-        else:
-            output = quantize_to_nearest(self, x, self.reduction)
-        if not (self.training and self.noise):
-            return output
-        noise = torch.randn(output.z.shape, generator=generator, device=x.device, dtype=output.z.dtype)
-        return output._replace(z=output.z + self.noise * self.value_distances().to(output.z.dtype) * noise)
+            return LatentOutput(z, codes, {"quantize": quantize, "commit": commit})
+        return quantize_to_nearest(self, x, self.reduction)
 
     def value_distances(self) -> Tensor:
         values = self.values.detach()

@@ -28,14 +28,6 @@ class LatentOutput(NamedTuple):
     losses: dict[str, Tensor]  # scalar terms, unweighted, by their config name
 
 
-class CodeUsage(NamedTuple):
-    """How a sample of codes uses the codebooks."""
-
-    counts: Tensor  # (num_latents, max_values) int64
-    used: Tensor  # (num_latents,) int64, number of values that occur at all
-    perplexity: Tensor  # (num_latents,) float, exp(entropy of the empirical code distribution)
-
-
 class LatentSpace(nn.Module, ABC):
     """The base class of latent spaces, between encoder and decoder.
 
@@ -207,17 +199,6 @@ class DiscreteLatent(LatentSpace, ABC):
     def extra_repr(self) -> str:
         sizes = self.num_values[0] if len(set(self.num_values)) == 1 else list(self.num_values)
         return f"num_latents={self.num_latents}, num_values={sizes}"
-
-    def usage(self, codes: Tensor) -> CodeUsage:
-        """Return counts, used values and perplexity of every dimension over a sample of codes (n, num_latents)."""
-        self.require_codes(codes)
-        num_values = max(self.num_values)
-        offset = torch.arange(self.num_latents, device=codes.device) * num_values
-        counts = torch.bincount((codes + offset).flatten(), minlength=self.num_latents * num_values)
-        counts = counts.view(self.num_latents, num_values)
-        frequency = counts / counts.sum(1, keepdim=True).clamp(min=1)
-        entropy = -torch.special.xlogy(frequency, frequency).sum(1)
-        return CodeUsage(counts, (counts > 0).sum(1), entropy.exp())
 
 
 def quantize_to_nearest(latent: DiscreteLatent, x: Tensor, reduction: str) -> LatentOutput:
