@@ -72,7 +72,6 @@ ORDER = [
         "report",
         "configuring",
         "pipeline",
-        "components",
         "estimator",
         "selection",
         "study",

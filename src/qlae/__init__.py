@@ -17,13 +17,12 @@ from ._imports import explain_missing
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .components import find_components
     from .configuring import configure
     from .data import SourceDataset, load_data, register_dataset
     from .estimator import QLAE
     from .metrics import register_metric
     from .models.latents import QuantizedLatent
-    from .pipeline import resume, train
+    from .pipeline import find_components, resume, train
     from .presets import ModelSpec, register_model
     from .registry import LATENTS, NETWORKS, OBJECTIVES
     from .runs.directory import Run
@@ -62,13 +61,12 @@ __all__ = [
 
 #: Module → the public names that it defines.
 _HOMES = {
-    "components": ("find_components",),
     "configuring": ("configure",),
     "data": ("SourceDataset", "load_data", "register_dataset"),
     "estimator": ("QLAE",),
     "metrics": ("register_metric",),
     "models.latents": ("QuantizedLatent",),
-    "pipeline": ("resume", "train"),
+    "pipeline": ("find_components", "resume", "train"),
     "presets": ("ModelSpec", "register_model"),
     "registry": ("LATENTS", "NETWORKS", "OBJECTIVES"),
     "runs.directory": ("Run",),

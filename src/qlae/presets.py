@@ -176,7 +176,6 @@ class ModelSpec:
         weight_decay_on: data sets that take another value.
         official_weight_decay: the value of the form ``official`` on all data sets; None for that of the paper.
         tuned: the one hyperparameter that studies tune, ``"weight_decay"`` or a loss weight.
-        tuned_on: its value for single data sets, if it is a loss weight.
         grid: the values that studies try for it; empty where nothing is tuned.
         published: whether the model is a row of the paper's tables.
         preset: the entry of ``SIZES`` that says how the model is optimised; that of its objective if not set.
@@ -195,7 +194,6 @@ class ModelSpec:
     weight_decay_on: Mapping[str, float] = field(default_factory=dict)
     official_weight_decay: float | None = None
     tuned: str = "weight_decay"
-    tuned_on: Mapping[str, float] = field(default_factory=dict)
     grid: tuple[float, ...] = ()
     published: bool = False
     weights_on: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -219,8 +217,7 @@ class ModelSpec:
 
     def weights_for(self, data: str) -> dict[str, float]:
         """Return the weights of the loss terms for a data set."""
-        tuned = {self.tuned: self.tuned_on[data]} if data in self.tuned_on else {}
-        return dict(self.weights) | dict(self.weights_on.get(data, {})) | tuned
+        return dict(self.weights) | dict(self.weights_on.get(data, {}))
 
 
 # Table "Key regularization hyperparameter tuning": the grids; and the values the authors settled on. The values of the
@@ -299,6 +296,12 @@ _FACTOR_QVAE = ModelSpec(
     preset="factor-qvae",
 )
 
+
+def _each(term: str, **weights: float) -> dict[str, dict[str, float]]:
+    """Return the weights of a term by data set."""
+    return {data: {term: weight} for data, weight in weights.items()}
+
+
 MODELS: dict[str, ModelSpec] = {
     spec.name: spec
     for spec in (
@@ -308,7 +311,7 @@ MODELS: dict[str, ModelSpec] = {
             "gaussian",
             AUTOENCODING | {"kl": 1.0},
             tuned="kl",
-            tuned_on={"shapes3d": 3.0, "mpi3d": 0.1, "falcor3d": 10.0, "isaac3d": 0.3},
+            weights_on=_each("kl", shapes3d=3.0, mpi3d=0.1, falcor3d=10.0, isaac3d=0.3),
             grid=_BETAS,
             published=True,
         ),
@@ -318,7 +321,7 @@ MODELS: dict[str, ModelSpec] = {
             AUTOENCODING | {"mutual_information": 1.0, "total_correlation": 1.0, "dimension_kl": 1.0},
             latent_options={"decomposed": True},
             tuned="total_correlation",
-            tuned_on={"shapes3d": 3.0, "mpi3d": 0.3, "falcor3d": 3.0, "isaac3d": 1.0},
+            weights_on=_each("total_correlation", shapes3d=3.0, mpi3d=0.3, falcor3d=3.0, isaac3d=1.0),
             grid=_BETAS,
             published=True,
         ),
@@ -328,7 +331,7 @@ MODELS: dict[str, ModelSpec] = {
             AUTOENCODING | {"nonnegative": 1.0, "activity": 0.01},
             official_weight_decay=0.0001,
             tuned="activity",
-            tuned_on={"isaac3d": 0.1},
+            weights_on=_each("activity", isaac3d=0.1),
             grid=(0.01, 0.1, 1.0, 10.0, 100.0),
             published=True,
         ),
@@ -369,5 +372,4 @@ def find_model(model: str | ModelSpec) -> ModelSpec:
     """Return the specification behind a name; a specification is returned as it is."""
     if isinstance(model, ModelSpec):
         return model
-    spec = MODELS[require_known(model, MODELS, "model")]
-    return spec if spec.name == model else replace(spec, name=model)
+    return MODELS[require_known(model, MODELS, "model")]

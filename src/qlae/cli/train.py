@@ -168,14 +168,14 @@ class Train:
         return resume(path, steps=self.training.steps, show=not self.quiet, **vars(self.execution))
 
     def _find_components(self, trained: Path) -> "Run":
-        from ..components import MODEL, find_components
+        from ..pipeline import COMPONENTS_MODEL, find_components
 
         names = self._surplus("data", "seeds", "resume")
-        if self.model != MODEL or names:
+        if self.model != COMPONENTS_MODEL or names:
             surplus = f", and leave out {', '.join(names)}" if names else ""
             raise ValueError(
-                f"--trained takes the networks of a run as they are; use `qlae train {MODEL} --trained {trained} "
-                f"--out FOLDER`{surplus}. Only execution options such as --device apply"
+                f"--trained takes the networks of a run as they are; use `qlae train {COMPONENTS_MODEL} --trained "
+                f"{trained} --out FOLDER`{surplus}. Only execution options such as --device apply"
             )
         out = self.out or trained.with_name(f"{trained.name}-ica")
         return find_components(trained, out=out, show=not self.quiet, **vars(self.execution))

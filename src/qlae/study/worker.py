@@ -23,11 +23,10 @@ from typing import Any
 from .._imports import import_modules
 from .._io import is_locked, read_regular
 from .._process import keep_freed_memory
-from ..components import MODEL, reuse_training
 from ..config import DataConfig
 from ..configuring import configure
 from ..data import DATA, RenderedImages, SourceDataset, data_config
-from ..pipeline import train
+from ..pipeline import COMPONENTS_MODEL, reuse_training, train
 from ..runs.directory import Run
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import require_scorable, rescore_run
@@ -101,7 +100,7 @@ def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
     siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
     _require_same_images(job, data_config(data), [sibling for sibling in siblings if sibling.path != run.path])
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
-    if job.model.name == MODEL:
+    if job.model.name == COMPONENTS_MODEL:
         reuse_training(run, configure(job.model.name, data, out=run.path, **options).config, siblings)
     train(job.model.name, data, out=run.path, show=False, **options)
     metrics = job.plan.metrics if data.source_names else ("infomec",)  # without sources, this is the PSNR alone

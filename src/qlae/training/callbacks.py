@@ -11,7 +11,7 @@ Callbacks see numbers on the host, after the fact. They cannot change the result
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..runs.directory import Run
@@ -49,17 +49,18 @@ class TensorBoard(Callback):
     A resumed run writes its rows from the checkpoint on; TensorBoard drops the earlier ones of the same updates.
 
     Args:
-        folder: for the event files.
-        first_step: the number of updates made before.
+        folder: for the event files, which the first row creates.
     """
 
-    def __init__(self, folder: Path, first_step: int = 0):
-        require_tensorboard()
-        from torch.utils.tensorboard import SummaryWriter
-
-        self._writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._writer: Any = None
 
     def on_log(self, step: int, terms: Mapping[str, float]) -> None:
+        if self._writer is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(str(self._folder), purge_step=step)
         for name, value in terms.items():
             if name not in ("step", "seconds"):
                 self._writer.add_scalar(name, value, step)
@@ -68,4 +69,5 @@ class TensorBoard(Callback):
         self._writer.flush()
 
     def on_end(self, run: "Run") -> None:
-        self._writer.close()
+        if self._writer is not None:  # else the run had ended before
+            self._writer.close()

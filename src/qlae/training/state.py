@@ -9,7 +9,6 @@ are in the JSON.
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import torch
@@ -61,19 +60,13 @@ class TrainingState:
 
     def from_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Restore a state, bit for bit."""
-        try:
-            self._restore(checkpoint.tensors, checkpoint.state)
-        except KeyError as error:
-            raise ValueError(
-                f"the checkpoint has no {error}: another version of qlae wrote it; start again in another folder"
-            ) from None
-
-    def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        tensors, state = checkpoint.tensors, checkpoint.state
         own, batches, turns = self._tensors(), self.update.batches, self.update.turns
-        for name in sorted(tensors.keys() - {"sampler", "noise", "random", "random.cuda"}):
-            if name not in own or own[name].shape != tensors[name].shape:
-                what = f"has {name} of shape {tuple(tensors[name].shape)}"
-                raise ValueError(f"the checkpoint does not fit the model: it {what}, which the model does not have")
+        for name in sorted(tensors.keys() - {"sampler", "noise", "random", "random.cuda"} | own.keys()):
+            shapes = [tuple(some[name].shape) if name in some else None for some in (tensors, own)]
+            if shapes[0] != shapes[1]:
+                what = f"it has {name} of shape {shapes[0]}, the model of {shapes[1]}"
+                raise ValueError(f"the checkpoint does not fit the model: {what}")
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(tensors[name])
@@ -88,7 +81,7 @@ class TrainingState:
             torch.cuda.set_rng_state(tensors["random.cuda"], batches.device)
         self.step, self.seconds = int(state["step"]), float(state["seconds"])
         settings = settings_in_force()
-        if state.get("settings", settings) != settings:
+        if state["settings"] != settings:
             warnings.warn(
                 f"the run was interrupted with the settings {state['settings']} and is resumed with {settings}; it "
                 "will not end with the same bits as an uninterrupted one",

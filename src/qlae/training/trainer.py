@@ -61,7 +61,6 @@ def train_run(
     device: str = "auto",
     compile: bool = True,
     threads: int | None = None,
-    callbacks: Callable[[int], Sequence[Callback]] = lambda step: (),
     show: bool = True,
     **options: Any,
 ) -> None:
@@ -75,9 +74,8 @@ def train_run(
         data: the images.
         networks: a custom encoder and decoder, if the config says so.
         device, compile, threads: as in ``options.ExecutionOptions``.
-        callbacks: a function of the number of updates made so far that returns the callbacks.
         show: whether to draw progress bars.
-        options: ``checkpoint_seconds`` and ``watch``, as of ``run_updates``.
+        options: ``checkpoint_seconds``, ``watch`` and ``callbacks``, as of ``run_updates``.
     """
     place_on = pick_device(device)
     with training_process(place_on, compile=compile, threads=threads):
@@ -104,7 +102,7 @@ def train_run(
             if snapshot is not None:
                 state.from_checkpoint(snapshot)
             run.trim_log(done)
-            run_updates(run, config, state, callbacks=callbacks(done), show=show, **options)
+            run_updates(run, config, state, show=show, **options)
 
 
 def run_updates(

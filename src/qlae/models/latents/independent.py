@@ -29,7 +29,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._checks import whole_number
 from ...config import LatentConfig
 from ...registry import LATENTS
 from .continuous import ContinuousLatent
@@ -44,13 +43,7 @@ TOLERANCE = 1e-4  # of FastICA
 
 @dataclass(frozen=True)
 class IndependentConfig(LatentConfig):
-    """The settings of ``IndependentComponents``.
-
-    Attributes:
-        ica_seed: of the rotation that FastICA starts from.
-    """
-
-    ica_seed: int = 0
+    """The settings of ``IndependentComponents``."""
 
     @property
     def description(self) -> str:
@@ -63,7 +56,6 @@ class IndependentComponents(ContinuousLatent):
 
     Args:
         num_latents: number of dimensions n_z.
-        ica_seed: of the rotation that FastICA starts from.
 
     Attributes:
         mean: (n_z,), of the encoder's output.
@@ -76,9 +68,8 @@ class IndependentComponents(ContinuousLatent):
     unmixing: Tensor
     mixing: Tensor
 
-    def __init__(self, num_latents: int, *, ica_seed: int = 0):
+    def __init__(self, num_latents: int):
         super().__init__(num_latents)
-        self.ica_seed = whole_number("ica_seed", ica_seed, at_least=0)
         self.register_buffer("mean", torch.zeros(num_latents))
         self.register_buffer("unmixing", torch.eye(num_latents))
         self.register_buffer("mixing", torch.eye(num_latents))
@@ -96,7 +87,7 @@ class IndependentComponents(ContinuousLatent):
         Raises:
             ValueError: if there are fewer than two rows, or a number is not finite.
         """
-        for name, array in fit_components(x, seed=self.ica_seed)._asdict().items():
+        for name, array in fit_components(x)._asdict().items():
             getattr(self, name).copy_(torch.from_numpy(array))
 
 

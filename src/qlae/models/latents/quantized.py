@@ -15,6 +15,8 @@ from ...ops.quantization import look_up, quantize_by_kernels
 from ...registry import LATENTS
 from .space import REDUCTIONS, DiscreteLatent, LatentOutput, quantize_to_nearest, soft_assignments
 
+LOW, HIGH = -0.5, 0.5  # ends of the initial, evenly spaced values
+
 
 @dataclass(frozen=True)
 class QuantizedConfig(DiscreteLatentConfig):
@@ -49,7 +51,6 @@ class QuantizedLatent(DiscreteLatent):
         reduction: how the two losses treat latents: ``"sum"`` (the paper's squared norm) or ``"mean"`` (the
             authors' code). Both average over the batch.
         learned: whether values are trained; ``False`` keeps the initial grid.
-        low, high: ends of the initial, evenly spaced values.
 
     Example:
         >>> import torch
@@ -70,23 +71,19 @@ class QuantizedLatent(DiscreteLatent):
         shared: bool = False,
         reduction: str = "sum",
         learned: bool = True,
-        low: float = -0.5,
-        high: float = 0.5,
     ):
         super().__init__(values_per_latent(num_latents, num_values))
         if shared and len(set(self.num_values)) > 1:
             raise ValueError(f"a shared codebook has one size, got num_values={list(self.num_values)}")
-        if not low < high:
-            raise ValueError(f"low must be below high, got low={low}, high={high}")
         self.shared = shared
         self.reduction = require_known(reduction, REDUCTIONS, "reduction")
 
         # One row per codebook, padded to the longest; padding is masked out of every distance.
         sizes = self.num_values[:1] if shared else self.num_values
-        values = torch.full((len(sizes), max(sizes)), high)
+        values = torch.full((len(sizes), max(sizes)), HIGH)
         mask = torch.zeros(values.shape, dtype=torch.bool)
         for row, size in enumerate(sizes):
-            values[row, :size] = torch.linspace(low, high, size) if size > 1 else (low + high) / 2
+            values[row, :size] = torch.linspace(LOW, HIGH, size) if size > 1 else (LOW + HIGH) / 2
             mask[row, :size] = True
         self.values = nn.Parameter(values, requires_grad=learned)
         self.register_buffer("mask", mask, persistent=False)
