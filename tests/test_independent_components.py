@@ -215,7 +215,7 @@ def test_the_command_line_takes_a_trained_run(tmp_path, capsys):
         trained = qlae.train("ae", data, out=tmp_path / "ae", steps=20, **OPTIONS).path
         for arguments, message in (
             (["train", "ae", "--trained", str(trained)], "use `qlae train ae-ica --trained"),
-            (["train", "ae-ica", "--trained", str(trained), "--steps", "5"], "and leave out --steps"),
+            (["train", "ae-ica", "--trained", str(trained), "--steps", "5"], "so leave out --steps"),
         ):
             with pytest.raises(SystemExit) as stop:
                 main(arguments)

@@ -94,10 +94,10 @@ def test_what_is_no_npz_is_one_error(tmp_path, content, reason):
 def test_what_is_no_npy_is_one_error(tmp_path, content, reason):
     path = tmp_path / "sources.npy"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"^{path} cannot be read \(it is .*{reason}.*\); copy it again$"):
-        read_npy(path, remedy="copy it again")
-    with pytest.raises(ValueError, match=r"^labels in a\.zip cannot be read \("):
-        load_npy(io.BytesIO(content), "labels in a.zip")
+    with pytest.raises(ValueError, match=rf"^{path} cannot be read \(it is .*{reason}.*\)$"):
+        read_npy(path)
+    with pytest.raises(ValueError, match=r"^labels in a\.zip cannot be read \(.*\); copy it again$"):
+        load_npy(io.BytesIO(content), "labels in a.zip", remedy="copy it again")
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,6 @@ def _import(module: str, name: str, folders: list[Path]) -> None:
 
 #: Modules that `pip install 'qlae[train]'` adds to the metrics.
 TRAINING = ("torch", "safetensors", "h5py", "PIL", "msgspec", "filelock")
-#: What needs more than that → the extra to install instead; it includes `train`.
-_LARGER_EXTRAS = {"qlae explore": "explorer", "qlae.explorer": "explorer"}
 
 
 def explain_missing(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundError | None:
@@ -79,6 +77,6 @@ def explain_missing(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundEr
     if module not in TRAINING:
         return None
     package = "pillow" if module == "PIL" else module
-    extra = _LARGER_EXTRAS.get(wanted, "train")
+    extra = "explorer" if "explore" in wanted else "train"
     message = f"{wanted} needs {package}, and only the metrics of qlae are installed: pip install 'qlae[{extra}]'"
     return ModuleNotFoundError(message, name=module)

@@ -234,10 +234,10 @@ def require_modest(file: BinaryIO, name: object, remedy: str = "") -> None:
     file.seek(0)
 
 
-def read_npy(path: Path, *, remedy: str = "") -> NDArray[Any]:
-    """Read the array of an ``.npy`` into memory. See `read_npz` for the arguments and the errors."""
+def read_npy(path: Path) -> NDArray[Any]:
+    """Read the array of an ``.npy`` into memory. See `read_npz` for the errors."""
     with open_regular(path) as file:
-        return load_npy(file, path, remedy=remedy)
+        return load_npy(file, path)
 
 
 def load_npy(file: BinaryIO, name: object, *, remedy: str = "") -> NDArray[Any]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.filesize import decimal
 
 from ._checks import whole_number
 from ._process import describe_device, pick_device, training_process, usual_errors
@@ -53,7 +54,6 @@ class Requirements:
         memory: bytes of the weights, the optimizer's state and the tensors that an update keeps for its gradients.
         data_memory: bytes of all observations.
         seconds_per_update: timed on random observations.
-        num_timed: updates that were timed.
         num_rows: observations per timed update; with fewer than a batch, the time is scaled to a batch.
         device: where the model trains.
     """
@@ -62,7 +62,6 @@ class Requirements:
     memory: int
     data_memory: int
     seconds_per_update: float
-    num_timed: int
     num_rows: int
     device: str
 
@@ -122,7 +121,7 @@ class Configuration:
         Updates of small networks on few numbers are so short that threads mostly wait for each other. The paper's
         images keep one thread per core at every size, on which the last bits of sums depend.
         """
-        observed, size = self.config.data.observations, getattr(self.config.networks, "size", "")
+        observed, size = self.config.data.observations, self.config.networks.size
         is_short = observed.num_entries <= FEW_ENTRIES and size == "small" and not observed.is_standard
         if self.execution.threads is None and is_short:
             return 1 if pick_device(self.execution.device).type == "cpu" else None
@@ -255,11 +254,11 @@ def _measure(configuration: Configuration) -> Requirements:
         state = state_on(config, model, _random_batches(config, rows, device), compile=compile)
         kept = _kept_bytes(state) * batch_size // rows
         _time_updates(state)  # the first updates are slow
-        if rows < batch_size and _time_updates(state)[0] * batch_size / rows < SHORT_UPDATE:
+        if rows < batch_size and _time_updates(state) * batch_size / rows < SHORT_UPDATE:
             rows = batch_size
             state.update.batches = _random_batches(config, rows, device)
             _time_updates(state)
-        seconds, count = _time_updates(state, TIMED_SECONDS)
+        seconds = _time_updates(state, TIMED_SECONDS)
     for flat in (turn.flat for turn in state.update.turns):  # weights, gradients, moments and averages
         kept += 5 * flat.values.nbytes + (0 if flat.copies is None else 2 * flat.copies.nbytes)
     observed = config.data.observations
@@ -268,7 +267,6 @@ def _measure(configuration: Configuration) -> Requirements:
         memory=kept,
         data_memory=config.data.num_images * observed.num_entries * np.dtype(observed.dtype).itemsize,
         seconds_per_update=seconds * batch_size / rows,
-        num_timed=count,
         num_rows=rows,
         device=describe_device(device),
     )
@@ -299,8 +297,8 @@ def _kept_bytes(state: TrainingState) -> int:
     return most
 
 
-def _time_updates(state: TrainingState, seconds: float = 0.0) -> tuple[float, int]:
-    """Return the seconds per update of whole cycles of the players, over a time; and the number of updates timed."""
+def _time_updates(state: TrainingState, seconds: float = 0.0) -> float:
+    """Return the seconds per update of whole cycles of the players, over a time."""
     device, cycle = state.update.batches.device, max(turn.player.period for turn in state.update.turns)
     cycle = max(cycle, 50 if device.type == "cuda" else 1)  # blocks that are recorded and launched as a whole
     start, done, elapsed = time.perf_counter(), 0, 0.0
@@ -313,7 +311,7 @@ def _time_updates(state: TrainingState, seconds: float = 0.0) -> tuple[float, in
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         done, elapsed = done + cycle, time.perf_counter() - start
-    return elapsed / done, done
+    return elapsed / done
 
 
 def _describe_requirements(configuration: Configuration) -> list[str]:
@@ -323,19 +321,10 @@ def _describe_requirements(configuration: Configuration) -> list[str]:
     seconds = needs.seconds_per_update * training.steps
     return [
         f"Parameters: {needs.num_parameters:,}",
-        f"Memory: about {_size(needs.memory)} for training, and {_size(needs.data_memory)} of {count:,} {many}",
+        f"Memory: about {decimal(needs.memory)} for training, and {decimal(needs.data_memory)} of {count:,} {many}",
         f"Time: about {describe_duration(seconds)} for {training.steps:,} updates on {needs.device}, estimated from "
-        f"{needs.num_timed} timed updates{scaled} ({needs.seconds_per_update:.2g} s per update), without scoring",
+        f"timed updates{scaled} ({needs.seconds_per_update:.2g} s per update), without scoring",
     ]
-
-
-def _size(num_bytes: int) -> str:
-    """Return a number of bytes in a unit that suits it.
-
-    >>> _size(2_300_000), _size(5_900_000_000)
-    ('2 MB', '5.9 GB')
-    """
-    return f"{num_bytes / 1e9:.1f} GB" if num_bytes >= 1e9 else f"{max(1, round(num_bytes / 1e6))} MB"
 
 
 def describe_duration(seconds: float) -> str:

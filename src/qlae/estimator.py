@@ -220,7 +220,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             batch_size=config.training.batch_size,
             learning_rate=optimizer.learning_rate,
             weight_decay=optimizer.weight_decay,
-            size=getattr(config.networks, "size", "small"),
+            size=config.networks.size,
             output=output,
             layout=observed.kind,
             random_state=config.training.seed,

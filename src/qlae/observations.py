@@ -216,9 +216,9 @@ class Observations:
         """A description of the size of one observation, such as "64×64" or "12 features"."""
         return self.traits.size(self.shape)
 
-    def with_sample_axis(self, count: str = "n") -> str:
+    def with_sample_axis(self) -> str:
         """Describe the shape and type of an array of observations, such as "(n, 64, 64, 3) uint8"."""
-        return f"({count}, {', '.join(map(str, self.shape))}) {self.dtype}"
+        return f"(n, {', '.join(map(str, self.shape))}) {self.dtype}"
 
     def difference(self, other: "Observations") -> str | None:
         """Explain why a model of these observations cannot take others; return None if it can."""

@@ -133,18 +133,3 @@ def chosen_options(options: TrainingOptions) -> dict[str, Any]:
     """Return the options that differ from their defaults."""
     default = TrainingOptions()
     return {name: value for name, value in vars(options).items() if value != getattr(default, name)}
-
-
-def parse_curve(text: str) -> tuple[tuple[int, float], ...]:
-    """Return a curve from text.
-
-    >>> parse_curve("0:0,5000:1")
-    ((0, 0.0), (5000, 1.0))
-    """
-    try:
-        pairs = [point.split(":") for point in text.split(",")]
-        return tuple((int(step), float(factor)) for step, factor in pairs)
-    except ValueError:
-        raise ValueError(
-            f'a schedule lists "update:factor" pairs separated by commas, such as 0:0,5000:1, got {text!r}'
-        ) from None

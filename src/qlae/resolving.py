@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ._checks import plain, require_known, require_not_negative, values_per_latent, whole_number
 from .config import DataConfig, OptimizerConfig, RunConfig, TrainingConfig
 from .observations import Observations
-from .options import TrainingOptions, chosen_options, option_names, parse_curve
+from .options import TrainingOptions, chosen_options, option_names
 from .presets import FORMS, LATENTS_PER_SOURCE, OFFICIAL_CLIP, PAPER_NETWORKS, RECIPES, ModelSpec, find_model
 from .registry import LATENTS, NETWORKS, OBJECTIVES, Entry, Registry
 from .schedules import LearningRateSchedule, check_curve, step_curve, warm_up_curve
@@ -240,7 +240,7 @@ class _Values:
             curves = dict.fromkeys(of_latent, warm_up_curve(warm_up))
             self.set("objective.schedules", self.option("warm_up"), **curves)
         for name, points in options.weight_schedules.items():
-            curve = _curve(f"the schedule of {require_known(name, weights, what)}", points)
+            curve = check_curve(f"the schedule of {require_known(name, weights, what)}", points)
             self.set("objective.schedules", self.option("weight_schedules"), **{name: curve})
 
     def set_by_networks(self, own: Sequence[str]) -> None:
@@ -269,7 +269,7 @@ class _Values:
             self.set("training.optimizer", origin._replace(note=note), weight_decay=weight_decay)
         decay = options.weight_decay_schedule
         if decay is not None and decay != "constant":
-            curve = step_curve(steps) if decay == "step" else _curve("weight_decay_schedule", decay)
+            curve = step_curve(steps) if decay == "step" else check_curve("weight_decay_schedule", decay)
             self.set("training", self.option("weight_decay_schedule"), weight_decay_schedule=curve)
         if options.precision == "auto":
             self.set("training", Origin("default", note="for this device"), precision=auto_precision)
@@ -322,10 +322,6 @@ def _build_part(registry: Registry, entry: Entry, settings: Mapping[str, Any]) -
     for name in settings:
         require_known(name, entry.fields, f"setting of the {registry.what} {entry.kind}")
     return entry.config(**settings)
-
-
-def _curve(what: str, points: Any) -> Any:
-    return check_curve(what, parse_curve(points) if isinstance(points, str) else points)
 
 
 def _count_latents(data: DataConfig, num_sources: int, num_values: Any) -> int:

@@ -82,17 +82,20 @@ def curve_factor(curve: Curve, number: Tensor) -> Tensor:
 def check_curve(name: str, curve: Any) -> Curve:
     """Return a curve as a tuple of pairs; raise an error if it is not valid.
 
-    >>> check_curve("schedule", [[0, 0], [100, 1]])
-    ((0, 0.0), (100, 1.0))
+    >>> check_curve("schedule", [[0, 0], [100, 1]]), check_curve("schedule", "0:0,100:1")
+    (((0, 0.0), (100, 1.0)), ((0, 0.0), (100, 1.0)))
     """
     try:
+        if isinstance(curve, str):
+            pairs = (point.split(":") for point in curve.split(","))
+            curve = [(int(step), factor) for step, factor in pairs]
         points = tuple((whole_number("update", step, at_least=0), float(factor)) for step, factor in curve)
     except (TypeError, ValueError):
         points = ()
     if not points or any(not 0 <= factor < math.inf for _, factor in points):
         raise ValueError(
-            f"{name} must list pairs of an update and a factor that is not negative, such as [[0, 0.0], [5000, 1.0]], "
-            f"got {curve!r}"
+            f"{name} must list pairs of an update and a factor that is not negative, such as [[0, 0.0], [5000, 1.0]] "
+            f'or "0:0,5000:1", got {curve!r}'
         )
     if any(first[0] > second[0] for first, second in itertools.pairwise(points)):
         raise ValueError(f"{name} must list its updates in ascending order, got {curve!r}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from tyro.conf import UseAppendAction, arg
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
-from ..options import TrainingOptions, parse_curve
+from ..options import TrainingOptions
 
 if TYPE_CHECKING:
     from ..data import DataSpec, SourceDataset
@@ -121,10 +121,10 @@ def _parse_weight(text: str) -> tuple[str, float]:
     return name.strip(), float(value)
 
 
-def _parse_weight_schedule(text: str) -> tuple[str, Any]:
-    """Return a loss term and its schedule from ``"quantize=0:0,5000:1"``."""
+def _parse_weight_schedule(text: str) -> tuple[str, str]:
+    """Return a loss term and its schedule, as text, from ``"quantize=0:0,5000:1"``."""
     name, _, curve = text.partition("=")
-    return name.strip(), parse_curve(curve)
+    return name.strip(), curve
 
 
 def _parse_num_values(words: list[str]) -> int | tuple[int, ...] | None:
@@ -141,11 +141,7 @@ _RULES: dict[Any, Rule] = {
     _HINTS["weights"]: ("*", "[TERM=NUMBER …]", lambda words: dict(map(_parse_weight, words))),
     _HINTS["weight_schedules"]: ("*", "[TERM=CURVE …]", lambda words: dict(map(_parse_weight_schedule, words))),
     _HINTS["num_values"]: ("*", "[INT …]", _parse_num_values),
-    _HINTS["weight_decay_schedule"]: (
-        1,
-        "NAME|CURVE",
-        lambda words: parse_curve(words[0]) if ":" in words[0] else words[0],
-    ),
+    _HINTS["weight_decay_schedule"]: (1, "NAME|CURVE", lambda words: words[0]),
     int | None: (1, "INT", lambda words: int(words[0])),
     float | None: (1, "FLOAT", lambda words: float(words[0])),
     str | None: (1, "NAME", lambda words: words[0]),

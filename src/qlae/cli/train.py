@@ -1,6 +1,5 @@
 """``qlae train`` and ``qlae demo``: train one model, several seeds of it, or two small models side by side."""
 
-import importlib.util
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .._imports import TRAINING, import_modules
+from .._imports import import_modules
 from ..options import ExecutionOptions, TrainingOptions
 from .arguments import DataOptions, Flag, Imports, OptionalInt, OptionalPath, flag, with_imports
 
@@ -159,34 +158,32 @@ class Train:
     def _resume(self, path: Path) -> "Run":
         from ..pipeline import resume
 
-        names = ["MODEL"] * (self.model is not None) + self._surplus("data", "out", "seeds", allowed=("steps",))
-        if names:
-            raise ValueError(
-                f"--resume resumes a run with its own configuration, so leave out {', '.join(names)}; only --steps "
-                "and execution options such as --device apply"
-            )
+        self._require_unset("resume", "model", "data", "out", "seeds", allowed=("steps",))
         return resume(path, steps=self.training.steps, show=not self.quiet, **vars(self.execution))
 
     def _find_components(self, trained: Path) -> "Run":
         from ..pipeline import COMPONENTS_MODEL, find_components
 
-        names = self._surplus("data", "seeds", "resume")
-        if self.model != COMPONENTS_MODEL or names:
-            surplus = f", and leave out {', '.join(names)}" if names else ""
+        if self.model != COMPONENTS_MODEL:
             raise ValueError(
-                f"--trained takes the networks of a run as they are; use `qlae train {COMPONENTS_MODEL} --trained "
-                f"{trained} --out FOLDER`{surplus}. Only execution options such as --device apply"
+                f"--trained takes the networks of a run of ae; use `qlae train {COMPONENTS_MODEL} --trained {trained}`"
             )
+        self._require_unset("trained", "data", "seeds", "resume")
         out = self.out or trained.with_name(f"{trained.name}-ica")
         return find_components(trained, out=out, show=not self.quiet, **vars(self.execution))
 
-    def _surplus(self, *fields: str, allowed: tuple[str, ...] = ()) -> list[str]:
-        """Return the flags that were set among these fields, the options of images and those of the training."""
+    def _require_unset(self, option: str, *fields: str, allowed: tuple[str, ...] = ()) -> None:
+        """Raise an error if one of these fields, or an option of images or of the training, was set."""
         default = Train()
         surplus = [name for name in fields if getattr(self, name) != getattr(default, name)]
         for group, defaults in ((self.images, default.images), (self.training, default.training)):
             surplus += [n for n, value in vars(group).items() if value != getattr(defaults, n) and n not in allowed]
-        return [flag(name) for name in surplus]
+        if surplus:
+            applicable = " and ".join([*map(flag, allowed), "execution options such as --device"])
+            raise ValueError(
+                f"{flag(option)} keeps the configuration of the run, so leave out {', '.join(map(flag, surplus))}; "
+                f"only {applicable} apply"
+            )
 
 
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:
@@ -230,9 +227,6 @@ class Demo:
     quiet: Flag = False
 
     def __call__(self) -> None:
-        for module in TRAINING:  # before any process is started
-            if importlib.util.find_spec(module) is None:
-                raise ModuleNotFoundError(f"No module named {module!r}", name=module)
         from ..presets import SIZES
         from ..report import print_results
         from ..runs.directory import Run
@@ -264,9 +258,7 @@ class Demo:
             pictures = ", ".join(path.name for path in sorted(run.path.glob("*.png")))
             console.print(f"[bold]{run.path}[/bold]: results.json, {pictures}", highlight=False)
         console.print(f"{time.monotonic() - started:.0f} seconds in total")
-        script = Path(sys.executable).with_name("qlae")  # of this environment, as short as it can be typed from here
-        here = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
-        explore = f"{here if script.exists() else 'qlae'} explore {runs[0].path}"
+        explore = f"qlae explore {runs[0].path}"
         console.print(f"See in the browser what every code means: [bold]{explore}[/bold]", soft_wrap=True)
 
 

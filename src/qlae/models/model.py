@@ -5,7 +5,7 @@ people: NumPy in, NumPy out, in chunks, on whatever device the model is.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,37 +43,17 @@ class Model(nn.Module):
         decoder: (b, latent.num_outputs), ``latent.decoder_inputs`` of latents → logits of images, or means of other
             observations, in the inputs' shape.
         observations: what the model takes and gives.
-        parts: modules that the objective adds, such as the critic of a GAN, by name.
     """
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        latent: LatentSpace,
-        decoder: nn.Module,
-        *,
-        observations: Observations,
-        parts: Mapping[str, nn.Module] | None = None,
-    ):
+    def __init__(self, encoder: nn.Module, latent: LatentSpace, decoder: nn.Module, *, observations: Observations):
         super().__init__()
         self.observations = observations
         self.encoder = encoder
         self.latent = latent
         self.decoder = decoder
-        self.parts = nn.ModuleDict(dict(parts or {}))
+        self.parts = nn.ModuleDict()  # that the objective adds, such as the critic of a GAN
         self.form: Form = self.observations.traits.load("form")(self.observations)
         self.origin: Any = None  # of a trained model: the ``runs.export.Origin`` that can write it
-
-    @property
-    def resolution(self) -> int:
-        """Pixels per side, if the model takes square images."""
-        sides = set(self.observations.shape[:-1])
-        if len(self.observations.shape) != 3 or len(sides) > 1:
-            raise ValueError(
-                f"this model takes {self.observations.traits.many} of {self.observations.size}, which have no single "
-                "resolution; see model.observations.shape"
-            )
-        return sides.pop()
 
     def forward(self, images: Tensor, generator: torch.Generator | None = None) -> ModelOutput:
         """Return the decoder's outputs and the latents of inputs, such as images (b, c, h, w) in [0, 1].

@@ -65,14 +65,9 @@ PENALTIES = (ENTROPY, SUPPORT)
 def penalty_terms(
     names: Collection[str], latent: LatentSpace, x: Tensor, output: LatentOutput, images: Tensor
 ) -> Terms:
-    """Return the penalties of these names on a batch, unweighted.
+    """Return the unweighted penalties of these names on a batch of ``images`` (b, …).
 
-    Args:
-        names: of the penalties.
-        latent: a space of scalar codes.
-        x: encoder outputs (b, num_inputs).
-        output: of the latent space for them.
-        images: the inputs of the encoder (b, ...).
+    ``x`` (b, num_inputs) are the encoder's outputs for them, and ``output`` is that of the latent space for ``x``.
     """
     terms: Terms = {}
     if ENTROPY in names:

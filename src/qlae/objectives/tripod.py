@@ -154,13 +154,9 @@ def silverman_factor(num_latents: int, num_images: int) -> float:
 def multi_information(
     z: Tensor, deviation: Tensor, *, joint_factor: float | None = None, marginal_factor: float = 1.0
 ) -> Tensor:
-    """Return the multi-information of latents in nats, a scalar.
+    """Return the multi-information of latents (b, n) of the given deviations (n,) in nats, a scalar.
 
-    Args:
-        z: latents (b, n).
-        deviation: of each latent, (n,).
-        joint_factor: on the deviation, for the bandwidths of the joint estimate; Silverman's by default.
-        marginal_factor: for those of the marginal estimates.
+    The factors on the deviations set the bandwidths; that of the joint estimate is Silverman's by default.
     """
     num_images, num_latents = z.shape
     joint_factor = silverman_factor(num_latents, num_images) if joint_factor is None else joint_factor
@@ -180,17 +176,10 @@ TINY = 1e-10  # added to the denominator
 def points_around(
     z: Tensor, deviation: Tensor, *, num_draws: int, epsilon: float, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Return the perturbed latents as one batch.
+    """Return the perturbed latents as one batch (4 · num_draws · b, n): z + εv, signs first, then z − εv.
 
-    Args:
-        z: latents (b, n).
-        deviation: of each latent, (n,).
-        num_draws: of random signs, and of Gaussian vectors, per image.
-        epsilon: size of a perturbation, as a share of the deviation.
-        generator: of the random numbers.
-
-    Returns:
-        (4 · num_draws · b, n): z + εv for all draws, signs first, then z − εv.
+    ``z`` are latents (b, n), ``deviation`` that of each latent (n,), and ``epsilon`` the size of a perturbation as a
+    share of it. There are ``num_draws`` of random signs, and of Gaussian vectors, per image.
     """
     shape = (num_draws, *z.shape)
     uniform = torch.rand(shape, generator=generator, device=z.device, dtype=z.dtype)
@@ -201,12 +190,7 @@ def points_around(
 
 
 def hessian_penalty(activations: Sequence[Tensor], *, num_draws: int, epsilon: float) -> Tensor:
-    """Return the penalty, a scalar.
-
-    Args:
-        activations: of layers, (4 · num_draws · b, …) each, for the rows of ``points_around``.
-        num_draws, epsilon: as for ``points_around``.
-    """
+    """Return the penalty on the activations of layers, (4 · num_draws · b, …) each, for ``points_around``; a scalar."""
     return torch.stack([_layer_penalty(rows, num_draws, epsilon) for rows in activations]).sum()
 
 

@@ -58,7 +58,7 @@ def encode_to_csv(
         with progress_bar("reading", show=show) as report:
             data = load_data(where, progress=report, **_how_to_read(model, where))
     if difference := model.observations.difference(data.observations):
-        hint = f"; load them with resolution={model.resolution}" if model.observations.is_standard else ""
+        hint = f"; load them with resolution={model.observations.shape[0]}" if model.observations.is_standard else ""
         raise ValueError(f"{difference}{hint}")
     latent = model.latent
     sizes = list(latent.num_values) if isinstance(latent, DiscreteLatent) else [0] * latent.num_latents
@@ -80,7 +80,7 @@ def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
     """
     observed = model.observations
     if observed.is_standard:
-        return {"resolution": model.resolution}
+        return {"resolution": model.observations.shape[0]}
     is_picture = observed.kind == IMAGES and observed.dtype == "uint8" and observed.num_features in (GREY, COLOURS)
     if is_picture and not is_array_file(where) and not is_table(where):
         return {"resolution": PictureSize(*observed.shape).plain}

@@ -128,15 +128,9 @@ def decay_groups(player: Player, config: OptimizerConfig) -> tuple[list[nn.Param
 
 
 class Rates:
-    """Factors on the learning rate and the weight decay, on the device.
+    """Factors (2,) on the learning rate and the weight decay, on the device.
 
-    Args:
-        config: whose schedules the factors follow; None for factors that stay 1.
-        device: of the factors.
-
-    Attributes:
-        factors: (2,), the learning rate's and the weight decay's.
-        is_scheduled: whether they can differ from 1.
+    They follow the schedules of a config; with None they stay 1. ``is_scheduled`` says whether they can differ from 1.
     """
 
     def __init__(self, config: TrainingConfig | None, device: torch.device):

@@ -136,13 +136,8 @@ def build_state(
 ) -> TrainingState:
     """Return a run before its first update; weights and batches follow from the seed.
 
-    Args:
-        config: of the run.
-        data: the observations.
-        device: where the model is trained.
-        model: the result of ``initial_model`` on the same device; needed if networks are custom.
-        compile: whether to record updates as CUDA graphs on a GPU.
-        show: whether to draw a progress bar while images are rendered.
+    ``model`` is the result of ``initial_model`` on the same device, which custom networks need. ``compile`` records
+    updates as CUDA graphs on a GPU.
     """
     model = initial_model(config, device=device) if model is None else model
     return state_on(config, model, _batches(data, config.training, device, show=show), compile=compile)

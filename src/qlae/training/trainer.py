@@ -66,16 +66,7 @@ def train_run(
 ) -> None:
     """Train a config in the directory of a run, from its last checkpoint if it has one.
 
-    The settings of the process are restored: cuDNN flags, threads, default type, generators and signal handlers.
-
-    Args:
-        run: the run directory.
-        config: of the run.
-        data: the images.
-        networks: a custom encoder and decoder, if the config says so.
-        device, compile, threads: as in ``options.ExecutionOptions``.
-        show: whether to draw progress bars.
-        options: ``checkpoint_seconds``, ``watch`` and ``callbacks``, as of ``run_updates``.
+    The settings of the process are restored afterwards. ``options`` are those of ``run_updates``.
     """
     place_on = pick_device(device)
     with training_process(place_on, compile=compile, threads=threads):
@@ -115,17 +106,7 @@ def run_updates(
     callbacks: Sequence[Callback] = (),
     show: bool = True,
 ) -> None:
-    """Make updates until ``config.training.steps`` of them are done.
-
-    Args:
-        run: the directory for log and checkpoints.
-        config: of the run.
-        state: the model and the number of updates made so far.
-        checkpoint_seconds: between checkpoints; how often they are made does not change the result.
-        watch: computes scores during training.
-        callbacks: called with rows of the log and with checkpoints.
-        show: whether to draw a progress bar.
-    """
+    """Make updates until ``config.training.steps`` of them are done; checkpoints do not change the result."""
     steps, log_every = config.training.steps, config.training.log_every
     start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
