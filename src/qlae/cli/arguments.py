@@ -91,11 +91,11 @@ class DataOptions:
         return data_spec(name, **given)
 
 
-def load(name: str, options: DataOptions, *, show: bool = True) -> "SourceDataset":
+def load(name: str, options: DataOptions) -> "SourceDataset":
     """Return the data that a command names; files are prepared on first use, with a progress bar."""
     from .._progress import progress_bar
 
-    with progress_bar("reading", show=show) as report:
+    with progress_bar("reading") as report:
         return options.describe(name).load(progress=report)
 
 

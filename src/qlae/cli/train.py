@@ -231,27 +231,26 @@ class Demo:
         from ..report import print_results
         from ..runs.directory import Run
 
-        started = time.monotonic()
-        console = Console()
+        started, console = time.monotonic(), Console()
         steps = SIZES["small"]["autoencoding"].steps if self.steps is None else self.steps
         out = self.out or Path("runs") / ("demo" if self.seed == 0 else f"demo-seed{self.seed}")
         size = f"{self.resolution}×{self.resolution}"
         console.print(f"Training a small QLAE and a small AE on rendered Shapes3D at {size}, one core each")
-        runs = [Run(out / model) for model in MODELS]
         options = ["--size", "small", "--resolution", str(self.resolution), "--steps", str(steps), "--seed"]
-        options += [str(self.seed), "--threads", "1", "--device", "cpu", "--quiet"]
-        trainings = []
+        options += [str(self.seed), "--threads", "1", "--device", "cpu"]
+        runs, trainings = [Run(out / model) for model in MODELS], []
         for model, run in zip(MODELS, runs, strict=True):
+            is_quiet = self.quiet or model != MODELS[0]  # one progress bar is enough, since both take equally long
             command = [sys.executable, "-m", "qlae", "train", model, "--out", str(run.path), *options]
-            trainings.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            trainings.append(subprocess.Popen([*command, *["--quiet"] * is_quiet], stdout=subprocess.DEVNULL))
         try:
-            _follow(runs, trainings, steps, show=not self.quiet)
+            codes = [training.wait() for training in trainings]
         except KeyboardInterrupt:
             for training in trainings:
                 training.wait()
             console.print("Stopped and saved. Run the same command to resume")
             raise
-        if failed := next((training.returncode for training in trainings if training.returncode), 0):
+        if failed := next(filter(None, codes), 0):
             sys.exit(failed)
         print_results(runs)
         for run in runs:
@@ -260,15 +259,3 @@ class Demo:
         console.print(f"{time.monotonic() - started:.0f} seconds in total")
         explore = f"qlae explore {runs[0].path}"
         console.print(f"See in the browser what every code means: [bold]{explore}[/bold]", soft_wrap=True)
-
-
-def _follow(runs: "list[Run]", trainings: list["subprocess.Popen[bytes]"], steps: int, *, show: bool) -> None:
-    """Show the progress of the trainings, read from their logs, until all have ended."""
-    from .._progress import progress_bar
-
-    with progress_bar("training", steps * len(runs), show=show) as report:
-        while any(training.poll() is None for training in trainings):
-            rows = [(log or [{"step": 0, "loss": float("nan")}])[-1] for log in (run.log() for run in runs)]
-            notes = [f"{model} loss {row['loss']:.3f}" for model, row in zip(MODELS, rows, strict=True) if row["step"]]
-            report(sum(row["step"] for row in rows), note="  ".join(notes) or "rendering")
-            time.sleep(0.5)
