@@ -10,9 +10,9 @@ from qlae.data.batches import HostBatches
 from qlae.models.latents import GaussianLatent
 from qlae.pipeline import train
 from qlae.resolving import resolve
-from qlae.training import collapse
-from qlae.training.collapse import CollapseCheck, num_varying
+from qlae.training import trainer
 from qlae.training.state import build_state
+from qlae.training.trainer import CollapseCheck, num_varying
 
 OPTIONS = {"size": "small", "batch_size": 8, "device": "cpu", "show": False, "evaluate": False}
 
@@ -38,7 +38,7 @@ def test_a_code_with_one_value_is_a_collapse(tmp_path, tiny_data, model):
     ],
 )
 def test_the_remedy_is_one_that_the_model_has(tmp_path, tiny_data, monkeypatch, model, weights, remedy):
-    monkeypatch.setattr(collapse, "num_varying", lambda *_: 0)
+    monkeypatch.setattr(trainer, "num_varying", lambda *_: 0)
     with pytest.warns(UserWarning, match=remedy):
         train(model, tiny_data, out=tmp_path / "run", steps=200, weights=weights, **OPTIONS)
 
@@ -51,7 +51,7 @@ def test_a_run_that_learns_is_left_alone(tmp_path, tiny_data):
 
 def test_one_look_is_not_enough_and_one_warning_is(monkeypatch, tiny_data):
     looks = iter([0, 3, 0, 0, 0, 0, 0, 0, 0, 0])
-    monkeypatch.setattr(collapse, "num_varying", lambda *_: next(looks))
+    monkeypatch.setattr(trainer, "num_varying", lambda *_: next(looks))
     config = resolve("qlae", data_config(tiny_data), 2, size="small", steps=1000)
     check = CollapseCheck(None, None, config)  # type: ignore[arg-type]
     with warnings.catch_warnings(record=True) as caught:

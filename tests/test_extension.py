@@ -227,7 +227,7 @@ def test_a_specification_instead_of_a_name(tmp_path, tiny_data):
 
 
 def test_presets_are_open(tmp_path, tiny_data, monkeypatch):
-    monkeypatch.setitem(MODELS, "mine", ModelSpec("another", "continuous", {"reconstruct": 1.0}))
+    monkeypatch.setitem(MODELS, "mine", ModelSpec("mine", "continuous", {"reconstruct": 1.0}))
     assert train("mine", tiny_data, tmp_path / "run", steps=5, evaluate=False).config.model == "mine"
     with pytest.raises(ValueError, match="there is a model 'qlae' already; give yours another name"):
         register_model(ModelSpec("qlae", "continuous", {}))

@@ -201,7 +201,7 @@ def _interrupt_soon():
 
 
 def test_a_collapse_is_told_in_the_terms_of_the_estimator(vectors, monkeypatch):
-    monkeypatch.setattr("qlae.training.collapse.num_varying", lambda *_: 0)
+    monkeypatch.setattr("qlae.training.trainer.num_varying", lambda *_: 0)
     estimator = qlae.QLAE(num_latents=2, steps=300, batch_size=8, random_state=0)
     with pytest.warns(UserWarning, match="after update 200 of 300 no latent varies") as caught:
         estimator.fit(vectors)
