@@ -23,8 +23,7 @@ import numpy as np
 from .information import entropy
 from .inputs import Floats, Ints, Latents, Sources, plain_columns
 from .logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
-from .newton import MANY, Fit, Reals
-from .parallel import available_threads, map_in_threads
+from .newton import Reals
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 _ITERATIONS = 100
@@ -65,20 +64,14 @@ def _explicitness_per_source(sources: Sources, latents: Latents, solver: Solver,
 def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence[int]) -> list[float]:
     """Return the explicitness of some discrete sources from converged fits to one-hot codes or whitened latents."""
     codes = latents.codes if how == "one-hot" else None
-    features = whiten(latents.values) if codes is None else None
-    nulls = [entropy(sources.labels[:, i]) for i in indices]
-
-    def fit(place: int) -> Fit:
-        i, tolerance = indices[place], _TOLERANCE * nulls[place]
-        labels, size = sources.labels[:, i], sources.sizes[i]
-        if codes is not None:
-            return fit_codes(codes, latents.sizes, labels, size, tolerance=tolerance)
-        assert features is not None
-        return fit_continuous(features, labels, size, tolerance=tolerance)
-
-    many = sources.labels.shape[0] > MANY  # fewer samples are fitted before threads pay off
-    fits = map_in_threads(fit, range(len(indices)), available_threads() if many else 1)
-    for i, fitted in zip(indices, fits, strict=True):
+    features = whiten(latents.values) if codes is None else np.zeros(0)
+    shares = []
+    for i in indices:
+        labels, size, null = sources.labels[:, i], sources.sizes[i], entropy(sources.labels[:, i])
+        if codes is None:
+            fitted = fit_continuous(features, labels, size, tolerance=_TOLERANCE * null)
+        else:
+            fitted = fit_codes(codes, latents.sizes, labels, size, tolerance=_TOLERANCE * null)
         if not fitted.converged:
             from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
 
@@ -88,7 +81,8 @@ def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    return [1.0 - fitted.loss / null for fitted, null in zip(fits, nulls, strict=True)]
+        shares.append(1.0 - fitted.loss / null)
+    return shares
 
 
 def _design(latents: Latents, how: Input) -> Floats:

@@ -22,7 +22,6 @@ computed once per joint code instead of once per sample.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .inputs import Bools, Floats, Ints, plain_columns
-from .newton import BLOCK, EASY, Fit, Reals, Solve, fit, working_type
+from .newton import EASY, Fit, Reals, Solve, minimise, working_type
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -45,7 +44,6 @@ _BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner
 _HARD = 20  # after a step with more conjugate gradient iterations, the preconditioner is the full Hessian
 _FULL_HESSIAN_OF_CODES = 2500
 _LEAST = 1e-10  # share of the largest curvature added to the diagonal: one-hot codes have flat directions
-_LEAST_DAMPING = 1e-5  # of many samples: a part of them lacks rare codes
 _START_SAMPLES = 2_000  # at most this many samples fit the start
 _GROUP = 1024  # largest number of joint codes in a table that latents share
 
@@ -56,13 +54,7 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     The fit ends when a step is expected to gain no more nats than the tolerance.
     """
     X, means = _within(features, labels, size)
-
-    def blocks() -> list[_Dense]:
-        single = X.astype(np.float32)
-        return [_Dense(single[i : i + BLOCK], size) for i in range(0, labels.size, BLOCK)]
-
-    start = _discriminant_start(X, means, labels, size)
-    return fit(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
+    return minimise(_Dense(X, size), labels, _discriminant_start(X, means, labels, size), tolerance=tolerance)
 
 
 class _Dense:
@@ -252,18 +244,11 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
     """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes (n, n_z)."""
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
-        return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
+        return Fit(0.0, True, 0)
     kept, own = codes[rows], labels[rows]
-    return fit(
-        lambda: OneHotFeatures(kept, code_sizes, double=False).blocks(BLOCK),
-        lambda part: _OneHot(kept[part], code_sizes),
-        own,
-        _naive_bayes(kept, np.concatenate([[0], np.cumsum(code_sizes)]), own, size, allowed),
-        allowed=allowed,
-        total=labels.size,
-        least_damping=_LEAST_DAMPING,
-        tolerance=tolerance,
-    )
+    start = _naive_bayes(kept, np.concatenate([[0], np.cumsum(code_sizes)]), own, size, allowed)
+    design = _OneHot(kept, code_sizes)
+    return minimise(design, own, start, allowed=allowed, total=labels.size, tolerance=tolerance)
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
@@ -408,22 +393,6 @@ class OneHotFeatures:
             start += cells.shape[1]
         self._joint = _precisions(indicator(np.column_stack(columns), start), double)
         self._members = _precisions(sparse.vstack(members, format="csr"), True)  # joint codes × codes
-
-    def blocks(self, size: int) -> list[OneHotFeatures]:
-        """Return the features of `size` samples at a time, which share the memory of these."""
-        from scipy import sparse
-
-        joint = self._joint[np.dtype(np.float32)]
-        each = joint.indptr[1]  # entries per sample
-        result = []
-        for start in range(0, joint.shape[0], size):
-            end = min(start + size, joint.shape[0])
-            parts = (part[start * each : end * each] for part in (joint.data, joint.indices))
-            block = copy(self)
-            rows = sparse.csr_matrix((*parts, joint.indptr[: end - start + 1]), shape=(end - start, joint.shape[1]))
-            block._joint = _precisions(rows, False)
-            result.append(block)
-        return result
 
     def forward(self, weights: Reals) -> Reals:
         return np.asarray(self._joint[weights.dtype] @ (self._members[weights.dtype] @ weights))
