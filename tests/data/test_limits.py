@@ -14,8 +14,8 @@ from PIL import Image
 
 from qlae._io import read_npz
 from qlae.data import data_spec, pictures
-from qlae.data.archives import open_files
 from qlae.data.array_files import ArrayStream
+from qlae.data.image_files import open_files
 from qlae.data.pictures import decode, map_in_threads, resize, shrink, webp_size
 from qlae.data.published import read_files
 

@@ -38,11 +38,10 @@ from numpy.typing import NDArray
 from .._checks import require_known
 from .._io import load_npy, open_own, require_regular
 from ..registry import DATA
-from .archives import open_files
 from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream, require_images
 from .cache import ImageSet, file_fingerprint
 from .dataset import Progress, SourceDataset
-from .image_files import decode_files
+from .image_files import decode_files, open_files
 from .pictures import MAX_PIXELS, PictureSize, resize
 from .sources import BUNDLED_SETS, SOURCES, grid_levels
 from .spec import DataSpec, SquareImages
