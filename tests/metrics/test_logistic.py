@@ -29,7 +29,7 @@ def one_hot(codes: np.ndarray) -> np.ndarray:
 def test_products_are_those_of_the_one_hot_matrix(sample: tuple[np.ndarray, np.ndarray]) -> None:
     codes, _ = sample
     rng, X = np.random.default_rng(1), one_hot(codes)
-    features = OneHotFeatures(codes, SIZES, double=True)
+    features = OneHotFeatures(codes, SIZES)
     weights, residuals = rng.normal(size=(X.shape[1], 3)), rng.normal(size=(X.shape[0], 3))
     np.testing.assert_allclose(features.forward(weights), X @ weights, atol=1e-12)
     np.testing.assert_allclose(features.backward(residuals), X.T @ residuals, atol=1e-10)
@@ -43,5 +43,5 @@ def test_the_published_fit_follows_scikit_learn(sample: tuple[np.ndarray, np.nda
         warnings.simplefilter("ignore")
         model = LogisticRegression(C=np.inf, tol=1e-4, max_iter=100, class_weight="balanced").fit(X, labels)
     theirs = -model.predict_log_proba(X)[np.arange(labels.size), labels].mean()
-    assert fit_balanced(OneHotFeatures(codes, SIZES, double=True), labels, size) == pytest.approx(theirs, abs=1e-6)
+    assert fit_balanced(OneHotFeatures(codes, SIZES), labels, size) == pytest.approx(theirs, abs=1e-6)
     assert fit_balanced(DenseFeatures(X), labels, size) == pytest.approx(theirs, abs=1e-6)

@@ -29,7 +29,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
+from .._io import DAMAGE, explain_damage, open_regular, require_regular
 from ..registry import DATA
 from .array_files import COPY_AGAIN, open_zip, read_source_file
 from .cache import ImageSet, find_by_name, name_of_files
@@ -50,8 +50,8 @@ NAMES_SHOWN = 3  # in a message
 class ImageFiles(ResizedImages):
     """Image files in a folder of any depth, a zip or a tar, prepared in the cache in one size.
 
-    Files that cannot be decoded are left out; the description of the data counts and names them, and a warning does so
-    when they are read. Run directories below the folder are left out too.
+    Files that cannot be decoded are left out, and a warning counts them when they are read. Run directories below the
+    folder are left out too.
 
     Attributes:
         path: a folder, zip or tar with PNG, JPEG, WebP, BMP, GIF or TIFF images.
@@ -215,7 +215,8 @@ class FolderFiles(Files):
     def names(self) -> list[str]:
         names = []
         for folder, folders, files in os.walk(self.path, followlinks=False):
-            if Path(folder) != self.path and _is_run(Path(folder), files):
+            is_run = "config.json" in files and {"log.jsonl", "checkpoint.json", "results.json"} & set(files)
+            if is_run and Path(folder) != self.path:
                 folders.clear()
                 continue
             names += [(Path(folder) / name).relative_to(self.path).as_posix() for name in files]
@@ -239,16 +240,6 @@ def _stamp(path: Path) -> tuple[int, ...]:
     except OSError:  # a link to nowhere
         return ()
     return state.st_size, state.st_mtime_ns, state.st_ctime_ns
-
-
-def _is_run(folder: Path, files: list[str]) -> bool:
-    """Return whether a folder is a run directory whose training has begun, judging by its files and its config."""
-    if "config.json" not in files or not {"log.jsonl", "checkpoint.json", "results.json"} & set(files):
-        return False
-    try:
-        return {"model", "data", "latent"} <= read_json(folder / "config.json").keys()
-    except (OSError, ValueError):
-        return False
 
 
 class ZipFiles(Files):

@@ -27,7 +27,7 @@ from .dataset import Progress, SourceDataset, as_array, observe
 from .generated import GeneratedData
 from .image_files import ImageFiles, PreparedImages
 from .published import BundledData, PublishedFiles
-from .rendered import RenderedImages, SceneData
+from .rendered import SceneData
 from .sources import (
     BUILT_IN_SETS,
     BUNDLED_SETS,
@@ -55,7 +55,7 @@ def data_names() -> list[str]:
     return [*RENDERED_SETS, *GENERATED_SETS, *BUNDLED_SETS, *registered_names()]
 
 
-def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu", **options: Any) -> SourceDataset:
+def load_data(name: Any, *, progress: Progress | None = None, **options: Any) -> SourceDataset:
     """Load a data set by name, from files, or from an array.
 
     Rendered data returns at once: images are rendered when they are indexed, or read if `keep_on_disk` has cached them.
@@ -65,7 +65,6 @@ def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu
             vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or the data
             themselves: an array, a tensor, a data frame, or a torch data set of map style.
         progress: called with (images done, number of images) while files are prepared.
-        device: the device that renders, such as ``"cpu"`` or ``"cuda"``; images are returned on the host.
         options: each kind of data takes some of these.
 
             - ``resolution``: height and width of the images, from 8 to 1024; 64 by default. Image files may also be
@@ -106,10 +105,7 @@ def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu
     >>> load_data([[0.1, 2.0], [0.3, 1.0], [0.2, 4.0]], sources=[0, 1, 1], feature_names=["width", "height"])
     SourceDataset(array, real: 3 vectors of 2 features; sources: source 1 2)
     """  # noqa: E501
-    data = data_spec(name, **options).load(progress=progress)
-    if device != "cpu" and isinstance(data.images, RenderedImages):
-        return data.with_images(data.images.on(device))
-    return data
+    return data_spec(name, **options).load(progress=progress)
 
 
 def data_spec(name: Any, **options: Any) -> DataSpec:

@@ -305,22 +305,18 @@ DOWNLOADS = {
 }
 
 
-def download(
-    name: str, folder: str | Path, *, published: Download | None = None, progress: Progress | None = None
-) -> Path:
+def download(name: str, folder: str | Path, *, progress: Progress | None = None) -> Path:
     """Download the file of a data set, unless it is in the folder already, and return its path.
 
     Args:
         name: one of `DOWNLOADS`.
         folder: the folder for it; created if missing.
-        published: another address.
         progress: called with (bytes done, number of bytes); the number is 0 if the server does not report it.
     """
-    if published is None:
-        if name in ("falcor3d", "isaac3d", "mpi3d"):
-            kinds = ": choose one of mpi3d-toy, mpi3d-realistic, mpi3d-real" if name == "mpi3d" else ""
-            raise ValueError(f"no permanent public address of {name} is known{kinds}; it can be rendered instead")
-        published = DOWNLOADS[require_known(name, DOWNLOADS, "download")]
+    if name in ("falcor3d", "isaac3d", "mpi3d"):
+        kinds = ": choose one of mpi3d-toy, mpi3d-realistic, mpi3d-real" if name == "mpi3d" else ""
+        raise ValueError(f"no permanent public address of {name} is known{kinds}; it can be rendered instead")
+    published = DOWNLOADS[require_known(name, DOWNLOADS, "download")]
     target = Path(folder) / published.url.rsplit("/", 1)[-1].partition("?")[0]
     if target.is_file():
         return target
@@ -351,10 +347,8 @@ def _fetch(url: str, file: IO[bytes], progress: Progress | None) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
-        if not error.headers.get("Content-Range", "").endswith(f"/{num_bytes}"):
-            file.truncate(0)  # the file on the server has become shorter
-            raise
-        return  # all of it was there
+        file.truncate(0)  # all of it was there, or the file on the server has become shorter
+        raise
     with response:
         if response.status != 206:
             num_bytes = 0

@@ -276,7 +276,7 @@ class _OneHot:
         self.codes, self.sizes = codes, list(code_sizes)
         n = codes.shape[0]
         self.stride = -(-n // _BLOCK_SAMPLES)
-        features = OneHotFeatures(codes, code_sizes, double=n <= _BLOCK_SAMPLES)
+        features = OneHotFeatures(codes, code_sizes)
         self.forward, self.backward, self.offsets = features.forward, features.backward, features.offsets
         weight = [np.bincount(codes[:, j], minlength=s) for j, s in enumerate(code_sizes)]
         self.weight = np.maximum(np.concatenate(weight), 1) / n
@@ -375,8 +375,8 @@ def _naive_bayes(codes: Ints, offsets: Ints, labels: Ints, size: int, allowed: B
 class OneHotFeatures:
     """The features of n samples of codes: D = Σ sizes columns, of which each sample has n_z ones."""
 
-    def __init__(self, codes: Ints, sizes: Sequence[int], *, double: bool) -> None:
-        """Prepare the tables of codes (n, n_z) with n_z sizes; `double` keeps a second copy in double precision."""
+    def __init__(self, codes: Ints, sizes: Sequence[int]) -> None:
+        """Prepare the tables of codes (n, n_z) with n_z sizes."""
         from scipy import sparse
 
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -391,8 +391,8 @@ class OneHotFeatures:
             cells = np.indices([sizes[j] for j in group]).reshape(len(group), -1)  # codes of each joint code
             members.append(indicator((cells + self.offsets[group][:, None]).T.astype(np.int32), self.num_features))
             start += cells.shape[1]
-        self._joint = _precisions(indicator(np.column_stack(columns), start), double)
-        self._members = _precisions(sparse.vstack(members, format="csr"), True)  # joint codes × codes
+        self._joint = _precisions(indicator(np.column_stack(columns), start))
+        self._members = _precisions(sparse.vstack(members, format="csr"))  # joint codes × codes
 
     def forward(self, weights: Reals) -> Reals:
         return np.asarray(self._joint[weights.dtype] @ (self._members[weights.dtype] @ weights))
@@ -401,9 +401,9 @@ class OneHotFeatures:
         return np.asarray(self._members[residuals.dtype].T @ (self._joint[residuals.dtype].T @ residuals))
 
 
-def _precisions(matrix: sparse.csr_matrix, double: bool) -> dict[Any, sparse.csr_matrix]:
-    """Return a matrix by precision: single, and if worth the memory, double."""
-    return {np.dtype(np.float32): matrix, np.dtype(np.float64): matrix.astype(np.float64) if double else matrix}
+def _precisions(matrix: sparse.csr_matrix) -> dict[Any, sparse.csr_matrix]:
+    """Return a matrix by precision, single and double."""
+    return {np.dtype(np.float32): matrix, np.dtype(np.float64): matrix.astype(np.float64)}
 
 
 def indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:

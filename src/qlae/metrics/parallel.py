@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .metric import METRICS, Metric
+from .metric import Metric
 
 
 def num_cores() -> int:
@@ -63,9 +63,6 @@ class _PortableMetric:
 
 def _restore(module: str, file: str, qualname: str, metric: Metric) -> _PortableMetric:
     function = operator.attrgetter(qualname)(_import_from(module, file))
-    present = METRICS.get(metric.name)
-    if present is not None and present.compute is function:
-        return _PortableMetric(present)
     return _PortableMetric(dataclasses.replace(metric, compute=function))
 
 

@@ -112,10 +112,6 @@ class Solids:
             self.crowd_of[crowd.indices] = i
             self.place_of[crowd.indices] = torch.arange(len(crowd.indices), device=device)
 
-    def pick(self, crowd: Crowd, solids: Tensor, pictures: Tensor) -> Solid:
-        """Return k solids of a crowd, given by their indices among all solids, as they are in k pictures."""
-        return crowd.pick(self.place_of[solids], pictures)
-
 
 def first_surface(solids: Solids, eye: Vec, rays: Vec, num_planes: int, behind: Surface | None = None) -> Surface:
     """Return the nearest surface along each ray.
@@ -165,7 +161,7 @@ def _surface_at(
     for i, crowd in enumerate(solids.crowds):
         members = (kinds == i).nonzero()[:, 0]
         flat = new[members]
-        solid = solids.pick(crowd, numbers[members], flat // num_rays)
+        solid = crowd.pick(solids.place_of[numbers[members]], flat // num_rays)
         normal = solid.normal(_take(point, flat // num_rays, flat))
         for plane, value in zip(planes, (normal.x, normal.y, normal.z), strict=False):
             plane.view(-1)[flat] = value
@@ -174,7 +170,7 @@ def _surface_at(
     for number, painter in solids.painters.items():
         flat = new[(numbers == number).nonzero()[:, 0]]
         crowd = solids.crowds[int(solids.crowd_of[number])]
-        solid = solids.pick(crowd, torch.full_like(flat, number), flat // num_rays)
+        solid = crowd.pick(solids.place_of[number].expand_as(flat), flat // num_rays)
         for plane, value in zip(planes[3:], painter(solid, _take(point, flat // num_rays, flat)), strict=True):
             plane.view(-1)[flat] = value
     return Surface(distance, owner, point, Vec(*planes[:3]), planes[3:])
