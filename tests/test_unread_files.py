@@ -6,7 +6,7 @@ from PIL import Image
 
 import qlae
 from qlae.cli import main
-from qlae.data.archives import FolderFiles
+from qlae.data.image_files import FolderFiles
 from qlae.training import callbacks
 
 

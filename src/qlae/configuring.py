@@ -26,7 +26,7 @@ from .config import DataConfig, RunConfig
 from .data import DataSpec, SourceDataset, data_config, data_spec, unread_config
 from .data.batches import DeviceBatches
 from .data.image_files import ImageFiles
-from .data.in_memory import is_in_memory
+from .data.loading import is_in_memory
 from .models.building import Networks, own_roles
 from .options import ExecutionOptions, split_options
 from .presets import ModelSpec, find_model

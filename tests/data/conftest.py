@@ -12,4 +12,4 @@ def cache_folder(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _no_registrations(monkeypatch):
-    monkeypatch.setattr("qlae.data.registration._REGISTRATIONS", {})
+    monkeypatch.setattr("qlae.data.loading._REGISTRATIONS", {})

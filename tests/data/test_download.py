@@ -35,13 +35,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server():
+def server(monkeypatch):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.content, server.ranges, server.interrupt_at, server.requests = CONTENT, True, None, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    server.published = Download(
-        f"http://127.0.0.1:{server.server_port}/set.npz", hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
-    )
+    digest = hashlib.md5(CONTENT, usedforsecurity=False).hexdigest()
+    monkeypatch.setitem(DOWNLOADS, "x", Download(f"http://127.0.0.1:{server.server_port}/set.npz", digest))
     yield server
     server.shutdown()
     server.server_close()
@@ -49,57 +48,53 @@ def server():
 
 def test_a_complete_download(server, tmp_path):
     seen = []
-    path = download("x", tmp_path / "new", published=server.published, progress=lambda *step: seen.append(step))
+    path = download("x", tmp_path / "new", progress=lambda *step: seen.append(step))
     assert path.read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT))
     assert [p.name for p in path.parent.iterdir()] == ["set.npz"]
-    assert download("x", tmp_path / "new", published=server.published) == path
+    assert download("x", tmp_path / "new") == path
     assert len(server.requests) == 1
 
 
 def test_an_interrupted_download_resumes(server, tmp_path):
     server.interrupt_at = 1_000_000
     with pytest.raises(ValueError, match=r"was interrupted .*: run the same command again to resume it"):
-        download("x", tmp_path, published=server.published)
+        download("x", tmp_path)
     assert not (tmp_path / "set.npz").exists()
     server.interrupt_at = None
-    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
+    assert download("x", tmp_path).read_bytes() == CONTENT
     assert server.requests == [None, "bytes=1000000-"]
 
 
 def test_a_download_starts_over_where_it_must(server, tmp_path):
     server.interrupt_at = 500_000
     with pytest.raises(ValueError, match="was interrupted"):
-        download("x", tmp_path, published=server.published)
+        download("x", tmp_path)
     server.interrupt_at, server.ranges = None, False
-    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
+    assert download("x", tmp_path).read_bytes() == CONTENT
 
 
 def test_a_part_of_another_version_is_removed(server, tmp_path):
     (tmp_path / "set.npz.part").write_bytes(b"another version")
     with pytest.raises(ValueError, match="wrong checksum"):
-        download("x", tmp_path, published=server.published)
+        download("x", tmp_path)
     (tmp_path / "set.npz.part").write_bytes(CONTENT + b"longer")
     with pytest.raises(ValueError, match="run the same command again"):
-        download("x", tmp_path, published=server.published)
-    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
-
-
-def test_a_complete_part_is_renamed(server, tmp_path):
-    (tmp_path / "set.npz.part").write_bytes(CONTENT)
-    assert download("x", tmp_path, published=server.published).read_bytes() == CONTENT
+        download("x", tmp_path)
+    assert download("x", tmp_path).read_bytes() == CONTENT
 
 
 def test_a_wrong_checksum_leaves_nothing(server, tmp_path):
     server.content = CONTENT[:-1] + b"x"
     with pytest.raises(ValueError, match="has a wrong checksum and was removed"):
-        download("x", tmp_path, published=server.published)
+        download("x", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_no_server(tmp_path):
+def test_no_server(tmp_path, monkeypatch):
+    monkeypatch.setitem(DOWNLOADS, "x", Download("http://127.0.0.1:9/set.npz"))
     with pytest.raises(ValueError, match="was interrupted"):
-        download("x", tmp_path, published=Download("http://127.0.0.1:9/set.npz"))
+        download("x", tmp_path)
 
 
 def test_names(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import qlae
-from qlae.data.archives import FolderFiles, ZipFiles
+from qlae.data.image_files import FolderFiles, ZipFiles
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_a_folder_of_many_formats(folder):
     assert data.name == "photos"
     assert data.origin == "real"
     assert data.sources.shape == (7, 0)
-    assert data.describe()["num_skipped"] == 3
+    assert len(data.left_out) == 3
     shown = dict(zip(names, np.asarray(data.images), strict=True))
     assert np.abs(shown["a/b/web.webp"].astype(int) - (200, 40, 90)).max() <= 2
     assert len(np.unique(shown["a/grey.PNG"])) == 1
@@ -208,7 +208,7 @@ def test_a_name_that_is_not_utf_8_is_left_out(tmp_path):
     with pytest.warns(UserWarning, match=r"1 of 2 .* caf\\udce9.png \(its name is not UTF-8; rename it\)"):
         data = load_data("latin", path=tmp_path, resolution=16)
     assert data.file_names == ("good.png",)
-    assert data.describe()["skipped"] == ["caf\\udce9.png (its name is not UTF-8; rename it)"]
+    assert data.left_out == {"caf\\udce9.png": "its name is not UTF-8; rename it"}
 
 
 def test_a_picture_far_too_large_is_left_out(tmp_path):

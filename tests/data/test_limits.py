@@ -14,9 +14,9 @@ from PIL import Image
 
 from qlae._io import read_npz
 from qlae.data import data_spec, pictures
-from qlae.data.archives import open_files
 from qlae.data.array_files import ArrayStream
-from qlae.data.pictures import decode, map_in_threads, resize, shrink, webp_size
+from qlae.data.image_files import open_files
+from qlae.data.pictures import PictureSize, decode, map_in_threads, resize, shrink, webp_size
 from qlae.data.published import read_files
 
 h5py = pytest.importorskip("h5py")
@@ -33,13 +33,13 @@ def test_a_large_image_is_scaled_in_strips(monkeypatch, size, mode):
     image = ramp(*size).convert(mode)
     content = io.BytesIO()
     image.save(content, "PNG")
-    direct = decode(content.getvalue(), 16).astype(int)
+    direct = decode(content.getvalue(), PictureSize(16, 16)).astype(int)
     monkeypatch.setattr(pictures, "LARGE_PIXELS", 1000)
     monkeypatch.setattr(pictures, "STRIP_PIXELS", 5000)
-    assert shrink(image, 16).size[0] in range(4 * 16, 8 * 16)
-    assert np.abs(decode(content.getvalue(), 16).astype(int) - direct).max() <= 4
+    assert shrink(image, PictureSize(16, 16)).size[0] in range(4 * 16, 8 * 16)
+    assert np.abs(decode(content.getvalue(), PictureSize(16, 16)).astype(int) - direct).max() <= 4
     array = np.asarray(image.convert("RGB"))[None]
-    assert np.abs(resize(array, 16)[0].astype(int) - direct).max() <= 4
+    assert np.abs(resize(array, PictureSize(16, 16))[0].astype(int) - direct).max() <= 4
 
 
 def test_a_large_image_keeps_its_orientation(monkeypatch):
@@ -49,19 +49,19 @@ def test_a_large_image_keeps_its_orientation(monkeypatch):
     exif[0x0112] = 6  # to be turned clockwise by 90°
     content = io.BytesIO()
     image.save(content, "PNG", exif=exif)
-    direct = decode(content.getvalue(), 8)
+    direct = decode(content.getvalue(), PictureSize(8, 8))
     assert direct[0, 4].tolist() == [0, 0, 255]
     monkeypatch.setattr(pictures, "LARGE_PIXELS", 1000)
-    assert np.abs(decode(content.getvalue(), 8).astype(int) - direct).max() <= 4
+    assert np.abs(decode(content.getvalue(), PictureSize(8, 8)).astype(int) - direct).max() <= 4
 
 
 def test_sixteen_bits_are_scaled_in_strips(monkeypatch):
     grey = np.broadcast_to(np.linspace(0, 65535, 512).astype(np.uint16)[:, None], (512, 512)).copy()
     content = io.BytesIO()
     Image.fromarray(grey).save(content, "PNG")
-    direct = decode(content.getvalue(), 16).astype(int)
+    direct = decode(content.getvalue(), PictureSize(16, 16)).astype(int)
     monkeypatch.setattr(pictures, "LARGE_PIXELS", 1000)
-    assert np.abs(decode(content.getvalue(), 16).astype(int) - direct).max() <= 2
+    assert np.abs(decode(content.getvalue(), PictureSize(16, 16)).astype(int) - direct).max() <= 2
 
 
 def test_few_heavy_items_wait_at_a_time(monkeypatch):

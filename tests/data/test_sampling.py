@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from qlae.data import load_data
-from qlae.data.sampling import draw_levels
-from qlae.data.sources import SOURCES
+from qlae.data.sources import SOURCES, draw_levels
 
 
 def test_continuous_sources_fill_their_range_and_categories_stay():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from qlae.data.scenes import make_scene
-from qlae.data.scenes.shading import hue
+from qlae.data.scenes.tracing import hue
 
 FRAMES = Path(__file__).parent / "shapes3d_real_frames.npz"
 

@@ -33,7 +33,7 @@ def picture(form="PNG", size=(8, 8)) -> bytes:
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"])
 def test_images(form):
     content = picture(form, (24, 20))
-    fuzz(form, lambda source: damage_bytes(content, source), lambda damaged: decode(damaged, 16))
+    fuzz(form, lambda source: damage_bytes(content, source), lambda damaged: decode(damaged, PictureSize(16, 16)))
 
 
 def write_archive(path, members):

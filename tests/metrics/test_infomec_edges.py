@@ -152,7 +152,7 @@ def test_a_fit_that_could_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) 
     def hurried(*arguments, **options):
         return minimise(*arguments, **options, max_iterations=1)
 
-    monkeypatch.setattr("qlae.metrics.newton.minimise", hurried)
+    monkeypatch.setattr("qlae.metrics.logistic.minimise", hurried)
     sources, latents = load("noisy_medium")
     with pytest.warns(ConvergenceWarning, match="InfoE is a lower bound"):
         infomec(sources, latents)

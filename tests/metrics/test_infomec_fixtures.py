@@ -140,13 +140,6 @@ def test_concentration_by_hand() -> None:
     assert concentration(matrix) == pytest.approx(((0.8 + 0.4) / 2 - 1 / 3) / (2 / 3))
 
 
-@pytest.mark.parametrize("name", sorted(set(CODES) - UNDEFINED))
-def test_gaps_of_the_training_variant(name: str) -> None:
-    result = score(name, "official-train")
-    assert result.compactness_gap == pytest.approx(expected(name, "official-train", "compactness_gap"), abs=1e-9)
-    assert result.modularity_gap == pytest.approx(expected(name, "official-train", "modularity_gap"), abs=1e-9)
-
-
 @pytest.mark.parametrize("name", sorted(set(DISCRETE_SOURCES) - UNDEFINED))
 def test_discrete_sources_as_numbers_give_the_regression_of_the_training_variant(name: str) -> None:
     sources, latents = load(name)

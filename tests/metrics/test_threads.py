@@ -1,45 +1,10 @@
-"""Fits in threads give the same values, in the caller's context."""
+"""Small fits use one thread."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-
-import numpy as np
-import pytest
-
-from qlae.metrics import infoe, infomec
-from qlae.metrics.parallel import available_threads, map_in_threads
-
-
-def test_results_are_in_order_and_calls_see_the_context_of_the_caller() -> None:
-    with np.errstate(divide="raise"):
-        settings = map_in_threads(lambda item: (item, np.geterr()["divide"]), range(10), 3)
-    assert settings == [(item, "raise") for item in range(10)]
-
-
-def test_an_error_in_a_thread_reaches_the_caller() -> None:
-    with pytest.raises(ZeroDivisionError):
-        map_in_threads(lambda item: 1 // item, range(-1, 3), 2)
-
-
-def test_the_number_of_threads_can_be_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "3,2")
-    assert available_threads() == 3
-    monkeypatch.setenv("OMP_NUM_THREADS", "many")
-    assert available_threads() >= 1
-
-
-def test_threads_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    sources = rng.integers(0, 4, (400, 3))
-    codes = np.where(rng.random((400, 3)) < 0.8, sources, rng.integers(0, 4, (400, 3)))
-    alone = infomec(sources, codes)
-    monkeypatch.setattr(infoe, "MANY", 100)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    together = infomec(sources, codes)
-    assert (together.infoe, together.infoe_scalar) == (alone.infoe, alone.infoe_scalar)
 
 
 def test_the_linear_algebra_of_a_first_fit_has_one_thread() -> None:

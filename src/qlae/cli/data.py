@@ -27,7 +27,7 @@ class List:
         from rich.table import Column, Table
 
         from ..data import cache, load_data
-        from ..data.registration import registered_names
+        from ..data.loading import registered_names
         from ..data.sources import BUNDLED_SETS, GENERATED_SETS, RENDERED_SETS
 
         groups = {"Rendered": RENDERED_SETS, "Generated": GENERATED_SETS, "From scikit-learn": BUNDLED_SETS}

@@ -1,11 +1,17 @@
 """Data: images, vectors and series with the sources that generated them."""
 
 from ..registry import DATA
-from .dataset import ImageArray, Progress, SourceDataset
-from .loading import data_config, data_names, data_spec, load_data, load_from_config, unread_config
-from .registration import register_dataset
+from .dataset import ImageArray, NoisyImages, Progress, SourceDataset
+from .loading import (
+    data_config,
+    data_names,
+    data_spec,
+    load_data,
+    load_from_config,
+    register_dataset,
+    unread_config,
+)
 from .rendered import RenderedImages, images_of, keep_on_disk
-from .sampling import NoisyImages
 from .spec import DataSpec
 
 __all__ = [

@@ -217,8 +217,6 @@ def build(description: Mapping[str, Any], fill: Callable[[NDArray[np.uint8]], Co
     task = f"{'rendering' if description['origin'] == 'rendered' else 'preparing'} {description['name']}"
     with _lock_entry(key, task):
         if not (final / "info.json").is_file():
-            if partial.is_symlink():
-                raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
             shutil.rmtree(partial, ignore_errors=True)
             try:
                 _write_entry(partial, description, fill)
@@ -360,12 +358,7 @@ class ImageSet:
         sources = self.sources
         if sources is not None:
             sources = level_table(named_columns(sources[kept], self.source_names), len(kept))
-        facts = facts | {
-            "num_images": len(kept),
-            "source_sizes": _num_values(sources),
-            "num_skipped": len(failures),
-            "skipped": failures[:10],
-        }
+        facts = facts | {"num_images": len(kept), "source_sizes": _num_values(sources)}
         return Content(facts, sources, [self.file_names[row] for row in kept], reasons | dict(self.unread))
 
 

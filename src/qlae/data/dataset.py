@@ -402,3 +402,27 @@ class LazyImages(ABC):
             out[rows] = self.compute(np.arange(rows.start, rows.stop))
             if progress is not None:
                 progress(rows.stop, len(self))
+
+
+class NoisyImages(LazyImages):
+    """Images with Gaussian noise on every pixel and channel. A row has the same noise every time it is indexed.
+
+    Args:
+        images: (n, h, w, 3) uint8.
+        noise: the standard deviation, where 1 is the whole range from black to white.
+        seed: determines the noise, together with the row number.
+    """
+
+    def __init__(self, images: ImageArray, noise: float, seed: int = 0) -> None:
+        self.images = images
+        self.noise = noise
+        self.seed = seed
+        self.shape = tuple(images.shape)
+
+    def compute(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+        clean = np.asarray(self.images[rows])
+        noisy = np.empty_like(clean)
+        for out, image, row in zip(noisy, clean, rows.tolist(), strict=True):
+            grain = np.random.default_rng([self.seed, row]).standard_normal(image.shape, dtype=np.float32)
+            out[...] = np.clip(np.rint(image + np.float32(255 * self.noise) * grain), 0, 255)
+        return noisy

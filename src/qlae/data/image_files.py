@@ -4,26 +4,37 @@ Sources may come as an ``.npy``, or as a CSV with one line per image, whose firs
 source with fractional values keeps them; the values of any other source become levels 0, 1, 2 … in sorted order.
 
 All files are read once, into the cache. They are found there as long as no name, size or time of a file changes.
+
+Nothing is ever extracted. The members of an archive are read by name as a stream of bytes, so a member's path cannot
+lead anywhere, and reading stops at a limit, whatever size a member claims to have.
 """
 
 from __future__ import annotations
 
+import bz2
+import contextlib
+import gzip
 import hashlib
+import lzma
+import os
+import tarfile
 import warnings
-from collections.abc import Iterator
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._io import DAMAGE, explain_damage, open_regular, require_regular
 from ..registry import DATA
-from .archives import Files, open_files
-from .array_files import read_source_file
+from .array_files import COPY_AGAIN, open_zip, read_source_file
 from .cache import ImageSet, find_by_name, name_of_files
 from .dataset import Progress, SourceDataset
-from .pictures import PictureSize, decode, map_in_threads
+from .pictures import MAX_FILE_BYTES, PictureSize, decode, map_in_threads
 from .sources import level_table, named_columns, source_rows
 from .spec import ResizedImages
 from .tables import read_csv
@@ -39,8 +50,8 @@ NAMES_SHOWN = 3  # in a message
 class ImageFiles(ResizedImages):
     """Image files in a folder of any depth, a zip or a tar, prepared in the cache in one size.
 
-    Files that cannot be decoded are left out; the description of the data counts and names them, and a warning does so
-    when they are read. Run directories below the folder are left out too.
+    Files that cannot be decoded are left out, and a warning counts them when they are read. Run directories below the
+    folder are left out too.
 
     Attributes:
         path: a folder, zip or tar with PNG, JPEG, WebP, BMP, GIF or TIFF images.
@@ -170,3 +181,136 @@ def _match_image(cell: str, images: set[str]) -> str | None:
     """Return the image that a cell names, literally or as another spelling of its path; ``None`` if there is none."""
     spellings = (cell, cell.strip(), cell.strip().replace("\\", "/").removeprefix("./"))
     return next((name for name in spellings if name in images), None)
+
+
+class Files(ABC):
+    """Files by name. Names are relative and use ``/``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all files, in the order in which reading them is cheapest."""
+
+    @abstractmethod
+    def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield name and content of the files in `names`, which must be in the order of `names()`."""
+
+    def read_one(self, name: str) -> bytes:
+        """Return the content of one file."""
+        return next(content for _, content in self.read([name]))
+
+    def stamps(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return sizes and times that change when the files do: of the archive, if they are in one."""
+        return [_stamp(self.path)]
+
+
+class FolderFiles(Files):
+    """The files below a folder, without those of run directories, whose pictures are not data.
+
+    Links to folders are not followed, so that no loop can occur.
+    """
+
+    def names(self) -> list[str]:
+        names = []
+        for folder, folders, files in os.walk(self.path, followlinks=False):
+            is_run = "config.json" in files and {"log.jsonl", "checkpoint.json", "results.json"} & set(files)
+            if is_run and Path(folder) != self.path:
+                folders.clear()
+                continue
+            names += [(Path(folder) / name).relative_to(self.path).as_posix() for name in files]
+        return sorted(names)
+
+    def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        for name in names:
+            content = b""
+            # A link to nowhere, a pipe or a file without permission reads as empty.
+            with contextlib.suppress(OSError, ValueError), open_regular(self.path / name) as file:
+                content = file.read(MAX_FILE_BYTES + 1)
+            yield name, content
+
+    def stamps(self, names: Sequence[str]) -> list[tuple[int, ...]]:
+        return [_stamp(self.path / name) for name in names]
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        state = path.stat()
+    except OSError:  # a link to nowhere
+        return ()
+    return state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
+class ZipFiles(Files):
+    """The members of a zip."""
+
+    def names(self) -> list[str]:
+        with open_zip(self.path) as archive:
+            return sorted(info.filename for info in archive.infolist() if not info.is_dir())
+
+    def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        with open_zip(self.path) as archive:
+            for name in names:
+                with archive.open(name) as member:
+                    yield name, member.read(MAX_FILE_BYTES + 1)
+
+
+class TarFiles(Files):
+    """The members of a tar, compressed or not. A tar has no index, so reading passes through all of it.
+
+    The list of names, which every reader asks for first, reads to the end, where compressed files have their checksum.
+    """
+
+    def names(self) -> list[str]:
+        with _open_tar(self.path) as (archive, file):
+            names = [member.name for member in archive if member.isfile()]
+            while file.read(2**20):
+                pass
+            return names
+
+    def read(self, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        missing = set(names)
+        with _open_tar(self.path) as (archive, _):
+            for member in archive:
+                if not missing:
+                    return
+                if member.name in missing and (file := archive.extractfile(member)) is not None:
+                    missing.discard(member.name)
+                    yield member.name, file.read(MAX_FILE_BYTES + 1)
+        if missing:
+            raise ValueError(f"{self.path} ends before {min(missing)}; {COPY_AGAIN}")
+
+
+@contextlib.contextmanager
+def _open_tar(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
+    """Open a tar and the stream that it is read from; `tarfile` would decompress it without comparing checksums."""
+    with (
+        open_regular(path) as raw,
+        explain_damage(path, COPY_AGAIN),
+        _decompress(raw) as file,
+        tarfile.open(fileobj=file, mode="r|") as archive,
+    ):
+        yield archive, file
+
+
+def _decompress(raw: IO[bytes]) -> Any:
+    """Return the content of an open file as a stream, decompressed if its first bytes say that it is compressed."""
+    magic = raw.read(6)
+    raw.seek(0)
+    openers: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+    return next((opener(raw) for start, opener in openers.items() if magic.startswith(start)), raw)
+
+
+def open_files(path: Path) -> Files:
+    """Open a folder, a zip or a tar."""
+    if path.is_dir():
+        return FolderFiles(path)
+    require_regular(path)
+    with explain_damage(path, COPY_AGAIN):
+        if zipfile.is_zipfile(path):
+            return ZipFiles(path)
+    with contextlib.suppress(OSError, *DAMAGE):
+        if tarfile.is_tarfile(path):
+            return TarFiles(path)
+    raise ValueError(f"{path} is neither a folder nor a zip or tar archive")

@@ -1,30 +1,53 @@
 """Load data sets by name (rendered, generated, registered, prepared on disk), from files, or from memory.
 
-`data_spec` turns a word and options into the description of a data set (`spec.py`), of which each kind has a module.
+`data_spec` turns a word and options into the description of a data set (`spec.py`). The kinds of registered data and of
+data in memory are in this file; each other kind has a module.
 """
 
 from __future__ import annotations
 
+import copy
+import inspect
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._checks import nearest_name
 from ..config import DataConfig
+from ..observations import Observations
 from ..registry import DATA
 from . import cache
 from .array_files import ArrayFile, is_array_file
-from .dataset import Progress, SourceDataset
+from .dataset import Progress, SourceDataset, as_array, observe
 from .generated import GeneratedData
 from .image_files import ImageFiles, PreparedImages
-from .in_memory import InMemory, is_in_memory
 from .published import BundledData, PublishedFiles
-from .registration import RegisteredData, registered_names, split_registered_options
-from .rendered import RenderedImages, SceneData
-from .sources import BUILT_IN_SETS, BUNDLED_SETS, GENERATED_SETS, RENDERED_SETS, SOURCES
-from .spec import DataSpec, build_spec
-from .tables import TableFile, is_table
+from .rendered import SceneData
+from .sources import (
+    BUILT_IN_SETS,
+    BUNDLED_SETS,
+    GENERATED_SETS,
+    RENDERED_SETS,
+    SOURCES,
+    named_columns,
+    source_rows,
+)
+from .spec import DataSpec, SquareImages, build_spec
+from .tables import TableFile, from_frame, is_frame, is_table
+
+Loader = Callable[..., SourceDataset]
+
+NAME = "array"  # of data in memory that came without one
+NO_DATA = (str, bytes, dict, set, range)
+LABELS = "labels"  # the sources of a torch data set whose items are pairs
+
+#: name → the function that loads a data set, and the module that registered it
+_REGISTRATIONS: dict[str, tuple[Loader, str]] = {}
 
 
 def data_names() -> list[str]:
@@ -32,7 +55,7 @@ def data_names() -> list[str]:
     return [*RENDERED_SETS, *GENERATED_SETS, *BUNDLED_SETS, *registered_names()]
 
 
-def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu", **options: Any) -> SourceDataset:
+def load_data(name: Any, *, progress: Progress | None = None, **options: Any) -> SourceDataset:
     """Load a data set by name, from files, or from an array.
 
     Rendered data returns at once: images are rendered when they are indexed, or read if `keep_on_disk` has cached them.
@@ -42,7 +65,6 @@ def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu
             vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or the data
             themselves: an array, a tensor, a data frame, or a torch data set of map style.
         progress: called with (images done, number of images) while files are prepared.
-        device: the device that renders, such as ``"cpu"`` or ``"cuda"``; images are returned on the host.
         options: each kind of data takes some of these.
 
             - ``resolution``: height and width of the images, from 8 to 1024; 64 by default. Image files may also be
@@ -83,10 +105,7 @@ def load_data(name: Any, *, progress: Progress | None = None, device: str = "cpu
     >>> load_data([[0.1, 2.0], [0.3, 1.0], [0.2, 4.0]], sources=[0, 1, 1], feature_names=["width", "height"])
     SourceDataset(array, real: 3 vectors of 2 features; sources: source 1 2)
     """  # noqa: E501
-    data = data_spec(name, **options).load(progress=progress)
-    if device != "cpu" and isinstance(data.images, RenderedImages):
-        return data.with_images(data.images.on(device))
-    return data
+    return data_spec(name, **options).load(progress=progress)
 
 
 def data_spec(name: Any, **options: Any) -> DataSpec:
@@ -194,3 +213,200 @@ def data_config(data: SourceDataset) -> DataConfig:
 def unread_config(spec: DataSpec) -> DataConfig:
     """Return the config of data as far as it is known before files are read; the number of sources is not."""
     return DataConfig(spec.name, spec.preview(), origin="real", source_names=("unread",), spec=spec)
+
+
+def _accepts(loader: Loader, option: str) -> bool:
+    parameters = inspect.signature(loader).parameters
+    return option in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def register_dataset(name: str, loader: Loader) -> None:
+    """Register a data set, so that `load_data`, the command line and study plans find it by its name.
+
+    A run stores the name of the module that made this call, not the images. Whoever loads the data of the run imports
+    that module first, on the command line with ``--import MODULE``.
+
+    Args:
+        name: the name; letters, digits and ``. _ -`` only. The same module may register it again.
+        loader: called as ``loader(resolution=…, **options)``, returns a `SourceDataset`, and returns the same data
+            whenever it gets the same arguments. Square RGB images have that resolution; other observations may ignore
+            it. Options are numbers, texts, lists and dictionaries, since ``config.json`` stores them; ``seed`` is
+            passed on if the loader has such a parameter. `load_data` adds noise to the pixels itself.
+
+    Raises:
+        ValueError: the name is taken, or has other characters.
+
+    Example::
+
+        def load_greys(resolution, num_greys=4):
+            greys = np.linspace(0, 255, num_greys).astype(np.uint8)
+            images = np.tile(greys[:, None, None, None], (1, resolution, resolution, 3))
+            return SourceDataset(images, np.arange(num_greys), name="greys", origin="rendered")
+
+        register_dataset("greys", load_greys)
+        data = qlae.load_data("greys", resolution=16, num_greys=8)
+    """
+    if not isinstance(name, str) or not name or cache.safe_name(name) != name:
+        raise ValueError(f"the name of a data set must consist of letters, digits and . _ -, got {name!r}")
+    if name in BUILT_IN_SETS:
+        raise ValueError(f"{name!r} is a built-in data set: choose another name")
+    module = sys._getframe(1).f_globals.get("__name__", "__main__")
+    _, other = _REGISTRATIONS.get(name, (None, module))
+    if other != module:
+        raise ValueError(f"{name!r} is registered by the module {other} already: choose another name")
+    _REGISTRATIONS[name] = loader, module
+
+
+def registered_names() -> list[str]:
+    """Return the names of all registered data sets."""
+    return list(_REGISTRATIONS)
+
+
+@DATA.register("registered")
+@dataclass(frozen=True, kw_only=True)
+class RegisteredData(SquareImages):
+    """A data set that `register_dataset` made known. Observations that are no square images may ignore the resolution.
+
+    Attributes:
+        options: further arguments of the loader.
+        registered_by: the module that registered the data set, which is to be imported before they are loaded.
+    """
+
+    title: ClassVar[str] = "the registered data set"
+
+    options: dict[str, Any] = field(default_factory=dict)
+    registered_by: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name not in _REGISTRATIONS:
+            return
+        loader, module = _REGISTRATIONS[self.name]
+        for option in self.options:
+            if not _accepts(loader, option):
+                takes = ", ".join(inspect.signature(loader).parameters)
+                raise ValueError(f"the data set {self.name!r} has no option {option!r}: its loader takes {takes}")
+        self._set(registered_by=module)
+
+    @property
+    def is_random(self) -> bool:
+        return super().is_random or self.name not in _REGISTRATIONS or _accepts(_REGISTRATIONS[self.name][0], "seed")
+
+    def preview(self) -> Observations:
+        return self.load().observations
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        if self.name not in _REGISTRATIONS:
+            module = self.registered_by
+            way = f"import the module {module} first, which registers it (on the command line: --import {module})"
+            if module == "__main__":
+                way = "a script or a notebook registered it; call qlae.data.register_dataset again before loading it"
+            raise ValueError(f"the data set {self.name!r} is not registered: {way}")
+        loader = _REGISTRATIONS[self.name][0]
+        seeds = {"seed": self.seed} if _accepts(loader, "seed") else {}
+        data = loader(resolution=self.resolution, **self.options, **seeds)
+        if not isinstance(data, SourceDataset):
+            raise ValueError(f"the loader of {self.name!r} must return a SourceDataset, got {type(data).__name__}")
+        if data.observations.is_standard and data.resolution != self.resolution:
+            raise ValueError(
+                f"the loader of {self.name!r} returned images of {data.resolution}×{data.resolution} pixels for "
+                f"resolution={self.resolution}"
+            )
+        data = copy.copy(data)  # the loader may return the same object every time
+        data.name = self.name
+        return data
+
+
+def split_registered_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `RegisteredData` from a user's options, of which all others are those of the loader."""
+    own = {name: options[name] for name in ("name", "resolution", "noise", "seed") if name in options}
+    others = {name: value for name, value in options.items() if name not in own and value is not None}
+    others = {name: str(value) if isinstance(value, Path) else value for name, value in others.items()}
+    try:
+        json.dumps(others, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"options of a data set must be fit for JSON, got {others!r} ({error})") from None
+    return own | {"options": others}
+
+
+def is_in_memory(data: Any) -> bool:
+    """Return whether an object holds data: an array, tensor, data frame, list of rows, or map-style data set."""
+    is_map_style = hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, NO_DATA)
+    return isinstance(data, list | tuple) or _is_array(data) or is_frame(data) or is_map_style
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InMemory(DataSpec):
+    """Data in memory. A run cannot store them, so the data set that is returned has no spec.
+
+    Attributes:
+        data: an array, tensor or list of rows: images (n, h, w, c), vectors (n, d) or series (n, t, c); a data frame,
+            whose columns are features; or a torch data set whose items are observations, or tuples that begin with
+            one. Images in tensors may have their channels first.
+        sources: an array (n, n_s) or (n,), columns by name, or a data frame; ``"labels"`` for the second entries of a
+            torch data set's items.
+        layout, feature_names: as for `SourceDataset`.
+        source_columns, drop_columns: columns of a data frame that are sources, and that are left out.
+    """
+
+    title: ClassVar[str] = "data in memory"
+
+    name: str = NAME
+    data: Any
+    sources: Any = None
+    layout: str | None = None
+    feature_names: Sequence[str] = ()
+    source_columns: Sequence[str] = ()
+    drop_columns: Sequence[str] = ()
+
+    def load(self, *, progress: Progress | None = None) -> SourceDataset:
+        return self.read(progress)
+
+    def read(self, progress: Progress | None = None) -> SourceDataset:
+        rows, names = self.data, self.feature_names
+        columns: dict[str, list[Any]] = {}
+        if is_frame(rows):
+            rows, own_names, columns = from_frame(rows, self.source_columns, self.drop_columns)
+            names = names or own_names
+        elif self.source_columns or self.drop_columns:
+            raise ValueError("source_columns and drop_columns name columns of a table; an array has none")
+        sources = self.sources
+        if not (_is_array(rows) or isinstance(rows, list | tuple)):
+            with_labels = isinstance(sources, str) and sources == LABELS
+            rows, labels = _collect(rows, with_labels=with_labels)
+            sources = labels if with_labels else sources
+        array, kind = as_array(rows, layout=self.layout, name=self.name)
+        columns = columns | _source_columns(sources, len(array))
+        observations = observe(array, kind, names, name=self.name)
+        return SourceDataset.from_columns(array, columns, observations, name=self.name)
+
+
+def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:
+    """Return the values of each source by name."""
+    if sources is None:
+        return {}
+    if isinstance(sources, str):
+        raise ValueError(f"sources must hold one row per observation, got {sources!r}")
+    if is_frame(sources):
+        return {str(name): sources[name].to_numpy().tolist() for name in sources.columns}
+    if isinstance(sources, Mapping):
+        return {str(name): np.asarray(values).tolist() for name, values in sources.items()}
+    return named_columns(source_rows(sources, num_rows))
+
+
+def _is_array(data: Any) -> bool:
+    return hasattr(data, "__array__") or hasattr(data, "detach")
+
+
+def _collect(data: Any, *, with_labels: bool) -> tuple[Any, list[Any] | None]:
+    """Return the observations of a map-style data set as one array or tensor, and the second entries of its items."""
+    items = [data[i] for i in range(len(data))]
+    if with_labels and not all(isinstance(item, tuple | list) and len(item) >= 2 for item in items):
+        raise ValueError(f'sources="{LABELS}" needs items that are pairs')
+    labels = [np.asarray(item[1]).tolist() for item in items] if with_labels else None
+    rows = [item[0] if isinstance(item, tuple | list) else item for item in items]
+    if rows and hasattr(rows[0], "detach"):
+        import torch
+
+        return torch.stack(rows), labels
+    return np.stack(rows), labels

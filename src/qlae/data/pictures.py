@@ -94,16 +94,12 @@ class PictureSize:
         return f"{self.height}×{self.width}" + ("" if self.channels == COLOURS else " grey")
 
 
-def picture_size(size: Any, *, grey: bool = False) -> PictureSize:
-    """Return a size from a number, a pair (height, width) or a text; a size is returned as it is, unless `grey` is set.
+def picture_size(size: Any) -> PictureSize:
+    """Return a size from a number, a pair (height, width) or a text.
 
     >>> picture_size(64), picture_size("60x90"), picture_size("60x90x1")
     (PictureSize(height=64, width=64, channels=3), PictureSize(height=60, width=90, channels=3), PictureSize(height=60, width=90, channels=1))
     """  # noqa: E501
-    if grey:
-        return replace(picture_size(size), channels=GREY)
-    if isinstance(size, PictureSize):
-        return size
     if isinstance(size, int) and not isinstance(size, bool):
         return PictureSize(size, size)
     if isinstance(size, tuple | list) and len(size) == 2 and all(type(side) is int for side in size):
@@ -120,7 +116,8 @@ def picture_size(size: Any, *, grey: bool = False) -> PictureSize:
 
 def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     """Return the size that a caller asks for; raise an error for one that no images are brought to."""
-    size = picture_size(resolution, grey=grey)
+    size = picture_size(resolution)
+    size = replace(size, channels=GREY) if grey else size
     if not size.is_standard:
         require_sides(size.height, size.width)
     elif not MIN_RESOLUTION <= size.height <= MAX_RESOLUTION:
@@ -128,9 +125,8 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     return size
 
 
-def decode(content: bytes, size: int | PictureSize) -> NDArray[np.uint8]:
+def decode(content: bytes, size: PictureSize) -> NDArray[np.uint8]:
     """Decode an image file to (h, w, c); the message of an error is the reason, without a name."""
-    size = picture_size(size)
     side = LARGE_FACTOR * max(size.height, size.width)  # both ways: the image may be recorded on its side
     return _open_image(content, lambda image: _convert(image, size), side)
 
@@ -235,12 +231,11 @@ def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
     return fit(ImageOps.exif_transpose(small), size)
 
 
-def shrink(image: Image.Image, size: int | PictureSize) -> Image.Image:
+def shrink(image: Image.Image, size: PictureSize) -> Image.Image:
     """Crop an image to the shape of a size and average it over squares of pixels, so that little memory is needed.
 
     The result is in RGB and has at least ``LARGE_FACTOR`` times these sides, or is as large as the image.
     """
-    size = picture_size(size)
     width, height = image.size
     most_wide = max(1, min(width, height * size.width // size.height))
     most_high = max(1, min(height, width * size.height // size.width))
@@ -305,9 +300,8 @@ def fit(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
     return np.asarray(image, dtype=np.uint8)
 
 
-def resize(images: NDArray[Any], size: int | PictureSize) -> NDArray[np.uint8]:
+def resize(images: NDArray[Any], size: PictureSize) -> NDArray[np.uint8]:
     """Scale and crop uint8 images (k, h, w), (k, h, w, 1), (k, h, w, 3) or (k, h, w, 4) to (k, h, w, c)."""
-    size = picture_size(size)
     if images.shape[1:] == size.shape:
         return images
     if images.ndim == 4 and images.shape[3] == 1:

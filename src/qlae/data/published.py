@@ -38,11 +38,10 @@ from numpy.typing import NDArray
 from .._checks import require_known
 from .._io import load_npy, open_own, require_regular
 from ..registry import DATA
-from .archives import open_files
 from .array_files import COPY_AGAIN, MAX_READ, MAX_WHOLE, ArrayStream, require_images
 from .cache import ImageSet, file_fingerprint
 from .dataset import Progress, SourceDataset
-from .image_files import decode_files
+from .image_files import decode_files, open_files
 from .pictures import MAX_PIXELS, PictureSize, resize
 from .sources import BUNDLED_SETS, SOURCES, grid_levels
 from .spec import DataSpec, SquareImages
@@ -306,22 +305,18 @@ DOWNLOADS = {
 }
 
 
-def download(
-    name: str, folder: str | Path, *, published: Download | None = None, progress: Progress | None = None
-) -> Path:
+def download(name: str, folder: str | Path, *, progress: Progress | None = None) -> Path:
     """Download the file of a data set, unless it is in the folder already, and return its path.
 
     Args:
         name: one of `DOWNLOADS`.
         folder: the folder for it; created if missing.
-        published: another address.
         progress: called with (bytes done, number of bytes); the number is 0 if the server does not report it.
     """
-    if published is None:
-        if name in ("falcor3d", "isaac3d", "mpi3d"):
-            kinds = ": choose one of mpi3d-toy, mpi3d-realistic, mpi3d-real" if name == "mpi3d" else ""
-            raise ValueError(f"no permanent public address of {name} is known{kinds}; it can be rendered instead")
-        published = DOWNLOADS[require_known(name, DOWNLOADS, "download")]
+    if name in ("falcor3d", "isaac3d", "mpi3d"):
+        kinds = ": choose one of mpi3d-toy, mpi3d-realistic, mpi3d-real" if name == "mpi3d" else ""
+        raise ValueError(f"no permanent public address of {name} is known{kinds}; it can be rendered instead")
+    published = DOWNLOADS[require_known(name, DOWNLOADS, "download")]
     target = Path(folder) / published.url.rsplit("/", 1)[-1].partition("?")[0]
     if target.is_file():
         return target
@@ -352,10 +347,8 @@ def _fetch(url: str, file: IO[bytes], progress: Progress | None) -> None:
     except urllib.error.HTTPError as error:
         if error.code != 416:
             raise
-        if not error.headers.get("Content-Range", "").endswith(f"/{num_bytes}"):
-            file.truncate(0)  # the file on the server has become shorter
-            raise
-        return  # all of it was there
+        file.truncate(0)  # all of it was there, or the file on the server has become shorter
+        raise
     with response:
         if response.status != 206:
             num_bytes = 0

@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 from .._checks import require_known, whole_number
 from .._parsing import parse
 from ..observations import IMAGES, Observations
-from .dataset import Progress, SourceDataset
+from .dataset import NoisyImages, Progress, SourceDataset
 from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
-from .sampling import NoisyImages, draw_levels, smooth_sources
-from .sources import GREY_SETS, split_sources
+from .sources import GREY_SETS, draw_levels, smooth_sources, split_sources
 
 
 @dataclass(frozen=True, kw_only=True)

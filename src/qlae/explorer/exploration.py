@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..data import SourceDataset, load_from_config
-from ..data.archives import open_files
+from ..data.image_files import open_files
 from ..data.pictures import decode_whole
 from ..metrics import count_informative, find_score
 from ..models.building import Networks

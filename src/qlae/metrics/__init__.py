@@ -39,9 +39,8 @@ from .metric import (
     unregister_metric,
     watched_scores,
 )
-from .null_encoder import NullScores, null_scores
 from .paired import beta_vae_score, factor_vae_score
-from .scores import Scores, print_scores, score, score_file, score_table
+from .scores import NullScores, Scores, null_scores, print_scores, score, score_file, score_table
 
 __all__ = [
     "DCI",

@@ -23,8 +23,7 @@ import numpy as np
 from .information import entropy
 from .inputs import Floats, Ints, Latents, Sources, plain_columns
 from .logistic import OneHotFeatures, fit_codes, fit_continuous, whiten
-from .newton import MANY, Fit, Reals
-from .parallel import available_threads, map_in_threads
+from .newton import Reals
 
 _TOLERANCE = 2e-5  # of the entropy: the fit ends when a step is expected to gain less
 _ITERATIONS = 100
@@ -39,46 +38,31 @@ def explicitness_per_source(sources: Sources, latents: Latents, solver: Solver, 
     import scipy.linalg  # noqa: F401  # its BLAS is limited only if it is loaded
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other
-        return _explicitness_per_source(sources, latents, solver, how)
-
-
-def _explicitness_per_source(sources: Sources, latents: Latents, solver: Solver, how: Input) -> Floats:
     result = np.zeros(sources.num_sources)
     varying = np.flatnonzero(sources.varying).tolist()
     classes = [i for i in varying if sources.discrete[i]]
-    if len(classes) < len(varying):
-        design = _design(latents, how)
-        for i in (i for i in varying if not sources.discrete[i]):
-            result[i] = _r_squared(design, plain_columns(sources.values[:, i]))
-    if classes and solver == "converged":
-        result[classes] = _converged(sources, latents, how, classes)
-    elif classes:
-        published = _published_features(latents, how)
-        for i in classes:
-            # Classes have equal weights in the fit and none in the score; the null model is uniform.
-            loss = fit_balanced(published, sources.labels[:, i], sources.sizes[i])
-            result[i] = 1.0 - loss / float(np.log(sources.sizes[i]))
+    numbers = [i for i in varying if not sources.discrete[i]]
+    with threadpool_limits(1, user_api="blas"):  # small matrices: threads would only wait for each other
+        if numbers:
+            design = _design(latents, how)
+            result[numbers] = [_r_squared(design, plain_columns(sources.values[:, i])) for i in numbers]
+        if classes:
+            fit = _converged if solver == "converged" else _as_published
+            result[classes] = fit(sources, latents, how, classes)
     return np.clip(result, 0.0, 1.0)
 
 
 def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence[int]) -> list[float]:
     """Return the explicitness of some discrete sources from converged fits to one-hot codes or whitened latents."""
     codes = latents.codes if how == "one-hot" else None
-    features = whiten(latents.values) if codes is None else None
-    nulls = [entropy(sources.labels[:, i]) for i in indices]
-
-    def fit(place: int) -> Fit:
-        i, tolerance = indices[place], _TOLERANCE * nulls[place]
-        labels, size = sources.labels[:, i], sources.sizes[i]
-        if codes is not None:
-            return fit_codes(codes, latents.sizes, labels, size, tolerance=tolerance)
-        assert features is not None
-        return fit_continuous(features, labels, size, tolerance=tolerance)
-
-    many = sources.labels.shape[0] > MANY  # fewer samples are fitted before threads pay off
-    fits = map_in_threads(fit, range(len(indices)), available_threads() if many else 1)
-    for i, fitted in zip(indices, fits, strict=True):
+    features = whiten(latents.values) if codes is None else np.zeros(0)
+    shares = []
+    for i in indices:
+        labels, size, null = sources.labels[:, i], sources.sizes[i], entropy(sources.labels[:, i])
+        if codes is None:
+            fitted = fit_continuous(features, labels, size, tolerance=_TOLERANCE * null)
+        else:
+            fitted = fit_codes(codes, latents.sizes, labels, size, tolerance=_TOLERANCE * null)
         if not fitted.converged:
             from sklearn.exceptions import ConvergenceWarning  # scikit-learn takes a second to import
 
@@ -88,7 +72,22 @@ def _converged(sources: Sources, latents: Latents, how: Input, indices: Sequence
                 ConvergenceWarning,
                 stacklevel=2,
             )
-    return [1.0 - fitted.loss / null for fitted, null in zip(fits, nulls, strict=True)]
+        shares.append(1.0 - fitted.loss / null)
+    return shares
+
+
+def _as_published(sources: Sources, latents: Latents, how: Input, indices: Sequence[int]) -> list[float]:
+    """Return the explicitness of some discrete sources from the fits of the authors' code.
+
+    Classes have equal weights in the fit and none in the score; the null model is uniform.
+    """
+    features: DenseFeatures | OneHotFeatures
+    if how == "one-hot" and latents.codes is not None:
+        features = OneHotFeatures(latents.codes, latents.sizes)
+    else:
+        features = DenseFeatures(_design(latents, how))
+    losses = [fit_balanced(features, sources.labels[:, i], sources.sizes[i]) for i in indices]
+    return [1.0 - loss / float(np.log(sources.sizes[i])) for i, loss in zip(indices, losses, strict=True)]
 
 
 def _design(latents: Latents, how: Input) -> Floats:
@@ -103,13 +102,6 @@ def _design(latents: Latents, how: Input) -> Floats:
     spread = centred.std(axis=0)
     constant = np.ptp(values, axis=0) == 0
     return np.asarray(np.where(constant, 0.0, centred / np.where(spread > 0, spread, 1.0)))
-
-
-def _published_features(latents: Latents, how: Input) -> DenseFeatures | OneHotFeatures:
-    """Return the features of the authors' fit, without a dense matrix if they are one-hot codes."""
-    if how == "one-hot" and latents.codes is not None:
-        return OneHotFeatures(latents.codes, latents.sizes, double=True)
-    return DenseFeatures(_design(latents, how))
 
 
 def _r_squared(design: Floats, target: Floats) -> float:

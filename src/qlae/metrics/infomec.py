@@ -25,7 +25,7 @@ import numpy as np
 
 from .corrected import CorrectedInformation, correct_explicitness, correct_information
 from .infoe import Input, Solver, explicitness_per_source
-from .information import CONTINUOUS_NMI, concentration, estimate, normalise, top_two_gaps
+from .information import CONTINUOUS_NMI, concentration, estimate, normalise
 from .inputs import Bools, Floats, Latents, Sources, check_latents, check_pair, leave_out_constant, require_choice
 from .metric import UNIT, Score, register_metric
 
@@ -329,16 +329,6 @@ class InfoMEC:
     def num_informative(self) -> int | None:
         """Number of latents that are active and informative; InfoM counts the other active latents, too."""
         return None if self.informative is None else int((self.active & self.informative).sum())
-
-    @property
-    def modularity_gap(self) -> float:
-        """Mean over active latents of the gap between the two sources they are most informative about."""
-        return float(top_two_gaps(self.nmi.T[self.active]).mean()) if self.active.any() else 0.0
-
-    @property
-    def compactness_gap(self) -> float:
-        """Mean over sources of the gap between the two most informative latents, active or not."""
-        return float(top_two_gaps(self.nmi).mean())
 
     @property
     def activity(self) -> str:

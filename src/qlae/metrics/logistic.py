@@ -22,7 +22,6 @@ computed once per joint code instead of once per sample.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .inputs import Bools, Floats, Ints, plain_columns
-from .newton import BLOCK, EASY, Fit, Reals, Solve, fit, working_type
+from .newton import EASY, Fit, Reals, Solve, minimise, working_type
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -45,7 +44,6 @@ _BLOCK_SAMPLES = 20_000  # at most this many samples build the preconditioner
 _HARD = 20  # after a step with more conjugate gradient iterations, the preconditioner is the full Hessian
 _FULL_HESSIAN_OF_CODES = 2500
 _LEAST = 1e-10  # share of the largest curvature added to the diagonal: one-hot codes have flat directions
-_LEAST_DAMPING = 1e-5  # of many samples: a part of them lacks rare codes
 _START_SAMPLES = 2_000  # at most this many samples fit the start
 _GROUP = 1024  # largest number of joint codes in a table that latents share
 
@@ -56,13 +54,7 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     The fit ends when a step is expected to gain no more nats than the tolerance.
     """
     X, means = _within(features, labels, size)
-
-    def blocks() -> list[_Dense]:
-        single = X.astype(np.float32)
-        return [_Dense(single[i : i + BLOCK], size) for i in range(0, labels.size, BLOCK)]
-
-    start = _discriminant_start(X, means, labels, size)
-    return fit(blocks, lambda part: _Dense(X[part], size), labels, start, tolerance=tolerance)
+    return minimise(_Dense(X, size), labels, _discriminant_start(X, means, labels, size), tolerance=tolerance)
 
 
 class _Dense:
@@ -252,18 +244,11 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
     """Minimise the cross entropy, in nats, of labels (n,), 0 … size − 1, given one-hot codes (n, n_z)."""
     rows, allowed = reduce_exactly(codes, code_sizes, labels, size)
     if not rows.size:
-        return Fit(0.0, True, 0, np.zeros((sum(code_sizes), size)))
+        return Fit(0.0, True, 0)
     kept, own = codes[rows], labels[rows]
-    return fit(
-        lambda: OneHotFeatures(kept, code_sizes, double=False).blocks(BLOCK),
-        lambda part: _OneHot(kept[part], code_sizes),
-        own,
-        _naive_bayes(kept, np.concatenate([[0], np.cumsum(code_sizes)]), own, size, allowed),
-        allowed=allowed,
-        total=labels.size,
-        least_damping=_LEAST_DAMPING,
-        tolerance=tolerance,
-    )
+    start = _naive_bayes(kept, np.concatenate([[0], np.cumsum(code_sizes)]), own, size, allowed)
+    design = _OneHot(kept, code_sizes)
+    return minimise(design, own, start, allowed=allowed, total=labels.size, tolerance=tolerance)
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:
@@ -291,7 +276,7 @@ class _OneHot:
         self.codes, self.sizes = codes, list(code_sizes)
         n = codes.shape[0]
         self.stride = -(-n // _BLOCK_SAMPLES)
-        features = OneHotFeatures(codes, code_sizes, double=n <= _BLOCK_SAMPLES)
+        features = OneHotFeatures(codes, code_sizes)
         self.forward, self.backward, self.offsets = features.forward, features.backward, features.offsets
         weight = [np.bincount(codes[:, j], minlength=s) for j, s in enumerate(code_sizes)]
         self.weight = np.maximum(np.concatenate(weight), 1) / n
@@ -390,8 +375,8 @@ def _naive_bayes(codes: Ints, offsets: Ints, labels: Ints, size: int, allowed: B
 class OneHotFeatures:
     """The features of n samples of codes: D = Σ sizes columns, of which each sample has n_z ones."""
 
-    def __init__(self, codes: Ints, sizes: Sequence[int], *, double: bool) -> None:
-        """Prepare the tables of codes (n, n_z) with n_z sizes; `double` keeps a second copy in double precision."""
+    def __init__(self, codes: Ints, sizes: Sequence[int]) -> None:
+        """Prepare the tables of codes (n, n_z) with n_z sizes."""
         from scipy import sparse
 
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
@@ -406,24 +391,8 @@ class OneHotFeatures:
             cells = np.indices([sizes[j] for j in group]).reshape(len(group), -1)  # codes of each joint code
             members.append(indicator((cells + self.offsets[group][:, None]).T.astype(np.int32), self.num_features))
             start += cells.shape[1]
-        self._joint = _precisions(indicator(np.column_stack(columns), start), double)
-        self._members = _precisions(sparse.vstack(members, format="csr"), True)  # joint codes × codes
-
-    def blocks(self, size: int) -> list[OneHotFeatures]:
-        """Return the features of `size` samples at a time, which share the memory of these."""
-        from scipy import sparse
-
-        joint = self._joint[np.dtype(np.float32)]
-        each = joint.indptr[1]  # entries per sample
-        result = []
-        for start in range(0, joint.shape[0], size):
-            end = min(start + size, joint.shape[0])
-            parts = (part[start * each : end * each] for part in (joint.data, joint.indices))
-            block = copy(self)
-            rows = sparse.csr_matrix((*parts, joint.indptr[: end - start + 1]), shape=(end - start, joint.shape[1]))
-            block._joint = _precisions(rows, False)
-            result.append(block)
-        return result
+        self._joint = _precisions(indicator(np.column_stack(columns), start))
+        self._members = _precisions(sparse.vstack(members, format="csr"))  # joint codes × codes
 
     def forward(self, weights: Reals) -> Reals:
         return np.asarray(self._joint[weights.dtype] @ (self._members[weights.dtype] @ weights))
@@ -432,9 +401,9 @@ class OneHotFeatures:
         return np.asarray(self._members[residuals.dtype].T @ (self._joint[residuals.dtype].T @ residuals))
 
 
-def _precisions(matrix: sparse.csr_matrix, double: bool) -> dict[Any, sparse.csr_matrix]:
-    """Return a matrix by precision: single, and if worth the memory, double."""
-    return {np.dtype(np.float32): matrix, np.dtype(np.float64): matrix.astype(np.float64) if double else matrix}
+def _precisions(matrix: sparse.csr_matrix) -> dict[Any, sparse.csr_matrix]:
+    """Return a matrix by precision, single and double."""
+    return {np.dtype(np.float32): matrix, np.dtype(np.float64): matrix.astype(np.float64)}
 
 
 def indicator(columns: NDArray[np.int32], width: int) -> sparse.csr_matrix:

@@ -180,11 +180,10 @@ def unregister_metric(name: str) -> None:
     del _METRICS[find_metric(name).name]
 
 
-def register_score(score: Score) -> Score:
-    """Enter a score that no metric computes, such as the PSNR, into the table of scores, and return it."""
+def register_score(score: Score) -> None:
+    """Enter a score that no metric computes, such as the PSNR, into the table of scores."""
     _require_new_keys([score.key], known_scores())
     _OTHER_SCORES[score.key] = score
-    return score
 
 
 def find_metric(name: str) -> Metric:

@@ -7,21 +7,12 @@ gradients, preconditioned by the design, which knows its structure. R weighs V b
 changes, so that λ bounds the change of the probabilities; λ follows the gain of the last step (Levenberg). The fit ends
 when a step that λ hardly shortens is expected to gain little. If every sample has its own class on top, scaling W up
 takes the loss to 0, so the infimum is exactly 0.
-
-**Very many samples**: a subset of 15,000 to 60,000 samples provides the starting point and, at each step,
-the Hessian. Loss and gradient come from all samples, in one pass over blocks that fit into the cache and without
-storing probabilities. The Hessian of the subset differs from that of all samples by about √(weights / samples of the
-subset), so the distance to the minimum shrinks by that factor with each step, and its share of the loss by the square:
-a few passes are enough. If classes are nearly separated, few samples have any curvature, and such a subset has hardly
-any of them. The Hessian then comes from all samples that are predicted with doubt. The fit ends by the same rule as one
-that uses all samples throughout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +27,6 @@ EASY = 6  # a step with at most this many conjugate gradient iterations had a go
 _FAST_ROWS = 1 << 14  # from this many rows on, sums over classes use BLAS, whose order of additions is its own
 _DOUBLE_STEPS = 1 << 18  # up to this many logits, steps are computed in double precision, too
 
-MANY = 500_000  # with more samples, fits use a part of them; with fewer, that saves no time
-BLOCK = 1 << 14  # samples per block
-_PART, _LEAST_PART = 60_000, 15_000  # samples in the subset, about this many at most and at least
-_SAMPLES_PER_WEIGHT = 50  # between these bounds
-_ROUGH = 50.0  # the fit of the part need not be better than its distance from the whole; in tolerances
-_LOGITS = 5.0  # largest logit of the start
-_DOUBT = 1e-3  # a sample whose own class has a smaller probability than 1 minus this is predicted with doubt
-_DOUBTFUL = 2 * _PART  # classes with at most this many such samples are nearly separated
-_ROUNDS, _STEPS = 3, 8  # how often such samples are chosen anew, after how many steps at most
-
 
 def working_type(num_samples: int, size: int) -> type[np.floating]:
     """Return the precision in which steps are first computed: double, if the problem is small enough.
@@ -55,14 +36,12 @@ def working_type(num_samples: int, size: int) -> type[np.floating]:
     return np.float64 if num_samples * size <= _DOUBLE_STEPS else np.float32
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     """The minimal cross entropy, in nats, and whether the fit converged."""
 
     loss: float
     converged: bool
     iterations: int
-    weights: Floats  # (D, classes); if the loss is 0, of a finite scale at which it is not yet
 
 
 class Design(Protocol):
@@ -87,18 +66,16 @@ class Design(Protocol):
         """
 
 
-@dataclass(frozen=True, eq=False)
-class State:
+class State(NamedTuple):
     """The loss at some weights (D, classes), and whether every sample has its own class on top."""
 
     weights: Floats
     loss: float
     separated: bool
-    probabilities: Reals | None = None  # (n, classes), if the problem keeps them
-    gradient: Floats | None = None  # (D, classes), if the problem computes it with the loss
+    probabilities: Reals  # (n, classes)
 
 
-class Whole:
+class Problem:
     """The mean cross entropy over `total` samples, of which those not in the design cost nothing.
 
     `labels` (n,) are classes; `allowed` (n, classes) is False for a class that is ruled out for a sample.
@@ -106,7 +83,6 @@ class Whole:
 
     def __init__(self, design: Design, labels: Ints, allowed: Bools | None, total: int) -> None:
         self.design, self.labels, self.allowed, self.total = design, labels, allowed, total
-        self.rows = np.arange(labels.size)
 
     def evaluate(self, weights: Floats) -> State:
         double = self.labels.size * weights.shape[1] <= _DOUBLE_ENTRIES
@@ -115,18 +91,12 @@ class Whole:
             logits[~self.allowed] = -np.inf
         loss, margin, scale = softmax_in_place(logits, self.labels)
         separated = margin > (1e-9 if double else 1e-4) * max(1.0, scale)
-        return State(weights, loss / self.total, separated, probabilities=logits)
+        return State(weights, loss / self.total, separated, logits)
 
     def gradient(self, state: State) -> Floats:
-        assert state.probabilities is not None
         residuals = state.probabilities.copy(order="K")
-        residuals[self.rows, self.labels] -= 1.0
+        residuals[np.arange(self.labels.size), self.labels] -= 1.0
         return np.asarray(self.design.backward(residuals).astype(np.float64) / self.total)
-
-    def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
-        """Return samples that represent the Hessian, their probabilities, and the number of samples in the mean."""
-        assert state.probabilities is not None
-        return self.design, state.probabilities.astype(working, copy=False), self.total
 
 
 def softmax_in_place(logits: Reals, labels: Ints) -> tuple[float, float, float]:
@@ -158,28 +128,36 @@ def _sum_over_classes(array: Reals) -> Reals:
 
 
 def minimise(
-    problem: Whole | _Many,
+    design: Design,
+    labels: Ints,
     start: Floats,
     *,
-    working: type[np.floating],
+    allowed: Bools | None = None,
+    total: int | None = None,
     tolerance: float,
-    least_damping: float = 0.0,
     max_iterations: int = 100,
 ) -> Fit:
-    """Minimise the loss of a problem from weights (D, classes), with steps first computed in the working precision.
+    """Minimise the mean cross entropy over `total` samples, of which those without a label here cost nothing.
 
-    The fit ends when a step is expected to gain no more nats than the tolerance. λ does not fall below `least_damping`.
+    Args:
+        design: the features of the samples with a label.
+        labels, allowed, total: as for `Problem`; by default all samples have labels, and every class is possible.
+        start: (D, classes) weights.
+        tolerance: the fit ends when a step is expected to gain no more nats than this.
+        max_iterations: at most so many steps.
     """
+    total = labels.size if total is None else total
+    problem, working = Problem(design, labels, allowed, total), working_type(labels.size, start.shape[1])
     state = problem.evaluate(start)
     damping, patience = 1e-2, 0.1
     build: Callable[[float], Solve] | None = None
     effort = hardest = 0
     for iteration in range(max_iterations):
         if state.separated:
-            return Fit(0.0, True, iteration, state.weights)
-        floor = max(least_damping, 1e-12 if working is np.float32 else 1e-17)
+            return Fit(0.0, True, iteration)
+        floor = 1e-12 if working is np.float32 else 1e-17
         gradient = problem.gradient(state)
-        design, probabilities, total = problem.curvature(state, working)
+        probabilities = state.probabilities.astype(working, copy=False)
         fresh = build is None or effort > EASY  # an older Hessian is kept while it is good enough
         if build is None or fresh:
             build = design.preconditioner(probabilities, total, hardest)
@@ -189,7 +167,7 @@ def minimise(
         hardest = max(hardest, effort)
         if not expected > 0.0:  # the step is lost in rounding
             if fresh and working is np.float64:
-                return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration, state.weights)
+                return Fit(state.loss, bool(np.abs(gradient).max() < 1e-9), iteration)
             working = np.float64 if fresh else working
             build = None
             continue
@@ -207,14 +185,14 @@ def minimise(
         if expected <= tolerance:
             settled = patience < 0.1 and not (bound and damping > floor)
             if fresh and (settled or expected <= 1e-4 * tolerance):
-                return Fit(0.0 if state.separated else state.loss, True, iteration + 1, state.weights)
+                return Fit(0.0 if state.separated else state.loss, True, iteration + 1)
             build = None
         patience = 0.1 if expected > 30 * tolerance else 0.02  # solve the last steps well
         if gain > 0.75:
             damping = max((0.01 if 0.9 < gain < 1.5 else 0.1) * damping, floor)
         elif gain < 0.25 and (expected > tolerance or not taken):
             damping = min(10.0 * damping, 1e6)
-    return Fit(state.loss, False, max_iterations, state.weights)
+    return Fit(state.loss, False, max_iterations)
 
 
 def _conjugate_gradients(
@@ -252,99 +230,3 @@ def _conjugate_gradients(
         direction = z + working(rz / previous) * direction
     bound = float(np.sum(ridge * step**2)) > 0.1 * decrease
     return step, decrease, bound, i
-
-
-def fit(
-    blocks: Callable[[], Sequence[Any]],
-    design_of: Callable[[Any], Design],
-    labels: Ints,
-    start: Floats,
-    *,
-    allowed: Bools | None = None,
-    total: int | None = None,
-    least_damping: float = 0.0,
-    tolerance: float,
-) -> Fit:
-    """Minimise the mean cross entropy over `total` samples, of which those without a label here cost nothing.
-
-    Args:
-        blocks: returns the features of all samples, `BLOCK` samples at a time; called if there are very many.
-        design_of: returns the features of some samples, given an index of them.
-        labels, allowed, total: as for `Whole`.
-        start, tolerance: as for `minimise`.
-        least_damping: λ that keeps steps short in directions which a subset of very many samples may know nothing
-            about.
-    """
-    total = labels.size if total is None else total
-
-    def part(rows: Any, of: int) -> Whole:
-        return Whole(design_of(rows), labels[rows], None if allowed is None else allowed[rows], of)
-
-    if labels.size <= MANY:
-        working = working_type(labels.size, start.shape[1])
-        return minimise(part(slice(None), total), start, working=working, tolerance=tolerance)
-    options: dict[str, Any] = {"working": np.float64}  # Hessians of nearly separated classes are nearly singular
-    stride = max(1, labels.size // min(_PART, max(_LEAST_PART, _SAMPLES_PER_WEIGHT * start.size)))
-    few = part(slice(None, None, stride), total // stride)
-    logits = few.design.forward(start)
-    logits -= logits.mean(axis=1, keepdims=True)
-    start = start * min(1.0, _LOGITS / max(float(np.abs(logits).max()), _LOGITS))  # Newton steps leave certainty slowly
-    fitted = minimise(few, start, tolerance=_ROUGH * tolerance, **options)
-    problem = _Many(blocks(), few, labels, allowed, total)
-    doubtful = problem.doubtful(fitted.weights)
-    if doubtful.size > _DOUBTFUL:
-        return minimise(problem, fitted.weights, tolerance=tolerance, least_damping=least_damping, **options)
-    chosen = np.zeros(0, dtype=np.int64)
-    for _ in range(_ROUNDS):
-        chosen, before = np.union1d(chosen, doubtful), chosen.size
-        if chosen.size <= 1.01 * before and fitted.converged:
-            return fitted
-        problem.few = part(chosen, total)
-        fitted = minimise(problem, fitted.weights, tolerance=tolerance, max_iterations=_STEPS, **options)
-        if not fitted.converged:
-            break
-        doubtful = problem.doubtful(fitted.weights)
-    return minimise(part(slice(None), total), fitted.weights, tolerance=tolerance, **options)  # without a shortcut
-
-
-class _Many:
-    """The loss of all samples as in `Whole`, computed in blocks, with the Hessian of a few."""
-
-    def __init__(self, blocks: Sequence[Any], few: Whole, labels: Ints, allowed: Bools | None, total: int) -> None:
-        self.blocks, self.few, self.labels, self.allowed, self.total = blocks, few, labels, allowed, total
-
-    def _logits(self, weights: Floats) -> Iterator[tuple[Any, slice, Reals]]:
-        single = weights.astype(np.float32)
-        for number, block in enumerate(self.blocks):
-            rows = slice(number * BLOCK, (number + 1) * BLOCK)
-            logits = block.forward(single)
-            if self.allowed is not None:
-                logits[~self.allowed[rows]] = -np.inf
-            yield block, rows, logits
-
-    def evaluate(self, weights: Floats) -> State:
-        gradient = np.zeros_like(weights)
-        loss, margin, scale = 0.0, np.inf, 1.0
-        for block, rows, logits in self._logits(weights):
-            labels = self.labels[rows]
-            own_loss, own_margin, own_scale = softmax_in_place(logits, labels)
-            logits[np.arange(labels.size), labels] -= 1.0
-            gradient += block.backward(logits)
-            loss, margin, scale = loss + own_loss, min(margin, own_margin), max(scale, own_scale)
-        return State(weights, loss / self.total, margin > 1e-4 * scale, gradient=gradient / self.total)
-
-    def doubtful(self, weights: Floats) -> Ints:
-        """Return the numbers of the samples that are predicted with doubt."""
-        found = []
-        for _, rows, logits in self._logits(weights):
-            labels = self.labels[rows]
-            softmax_in_place(logits, labels)
-            found.append(rows.start + np.flatnonzero(logits[np.arange(labels.size), labels] < 1.0 - _DOUBT))
-        return np.concatenate(found)
-
-    def gradient(self, state: State) -> Floats:
-        assert state.gradient is not None
-        return state.gradient
-
-    def curvature(self, state: State, working: type[np.floating]) -> tuple[Design, Reals, int]:
-        return self.few.curvature(self.few.evaluate(state.weights), working)

@@ -1,4 +1,4 @@
-"""Run fits in threads, and metrics in processes, also metrics whose module those processes cannot import by name."""
+"""Compute metrics in several processes, also metrics whose module those processes cannot import by name."""
 
 from __future__ import annotations
 
@@ -9,40 +9,17 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
-from .metric import METRICS, Metric
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from .metric import Metric
 
 
 def num_cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-
-
-def available_threads() -> int:
-    """Return how many threads may compute: OMP_NUM_THREADS if it is set, else the cores that this process may use."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if wanted.isdecimal() and int(wanted) > 0:
-        return int(wanted)
-    return num_cores()
-
-
-def map_in_threads(function: Callable[[Item], Result], items: Iterable[Item], num_threads: int) -> list[Result]:
-    """Return ``function(item)`` for each item; each call sees the caller's context, such as `np.errstate`."""
-    tasks = [(copy_context(), item) for item in items]
-    num_threads = min(num_threads, len(tasks))
-    if num_threads <= 1:
-        return [function(item) for _, item in tasks]
-    with ThreadPoolExecutor(num_threads) as pool:
-        return list(pool.map(lambda task: task[0].run(function, task[1]), tasks))
 
 
 def run_jobs(
@@ -86,9 +63,6 @@ class _PortableMetric:
 
 def _restore(module: str, file: str, qualname: str, metric: Metric) -> _PortableMetric:
     function = operator.attrgetter(qualname)(_import_from(module, file))
-    present = METRICS.get(metric.name)
-    if present is not None and present.compute is function:
-        return _PortableMetric(present)
     return _PortableMetric(dataclasses.replace(metric, compute=function))
 
 

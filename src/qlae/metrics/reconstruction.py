@@ -11,7 +11,7 @@ from .metric import Score, register_score
 
 CHUNK = 256  # images at a time
 PERFECT = 100.0  # decibels of an image whose mean squared error is at most 1e-10
-SCORE = register_score(Score("psnr", "PSNR", digits=1, unit="dB", meaning="fidelity of reconstructions", watched=True))
+register_score(Score("psnr", "PSNR", digits=1, unit="dB", meaning="fidelity of reconstructions", watched=True))
 
 
 def psnr(images: Any, reconstructions: Any) -> float:
@@ -30,11 +30,6 @@ def psnr(images: Any, reconstructions: Any) -> float:
     >>> round(psnr(images, np.full(images.shape, 0.1)), 6)
     20.0
     """
-    return float(psnr_per_image(images, reconstructions).mean())
-
-
-def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
-    """Return the PSNR of each image (num_images,), which `psnr` averages."""
     first, second = _intensities(images, "images"), _intensities(reconstructions, "reconstructions")
     if first.shape != second.shape:
         raise ValueError(f"images have shape {first.shape}, reconstructions {second.shape}: give equal shapes.")
@@ -45,7 +40,7 @@ def psnr_per_image(images: Any, reconstructions: Any) -> Floats:
             for values in (first, second)
         )
         errors[start : start + CHUNK] = np.mean((a - b).reshape(len(a), -1) ** 2, axis=1)
-    return psnr_of_errors(errors)
+    return float(psnr_of_errors(errors).mean())
 
 
 def psnr_of_errors(errors: Floats) -> Floats:
@@ -67,7 +62,7 @@ def _intensities(array: Any, name: str) -> Any:
     return values
 
 
-SCORE = register_score(Score("r2", "R²", digits=3, meaning="fidelity of reconstructions", watched=True))
+register_score(Score("r2", "R²", digits=3, meaning="fidelity of reconstructions", watched=True))
 
 
 def r2(observations: Any, reconstructions: Any) -> float:

@@ -225,7 +225,7 @@ def _without_paths(origin: Origin) -> Origin:
         data = dataclasses.replace(data, spec=None)
     results = dict(origin.results)
     if "data" in results:
-        results["data"] = {key: value for key, value in results["data"].items() if key not in ("files", "skipped")}
+        results["data"] = {key: value for key, value in results["data"].items() if key != "files"}
     return Origin(dataclasses.replace(origin.config, data=data), origin.weights, results)
 
 

@@ -15,9 +15,8 @@ import torch
 from torch import Tensor
 
 from .scene import CACHE_BYTES, Levels, Scene
-from .shading import between, film, lamp_light
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
-from .tracing import SUBSAMPLES, Camera, Solids, Surface, box_average, first_surface
+from .tracing import SUBSAMPLES, Camera, Solids, Surface, between, box_average, film, first_surface, lamp_light
 from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 55.0

@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 
 from .scene import Levels, Scene
-from .shading import between, film, highlight, lamp_light
 from .solids import Box, Capsule, Frustum, Polytope, Room, Solid, Sphere
-from .tracing import Camera, Solids, Surface, box_average, first_surface
+from .tracing import Camera, Solids, Surface, between, box_average, film, first_surface, highlight, lamp_light
 from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 58.0

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from .scene import Levels, Scene
-from .shading import between, highlight, lamp_light
 from .solids import Capsule, Frustum, Room, Solid, Sphere
-from .tracing import Camera, Solids, Surface, box_average, first_surface
+from .tracing import Camera, Solids, Surface, between, box_average, first_surface, highlight, lamp_light
 from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 36.0

@@ -152,7 +152,6 @@ class Scene(ABC):
         *,
         out: NDArray[np.uint8] | Tensor | None = None,
         progress: Callable[[int, int], None] | None = None,
-        num_workers: int | None = None,
     ) -> NDArray[np.uint8] | Tensor:
         """Render all combinations of levels in row-major order.
 
@@ -161,7 +160,6 @@ class Scene(ABC):
             out: uint8 (n, h, w, channels), an array (possibly memory-mapped) or a tensor to be filled; a new array by
                 default.
             progress: called with (images done, number of images).
-            num_workers: the number of threads; by default one for each core, and one on a GPU.
 
         Returns:
             `out`.
@@ -189,7 +187,7 @@ class Scene(ABC):
 
         num_geometries = math.prod(combinations)
         done = 0
-        for count in in_order(work, self._parts(num_geometries), num_workers or self._num_workers()):
+        for count in in_order(work, self._parts(num_geometries), self._num_workers()):
             done += count
             if progress is not None:
                 progress(done * (len(out) // num_geometries), len(out))

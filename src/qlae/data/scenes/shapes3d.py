@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from .scene import Levels, Scene
-from .shading import hue
 from .solids import Box, Capsule, Frustum, Room, Solid, Sphere
-from .tracing import Camera, Solids, Surface, box_average, first_surface, sees_lamp, single
+from .tracing import Camera, Solids, Surface, box_average, first_surface, hue, sees_lamp, single
 from .vectors import Scalar, Vec
 
 FIELD_OF_VIEW = 50.0

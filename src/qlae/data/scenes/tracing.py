@@ -1,4 +1,4 @@
-"""Rays: from the camera to the nearest surface, and from there to the light.
+"""Rays: from the camera to the nearest surface, and from there to the light; and how lamps light surfaces.
 
 A picture has four rays per pixel (a 2×2 box). They are ordered (4, pixels), so that averaging them adds four contiguous
 blocks.
@@ -112,10 +112,6 @@ class Solids:
             self.crowd_of[crowd.indices] = i
             self.place_of[crowd.indices] = torch.arange(len(crowd.indices), device=device)
 
-    def pick(self, crowd: Crowd, solids: Tensor, pictures: Tensor) -> Solid:
-        """Return k solids of a crowd, given by their indices among all solids, as they are in k pictures."""
-        return crowd.pick(self.place_of[solids], pictures)
-
 
 def first_surface(solids: Solids, eye: Vec, rays: Vec, num_planes: int, behind: Surface | None = None) -> Surface:
     """Return the nearest surface along each ray.
@@ -165,7 +161,7 @@ def _surface_at(
     for i, crowd in enumerate(solids.crowds):
         members = (kinds == i).nonzero()[:, 0]
         flat = new[members]
-        solid = solids.pick(crowd, numbers[members], flat // num_rays)
+        solid = crowd.pick(solids.place_of[numbers[members]], flat // num_rays)
         normal = solid.normal(_take(point, flat // num_rays, flat))
         for plane, value in zip(planes, (normal.x, normal.y, normal.z), strict=False):
             plane.view(-1)[flat] = value
@@ -174,7 +170,7 @@ def _surface_at(
     for number, painter in solids.painters.items():
         flat = new[(numbers == number).nonzero()[:, 0]]
         crowd = solids.crowds[int(solids.crowd_of[number])]
-        solid = solids.pick(crowd, torch.full_like(flat, number), flat // num_rays)
+        solid = crowd.pick(solids.place_of[number].expand_as(flat), flat // num_rays)
         for plane, value in zip(planes[3:], painter(solid, _take(point, flat // num_rays, flat)), strict=True):
             plane.view(-1)[flat] = value
     return Surface(distance, owner, point, Vec(*planes[:3]), planes[3:])
@@ -312,3 +308,71 @@ def _stack_values(values: list[Any], device: torch.device) -> Any:
     num = max(len(v) for v in values if isinstance(v, Tensor))
     rows = [v[:, 0] if isinstance(v, Tensor) else torch.full((num,), v, dtype=torch.float64) for v in values]
     return torch.stack([row.float().to(device) for row in rows])
+
+
+# Light on surfaces, its conversion to brightness, and colours from the levels of a source. A lamp is a point. A surface
+# reflects its paint times the light that it receives, plus a highlight in the colour of the lamp.
+
+
+def lamp_light(
+    surface: Surface, lamp: Vec, solids: Sequence[Solids], among: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return how a lamp lights a surface.
+
+    Args:
+        surface: the points.
+        lamp: the position of the lamp.
+        solids: the solids that may cast a shadow.
+        among: a mask of the points that nothing else shadows; all by default.
+
+    Returns:
+        The cosine between the normal and the direction of the lamp, 0 in shadow, and the squared distance to the lamp,
+        each (b, r).
+    """
+    to_lamp = lamp - surface.point
+    squared: Tensor = to_lamp.dot(to_lamp)
+    cosine: Tensor = surface.normal.dot(to_lamp) * (1.0 / squared.sqrt())
+    facing = cosine > 0 if among is None else (cosine > 0) & among
+    return torch.where(sees_lamp(solids, surface, lamp, facing), cosine, 0.0), squared
+
+
+def highlight(surface: Surface, lamp: Vec, rays: Vec, doublings: int) -> Tensor:
+    """Return the cosine between the normal and the half-way vector to the power of 2 ** `doublings`: (b, r)."""
+    half = (lamp - surface.point).unit() - rays
+    value: Tensor = surface.normal.dot(half.unit()).clamp_min(0)
+    for _ in range(doublings):
+        value = value * value
+    return value
+
+
+def film(light: Tensor) -> Tensor:
+    """Map light from [0, ∞) to brightness in [0, 1): steep in the dark, saturating in the bright, like a film.
+
+    Close to (1 − exp(−light)) ** (2/3), from operations that every device rounds in the same way.
+    """
+    exposed = 1.0 - 1.0 / (light * (light * 0.5 + 1.0) + 1.0)
+    return exposed.sqrt().mul_(0.6).add_(exposed.mul_(0.4))
+
+
+def hue(turn: Tensor) -> Tensor:
+    """Return fully saturated colours (k, 3) at hues (k,), where 0 and 1 are both red.
+
+    >>> hue(torch.tensor([0.0, 1 / 3])).round(decimals=3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    # In sixths of the circle, each channel is a trapezoid: on for two, falling for one, off for two, rising for one.
+    place = torch.stack([(turn * 6 + start) % 6 for start in (0, 4, 2)], dim=-1)
+    return ((place - 3).abs() - 1).clamp(0, 1)
+
+
+def between(values: Sequence[float] | Sequence[Sequence[float]], levels: Tensor) -> Tensor:
+    """Interpolate linearly in a table with one value per level, at levels (k,); exact at integers.
+
+    >>> between([10.0, 20.0, 40.0], torch.tensor([0.0, 1.5])).tolist()
+    [10.0, 30.0]
+    """
+    table = torch.tensor(values, dtype=torch.float64)
+    low = levels.floor().long().clamp(0, len(table) - 1)
+    high = (low + 1).clamp(max=len(table) - 1)
+    share = (levels - low).reshape(-1, *[1] * (table.ndim - 1))
+    return table[low] + (table[high] - table[low]) * share
