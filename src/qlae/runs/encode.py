@@ -18,7 +18,6 @@ from ..data import SourceDataset, load_data, load_from_config
 from ..data.array_files import is_array_file
 from ..data.pictures import GREY, PictureSize
 from ..data.tables import column_names, is_table
-from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from ..observations import COLOURS, IMAGES
 from .latent_names import Names, names_file
@@ -61,8 +60,7 @@ def encode_to_csv(
         hint = f"; load them with resolution={model.resolution}" if model.observations.is_standard else ""
         raise ValueError(f"{difference}{hint}")
     latent = model.latent
-    sizes = list(latent.num_values) if isinstance(latent, DiscreteLatent) else [0] * latent.num_latents
-    names = Names(names_file(run), sizes).read_distinct()
+    names = Names(names_file(run), []).read()
     encode = model.encode if latent.has_codes and not numbers else model.latents
     parts = []
     with progress_bar("encoding", len(data), show=show) as report:

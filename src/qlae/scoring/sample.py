@@ -138,9 +138,9 @@ def known_kinds(described: Mapping[str, Any]) -> str | list[str]:
     return ["continuous" if name in continuous else "discrete" for name in described["source_names"]]
 
 
-def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
+def metrics_of(results: dict[str, Any]) -> list[str]:
     """Return the names of the registered metrics that a run was scored by."""
-    return tuple(name for name, metric in METRICS.items() if metric.is_in(results["averaged"]))
+    return [name for name, metric in METRICS.items() if metric.is_in(results["averaged"])]
 
 
 def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -178,7 +178,7 @@ def score_weights(
     show: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Score one set of weights.
+    """Return the scores of one set of weights by key, and the further entries of ``results.json``.
 
     InfoMEC is always computed, because pictures and tables need it. Data without sources have PSNR or R² alone. The
     values of codes that are numbers enter InfoE as the protocol says; indices of vectors, as those of a VQ-VAE, enter
@@ -187,13 +187,8 @@ def score_weights(
     Args:
         sources: (n, n_s).
         arrays: the `PARTS` of the sample that belong to these weights.
-        metrics, bootstrap: as for `qlae.metrics.score`.
-        jobs: its ``n_jobs``.
+        metrics, bootstrap, options: as for `qlae.metrics.score`, whose ``n_jobs`` is ``jobs``.
         show: draw progress bars.
-        options: its ``protocol``, ``prune``, ``source_kinds`` and ``metric_options``.
-
-    Returns:
-        The scores by key, and the further entries of ``results.json``.
     """
     names = _with_infomec(metrics)
     _warn_about_sample(sources, arrays, names)

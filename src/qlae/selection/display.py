@@ -90,12 +90,12 @@ def describe_choice(selection: Selection) -> str:
         text += f" The choice is open: {', '.join(rivals[:3])} would serve as well."
     above = selection.runs[: selection.runs.index(best)]
     few = sum(run.uses_few for run in above)
-    if bad := len(above) - few:
-        runs = "1 run above it reconstructs" if bad == 1 else f"{bad} runs above it reconstruct"
-        text += f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
-    if few:
-        runs = "1 run above it uses" if few == 1 else f"{few} runs above it use"
-        text += f" {runs} too few latents to be taken: at most a quarter as many as the median run."
+    for count, verb, reason in (
+        (len(above) - few, "reconstruct", f"too badly to be taken: more than {selection.near_db:g} dB below the best"),
+        (few, "use", "too few latents to be taken: at most a quarter as many as the median run"),
+    ):
+        if count:
+            text += f" {count} run{'s' * (count > 1)} above it {verb}{'s' * (count == 1)} {reason}."
     return text
 
 

@@ -20,6 +20,7 @@ from .._process import usual_errors
 from ..data import SourceDataset
 from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats
+from ..registry import OBJECTIVES
 from ..runs.directory import Run
 from ..scoring.fidelity import fidelity_db
 from ..scoring.sample import PREFIXES
@@ -70,11 +71,6 @@ class RankedRun:
     @property
     def path(self) -> Path:
         return self.run.path
-
-    def sort_key(self) -> tuple[float, float]:
-        """Return what runs are sorted by; equal agreements, as of two runs, by fidelity."""
-        fidelity = fidelity_db({name: value for name in ("psnr", "r2") if (value := getattr(self, name)) is not None})
-        return -round(self.agreement, 9), -(fidelity or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in a form that JSON can hold."""
@@ -169,9 +165,11 @@ def select(
     representations = common_representations(compared, data=data, device=device, show=show)
     matrix = agreement_matrix(representations, show=show)
     chance = chance_agreement(representations)
-    warnings = _caveats(compared, representations, best=float(scores_of(matrix).max()), chance=chance)
-    ranked = _rank(compared, representations, matrix, near_db)
-    order = sorted(range(len(ranked)), key=lambda i: ranked[i].sort_key())
+    warnings = _caveats(compared, representations[0].num_samples, float(scores_of(matrix).max()), chance)
+    decibels = [fidelity_db(run.results[weights]) for run in compared]
+    ranked = _rank(compared, representations, matrix, decibels, near_db)
+    # Equal agreements, as of two runs, are sorted by fidelity.
+    order = sorted(range(len(ranked)), key=lambda i: (-round(ranked[i].agreement, 9), -(decibels[i] or 0.0)))
     return Selection(
         runs=tuple(ranked[i] for i in order),
         matrix=matrix[np.ix_(order, order)],
@@ -187,16 +185,21 @@ def select(
 
 
 def _rank(
-    runs: Sequence[RunCodes], representations: Sequence[Representation], matrix: Floats, near_db: float
+    runs: Sequence[RunCodes],
+    representations: Sequence[Representation],
+    matrix: Floats,
+    decibels: Sequence[float | None],
+    near_db: float,
 ) -> list[RankedRun]:
     """Return the runs with their scores, in the given order."""
     scores, used = scores_of(matrix), np.array([representation.num_used for representation in representations])
     # Agreement does not detect a run that misses most sources: whatever a single latent encodes, it resembles one part
     # of every other run.
     few = used <= FEW_SHARE * float(np.median(used))
-    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
-    best = max((value for value in decibels if value is not None), default=0.0)
-    near = np.array([value is None or value >= best - near_db for value in decibels])
+    reconstructing = [OBJECTIVES.entry_of(run.config.objective).part.reconstructs for run in runs]  # unlike a GAN
+    compared = [value if counts else None for value, counts in zip(decibels, reconstructing, strict=True)]
+    best = max((value for value in compared if value is not None), default=0.0)
+    near = np.array([value is None or value >= best - near_db for value in compared])
     near = near & ~few if (near & ~few).any() else near
     first = shares_first(matrix, near).tolist()
     quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1).T.tolist()
@@ -212,7 +215,7 @@ def _rank(
             num_latents=representations[i].num_latents,
             is_near=bool(near[i]),
             uses_few=bool(few[i]),
-            **{key: run.scores.get(key) for key in ("psnr", "r2", "infom")},
+            **{key: run.results[run.weights].get(key) for key in ("psnr", "r2", "infom")},
         )
         for i, run in enumerate(runs)
     ]
@@ -239,12 +242,9 @@ def shares_first(matrix: Floats, eligible: Bools) -> Floats:
     return wins / max(valid, 1)
 
 
-def _caveats(
-    runs: Sequence[RunCodes], representations: Sequence[Representation], *, best: float, chance: float
-) -> list[str]:
+def _caveats(runs: Sequence[RunCodes], num_samples: int, best: float, chance: float) -> list[str]:
     """List caveats about the selection, from the highest agreement and that of unrelated runs."""
-    count, num_samples = len(runs), representations[0].num_samples
-    traits = runs[0].config.data.observations.traits
+    count, traits = len(runs), runs[0].config.data.observations.traits
     messages = []
     if count == 2:
         fidelity = find_score(traits.load("fidelity").key).title
@@ -264,9 +264,4 @@ def _caveats(
             f"the best agreement is {best:.3f}, and that of unrelated runs would be {chance:.3f}: these runs have "
             "hardly anything in common, so the choice says little"
         )
-    messages += [
-        f"{run.run.path}: no latent is used, so it agrees with nothing"
-        for run, representation in zip(runs, representations, strict=True)
-        if not representation.num_used
-    ]
     return messages

@@ -6,7 +6,6 @@ they have enough observations in common, only these are used; otherwise the mode
 
 import hashlib
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,8 +19,6 @@ from .._process import evaluation_process, pick_device
 from ..config import RunConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics.inputs import Ints
-from ..models.model import Model
-from ..registry import OBJECTIVES
 from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.load_model import model_from
@@ -52,36 +49,9 @@ class RunCodes:
     sources: NDArray[Any]  # (n, n_s), to detect different data; n_s is 0 if the data have none
     arrays: Arrays  # the codes and latents of these weights, whichever the model has
 
-    @property
-    def scores(self) -> dict[str, Any]:
-        """The scores of the weights."""
-        scores: dict[str, Any] = self.results[self.weights]
-        return scores
-
-    @property
-    def reconstructs(self) -> bool:
-        """Whether the model is trained to reconstruct, unlike a GAN."""
-        return bool(OBJECTIVES.entry_of(self.config.objective).part.reconstructs)
-
     def represent(self, rows: Any = slice(None)) -> Representation:
         """Return the representation of the sample, or of some of its rows."""
         return represent(**{name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays})
-
-    def load_model(self, device: str) -> Model | None:
-        """Return the model; None if the run has no checkpoint of the update that was scored, or a damaged one."""
-        try:
-            snapshot = checkpoint.load(self.run.path)
-        except ValueError as error:
-            warnings.warn(str(error), stacklevel=2)
-            return None
-        if snapshot is None or snapshot.state["step"] != self.results["steps"]:
-            return None
-        return model_from(self.run, snapshot, weights=self.weights, device=device)
-
-    def load_observations(self, rows: Ints, data: SourceDataset | None, device: str) -> NDArray[Any]:
-        """Return rows of the run's data; ``data`` replaces them if they cannot be loaded."""
-        data = load_from_config(self.config.data) if data is None else data
-        return images_of(data, rows, str(pick_device(device)))
 
 
 def find_runs(runs: Iterable[Run | str | os.PathLike[str]] | Run | str | os.PathLike[str]) -> list[Run]:
@@ -179,14 +149,18 @@ def common_representations(
     representations = []
     for run in runs:
         if not np.array_equal(run.indices, largest):
-            model = run.load_model(device)
-            if model is None:
+            snapshot = checkpoint.load(run.run.path)
+            if snapshot is None or snapshot.state["step"] != run.results["steps"]:
                 raise ValueError(
-                    f"the samples have only {len(shared):,} images in common, and {run.run.path} has no checkpoint to "
-                    "encode others with. Evaluate all runs on equally many images: `qlae evaluate RUN --num-samples N`"
+                    f"the samples have only {len(shared):,} images in common, and {run.run.path} has no checkpoint of "
+                    "the scored update to encode others with. Evaluate all runs on equally many images: "
+                    "`qlae evaluate RUN --num-samples N`"
                 )
-            images = run.load_observations(largest, data, device) if images is None else images
+            if images is None:
+                data = load_from_config(run.config.data) if data is None else data
+                images = images_of(data, largest, str(pick_device(device)))
             with evaluation_process():
+                model = model_from(run.run, snapshot, weights=run.weights, device=device)
                 arrays = encode_sample(model, images, task=f"encoding, {run.run.path.name}", show=show)
             run = replace(run, indices=largest, arrays=arrays)
         representations.append(run.represent())
