@@ -198,7 +198,7 @@ def test_samples_with_other_sources_for_the_same_rows_are_refused(tmp_path):
 
 
 def test_samples_that_share_images_are_compared_on_those(tmp_path, monkeypatch):
-    monkeypatch.setattr("qlae.selection.run_codes.MIN_COMMON", 100)
+    monkeypatch.setattr("qlae.selection.ranking.MIN_COMMON", 100)
     data = load_data("shapes3d", resolution=16, sources=["floor hue", "scale", "shape"])
     rows = np.arange(len(data))
     write_run(tmp_path / "a", disentangled, 0, rows=rows)

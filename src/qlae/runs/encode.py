@@ -3,7 +3,6 @@
 Latents and values that were named in the explorer appear under these names.
 """
 
-import csv
 import os
 from pathlib import Path
 from typing import Any
@@ -106,6 +105,4 @@ def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> 
         known = names["values"].get(str(j), {})
         frame[j] = [known.get(str(code), code) for code in frame[j]]
     frame.columns = [names["latents"].get(str(j), f"z{j}") for j in frame]
-    has_returns = any("\r" in name for name in files or ())  # which the writer does not quote by itself
-    quoting = csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
-    return str(frame.to_csv(float_format="%.6g", lineterminator="\n", quoting=quoting))
+    return str(frame.to_csv(float_format="%.6g", lineterminator="\n"))

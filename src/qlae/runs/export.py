@@ -50,6 +50,7 @@ RESULTS = "results.json"
 SAMPLE = "sample.npz"  # only in folders that can be explored
 ENCODER, DECODER = "encoder.onnx", "decoder.onnx"
 REMEDY = "copy it again from where it came"
+FILES = ("config.json", WEIGHTS_FILE, RESULTS, SAMPLE, CARD, ENCODER, DECODER)
 CARD_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "active", "psnr", "r2")
 OPSET = 18
 NUM_CHECKED = 16  # images on which the two are compared
@@ -92,14 +93,15 @@ def export_run(
     model = load(path, weights=weights, networks=networks)
     sample = _sample_rows(Run(path), model, weights, num_samples) if num_samples else None
     names = Names(Path(path) / NAMES_FILE, []).read()
-    folder = model.save_pretrained(out, half=half)
+    folder, files = model.save_pretrained(out, half=half), list(FILES)
     if sample is not None:
         write_npz(folder / SAMPLE, **sample)
     if names["latents"] or names["values"]:
         write_json(folder / NAMES_FILE, names)
+        files.append(NAMES_FILE)
     if onnx:
         export_onnx(model, folder)
-    return sorted(folder.iterdir())
+    return sorted(path for path in folder.iterdir() if path.name in files)
 
 
 def _sample_rows(run: Run, model: Model, weights: str, count: int) -> dict[str, NDArray[Any]]:

@@ -138,9 +138,9 @@ def known_kinds(described: Mapping[str, Any]) -> str | list[str]:
     return ["continuous" if name in continuous else "discrete" for name in described["source_names"]]
 
 
-def metrics_of(results: dict[str, Any]) -> list[str]:
+def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the registered metrics that a run was scored by."""
-    return [name for name, metric in METRICS.items() if metric.is_in(results["averaged"])]
+    return tuple(name for name, metric in METRICS.items() if metric.is_in(results["averaged"]))
 
 
 def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
