@@ -82,7 +82,7 @@ def test_a_folder_called_like_a_data_set(run, folder, tmp_path, monkeypatch):
 
 
 def test_the_table_can_be_read_back_as_sources(run, tmp_path):
-    names = ("  a,b.png", "line\nbreak.png", 'quoted "c".png', "plain.png")
+    names = ("  a,b.png", "line\nbreak.png", 'quoted "c".png', "return.png")
     (tmp_path / "odd").mkdir()
     for i, name in enumerate(names):
         Image.new("RGB", (16, 16), (60 * i, 0, 0)).save(tmp_path / "odd" / name)
