@@ -37,8 +37,7 @@ from scipy.stats import rankdata, spearmanr
 
 from qlae._io import write_json
 from qlae.selection.agreement import information, scores_of
-from qlae.selection.ranking import select
-from qlae.selection.run_codes import common_representations, find_runs, read_codes
+from qlae.selection.ranking import common_representations, find_runs, read_codes, select
 
 REPOSITORY = Path(__file__).parents[1]
 MODELS = ("qlae", "beta-tcvae", "ae", "vq-vae", "bioae")

@@ -23,7 +23,8 @@ from qlae.report import draw_pictures, print_results, results_table
 from qlae.report.image_pictures import GAP, plot_interventions, tile
 from qlae.runs.directory import Run
 from qlae.runs.export import Origin, model_card
-from qlae.scoring.evaluation import evaluate_run, intervention_steps, make_pictures
+from qlae.scoring.evaluation import evaluate_run
+from qlae.scoring.interventions import intervention_steps, make_pictures
 from qlae.scoring.latent_labels import LatentLabels
 from qlae.scoring.sample import draw_sample
 

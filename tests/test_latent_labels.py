@@ -6,15 +6,15 @@ import pytest
 from qlae.explorer.controls import build_controls
 from qlae.metrics import infomec
 from qlae.models.latents import ContinuousLatent
-from qlae.scoring.latent_labels import EncodedSource, LatentLabels, find_active, find_encoded_sources, find_informative
+from qlae.scoring.latent_labels import LatentLabels, find_active, find_encoded_sources, find_informative
 
 SCORES = {"nmi": [[0.1, 0.0], [0.7, 0.0]], "informative_latents": [True, False]}
 
 
 def test_a_latent_encodes_the_source_with_the_highest_nmi():
-    assert find_encoded_sources(SCORES, 2) == [EncodedSource(source=1, nmi=0.7), None]
+    assert find_encoded_sources(SCORES, 2) == [(1, 0.7), None]
     both = SCORES | {"informative_latents": [True, True]}
-    assert find_encoded_sources(both, 2)[1] == EncodedSource(source=0, nmi=0.0)
+    assert find_encoded_sources(both, 2)[1] == (0, 0.0)
 
 
 def test_uninformative_latents_are_marked_where_sources_are_known():

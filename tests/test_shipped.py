@@ -11,11 +11,11 @@ import qlae
 from qlae.cli import main
 from qlae.explorer import open_run
 from qlae.pipeline import train
-from qlae.runs import shipped
+from qlae.runs import directory
+from qlae.runs.directory import find_folder, is_shipped, shipped_folder, shipped_models
 from qlae.runs.encode import encode_to_csv
 from qlae.runs.export import export_run
 from qlae.runs.latent_names import names_file
-from qlae.runs.shipped import find_folder, is_shipped, shipped_folder, shipped_models
 from qlae.scoring.sample import rescore_run
 
 MAX_BYTES = 3 * 2**20
@@ -36,7 +36,7 @@ def folder_of_models(tmp_path, run, monkeypatch):
     (folder / "tiny-qlae" / "names.json").write_text('{"latents": {"0": "floor"}, "values": {}}')
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (folder / "tiny-qlae").iterdir()}
     (folder / "models.json").write_text(json.dumps({"tiny-qlae": {"about": "for tests", "files": files}}))
-    monkeypatch.setattr(shipped, "shipped_folder", lambda: folder)
+    monkeypatch.setattr(directory, "shipped_folder", lambda: folder)
     monkeypatch.chdir(tmp_path)
     shipped_models.cache_clear()
     yield folder

@@ -193,7 +193,7 @@ def test_the_explorer_pages_are_written_once(extensions, tmp_path, monkeypatch):
 
 
 def test_the_table_of_shipped_models_is_whole(extensions, tmp_path):
-    from qlae.runs.shipped import shipped_folder, shipped_models
+    from qlae.runs.directory import shipped_folder, shipped_models
 
     extensions["shipped_table"].write_table(tmp_path)
     page = (tmp_path / "shipped.md").read_text()
@@ -209,7 +209,7 @@ def test_the_table_of_shipped_models_is_whole(extensions, tmp_path):
 
 @pytest.mark.parametrize("page", ["index", "try"])
 def test_pages_embed_models_that_exist(page):
-    from qlae.runs.shipped import shipped_models
+    from qlae.runs.directory import shipped_models
 
     frames = re.findall(r'src="explorer/([\w-]+)/index.html"', (DOCS / f"{page}.md").read_text())
     assert set(frames) == ({"shapes3d-qlae"} if page == "index" else shipped_models().keys())

@@ -13,8 +13,8 @@ import shutil
 from pathlib import Path
 
 from qlae._io import read_json, write_json
+from qlae.runs.directory import SHIPPED_INDEX
 from qlae.runs.export import export_run
-from qlae.runs.shipped import INDEX
 
 FOLDER = Path(__file__).parents[1] / "src" / "qlae" / "shipped"
 NUM_SAMPLES = 1000
@@ -43,8 +43,8 @@ def main() -> None:
         shutil.rmtree(folder)
         raise SystemExit(f"{arguments.name} would take {size / 2**20:.1f} MiB; at most {MAX_BYTES / 2**20:.0f} ship")
     files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
-    index = read_json(FOLDER / INDEX) | {arguments.name: {"about": arguments.about, "files": files}}
-    write_json(FOLDER / INDEX, dict(sorted(index.items())))
+    index = read_json(FOLDER / SHIPPED_INDEX) | {arguments.name: {"about": arguments.about, "files": files}}
+    write_json(FOLDER / SHIPPED_INDEX, dict(sorted(index.items())))
     print(f"{folder}: {size / 2**10:.0f} KiB")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qlae.explorer import open_run, save_page
-from qlae.runs.shipped import shipped_models
+from qlae.runs.directory import shipped_models
 
 NUM_SAMPLES = 6  # about 0.6 MB for a small model; the page has to appear at once
 EMBEDDED = """<script>if (window !== window.top) document.documentElement.classList.add("embedded");</script>

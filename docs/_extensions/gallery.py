@@ -16,7 +16,7 @@ from run_pictures import PICTURES, TITLES, beside_heatmap, copy_pictures, draw_h
 from qlae.explorer import open_run
 from qlae.presets import MODELS
 from qlae.report.image_pictures import plot_interventions
-from qlae.runs.shipped import shipped_folder, shipped_models
+from qlae.runs.directory import shipped_folder, shipped_models
 from qlae.scoring.latent_labels import LatentLabels
 
 OTHER_SETTINGS = ("recipe", "leaderboard-small")  # folders of runs whose hyperparameters are not the paper's

@@ -9,8 +9,7 @@ from run_pictures import TITLES
 import qlae
 from qlae.metrics import find_score
 from qlae.published import published_results
-from qlae.runs.directory import Run
-from qlae.runs.shipped import find_folder, shipped_models
+from qlae.runs.directory import Run, find_folder, shipped_models
 
 SCORES = ("infom", "infoe", "infoc", "psnr")
 OPENING = """# Shipped models

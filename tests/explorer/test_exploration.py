@@ -7,8 +7,8 @@ import pytest
 
 from qlae.explorer import open_run, save_page
 from qlae.explorer.controls import build_controls
+from qlae.explorer.exploration import find_nearest
 from qlae.explorer.observation_views import encode_sheet
-from qlae.explorer.search import find_nearest
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.pipeline import train
 from qlae.presets import MODELS
@@ -124,7 +124,7 @@ def test_every_model_can_be_explored(tmp_path, tiny_data, model):
     explored = open_run(path, show=False)  # never scored: it is scored now
     described = explored.describe()
     json.dumps(described, allow_nan=False)
-    assert len(described["latents"]) == explored.num_latents
+    assert len(described["latents"]) == explored.model.latent.num_latents
     code = explored.to_code(explored.sample(3)["code"])
     assert explored.decode(code[None]).shape == (1, 16, 16, 3)
     np.testing.assert_array_equal(explored.pictures([5, 2]), tiny_data.images[explored.indices[[5, 2]]])

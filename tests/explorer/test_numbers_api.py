@@ -153,7 +153,7 @@ def test_a_series_of_the_users_own(series_api, series, form):
     [
         (23, 2, "this model takes series of 24 time steps, got 23 lines of numbers"),
         (24, 3, "this model takes 2 numbers per line (position, level), got 3"),
-        (2, 24, "one line per time step (24 lines of 2 channels), got one line per channel; transpose it"),
+        (2, 24, "this model takes 2 numbers per line (position, level), got 24"),
     ],
 )
 def test_series_of_the_wrong_size(series_api, rows, columns, message):

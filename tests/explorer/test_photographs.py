@@ -10,9 +10,8 @@ from PIL import Image
 
 from qlae.cli import main
 from qlae.data import load_data
-from qlae.explorer import Exploration, open_run, save_page
-from qlae.explorer.exploration import MAX_SIDE, Originals, require_same_data
-from qlae.explorer.search import Condition, find_matching
+from qlae.explorer import Exploration, explore, open_run, save_page
+from qlae.explorer.exploration import MAX_SIDE, Condition, Originals, find_matching
 from qlae.explorer.server import build_app
 
 ROWS = range(len(PHOTOS))
@@ -401,9 +400,9 @@ def test_two_runs_side_by_side_show_the_same_sample(photos, other, serve, browse
     page.close()
 
 
-def test_runs_of_other_data_are_refused(photos, exploration):
+def test_runs_of_other_data_are_refused(photos_path, run_path):
     with pytest.raises(ValueError, match=r"must have the same data: the name is album and .*shapes3d"):
-        require_same_data(photos, exploration)
+        explore(photos_path, run_path, browser=False, show=False)
 
 
 def test_a_page_for_disk_has_one_run(photos_path, tmp_path, capsys):

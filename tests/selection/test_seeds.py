@@ -114,7 +114,7 @@ def test_an_unfinished_run_says_how_to_resume_it(seeds, tmp_path, rng):
         == f"{run.path} is unfinished after 20 of 50 updates; resume it with `qlae train --resume {run.path}`"
     )
     run.config_path.write_text(json.dumps(content | {"data": content["data"] | {"spec": None}}))
-    assert run.how_to_resume == (
+    assert run.describe_unfinished(20).endswith(
         f"resume it with `qlae.resume('{run.path}', data=…)` in Python, since its data were in memory"
     )
 

@@ -10,7 +10,7 @@ import pytest
 from study_fixtures import TINY, InlineEngine
 
 from qlae.cli import main
-from qlae.scoring.fidelity import mean_interval
+from qlae.scoring.fidelity import Psnr
 from qlae.scoring.sample import by_sample_size
 from qlae.study import StudyFolder, run_study, worker
 
@@ -99,7 +99,7 @@ def test_a_curve_takes_source_kinds_from_the_whole_sample_and_omits_missing_scor
 
 def test_the_interval_of_a_mean_is_that_of_the_normal_distribution(rng):
     values = rng.normal(30.0, 2.0, 4000)
-    low, high = mean_interval(values, 2000)
+    low, high = Psnr.intervals({"psnr": values}, 2000)["psnr"]
     assert (high - low) / 2 == pytest.approx(1.96 * 2.0 / np.sqrt(4000), rel=0.1)
     assert low < values.mean() < high
 

@@ -46,8 +46,7 @@ class Explore:
     def __call__(self) -> None:
         from ..explorer import explore, open_run, save_page
         from ..explorer.static_page import MAX_SAMPLES
-        from ..runs.directory import SELECTION_FILE, find_taken_run
-        from ..runs.shipped import is_shipped, shipped_models
+        from ..runs.directory import SELECTION_FILE, find_taken_run, is_shipped, shipped_models
 
         import_modules(self.imports)
         run = find_taken_run(self.run) or self.run

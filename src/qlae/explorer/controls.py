@@ -24,50 +24,27 @@ NUM_BINS = 32  # of the histogram of a continuous latent
 
 @dataclass(frozen=True)
 class Control:
-    """The control of one latent, ready for JSON.
+    """The control of one latent, ready for JSON."""
 
-    Attributes:
-        index: The index j of z_j.
-        active: Whether the latent varies over the sample.
-        informative: Whether it is informative about some source, as far as is known.
-        source: Column of the source that the latent is most informative about; ``None`` if there is none.
-        nmi: NMI of the latent and that source; ``None`` if there is none.
-        kind: ``"values"``, ``"range"`` or ``"vectors"``; decides how the page draws it.
-        low, high: Ends of the control.
-        steps: What the tiles of the strip set the latent to: codes, or numbers for ``range``.
-        counts: Number of samples with each code of ``order``; a histogram for ``range``.
-        order: Codes in the order in which the control steps through them: by position, or by use for vectors.
-        values: Position of every code; empty unless the control has ticks.
-        num_values: Number of codes that exist.
-        num_used: Number of codes that occur in the sample.
-        perplexity: exp(entropy) of the codes in the sample; ``None`` for ``range``.
-    """
-
-    index: int
-    active: bool
-    informative: bool
-    source: int | None
-    nmi: float | None
-    kind: str
-    low: float
+    index: int  # j of z_j
+    active: bool  # whether the latent varies over the sample
+    informative: bool  # about some source, as far as is known
+    source: int | None  # column of the source that the latent is most informative about
+    nmi: float | None  # of the latent and that source
+    kind: str  # "values", "range" or "vectors"
+    low: float  # ends of the control
     high: float
-    steps: list[float]
-    counts: list[int]
-    order: list[int]
-    values: list[float]
-    num_values: int = 0
-    num_used: int = 0
-    perplexity: float | None = None
+    steps: list[float]  # what the tiles of the strip set the latent to: codes, or numbers for "range"
+    counts: list[int]  # of samples with each code of `order`; a histogram for "range"
+    order: list[int]  # codes in the order of the control: by position, or by use for vectors
+    values: list[float]  # position of every code; empty unless the control has ticks
+    num_values: int = 0  # codes that exist
+    num_used: int = 0  # codes that occur in the sample
+    perplexity: float | None = None  # exp(entropy) of the codes in the sample
 
 
 def build_controls(latent: LatentSpace, codes: NDArray[Any], scores: dict[str, Any]) -> list[Control]:
-    """Return one control per latent.
-
-    Args:
-        latent: Latent space of the model.
-        codes: Codes or continuous latents (n, num_latents) of the sample.
-        scores: Scores of the run; without ``nmi`` where the data have no sources.
-    """
+    """Return one control per latent, from the codes or continuous latents (n, num_latents) of the sample."""
     active, informative = find_active(scores, codes), find_informative(scores, codes.shape[1])
     controls = []
     for j, encoded in enumerate(find_encoded_sources(scores, codes.shape[1])):
@@ -84,7 +61,10 @@ def _code_fields(latent: DiscreteLatent, column: NDArray[np.int64], j: int) -> d
     shares = counts[counts > 0] / len(column)
     has_ticks = latent.num_outputs == latent.num_latents
     if has_ticks:
-        positions = _value_positions(latent, j)
+        every = torch.zeros(len(counts), latent.num_latents, dtype=torch.int64, device=latent.sizes.device)
+        every[:, j] = torch.arange(len(counts))
+        with torch.inference_mode():
+            positions = latent.to_values(every)[:, j].double().cpu().numpy()
         order = np.argsort(positions, kind="stable")
         steps = order[np.linspace(0, len(order) - 1, min(len(order), MAX_STEPS)).round().astype(int)]
     else:
@@ -103,15 +83,6 @@ def _code_fields(latent: DiscreteLatent, column: NDArray[np.int64], j: int) -> d
         "num_used": len(shares),
         "perplexity": round(float(np.exp(-(shares * np.log(shares)).sum())), 3),
     }
-
-
-def _value_positions(latent: DiscreteLatent, j: int) -> NDArray[np.float64]:
-    """Return the values (num_values,) of a latent whose codes stand for numbers, indexed by code."""
-    size = latent.num_values[j]
-    codes = torch.zeros(size, latent.num_latents, dtype=torch.int64, device=latent.sizes.device)
-    codes[:, j] = torch.arange(size)
-    with torch.inference_mode():
-        return latent.to_values(codes)[:, j].double().cpu().numpy()
 
 
 def _range_fields(column: NDArray[np.floating[Any]]) -> dict[str, Any]:

@@ -9,10 +9,12 @@ import io
 import os
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,14 +26,13 @@ from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
 from ..runs import checkpoint
-from ..runs.directory import Run
+from ..runs.directory import Run, find_folder
 from ..runs.export import is_pretrained
 from ..runs.latent_names import Names, names_file
-from ..runs.load_model import load, model_from
-from ..runs.shipped import find_folder
+from ..runs.load_model import load
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
-from .controls import build_controls
+from .controls import Control, build_controls
 from .observation_views import View
 
 NUM_EXAMPLES = 500  # from which the ranges of features are measured
@@ -39,7 +40,29 @@ MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of
 MAX_SIDE = 2048  # pixels; larger originals are scaled down
 MAX_LOSSLESS = 2**18  # pixels; larger originals become JPEG files
 QUALITY = 90  # of these
+MAX_VALUES = 1024  # of a condition of a search
 SHOWN_SCORES = ("infom", "informative", "infoe", "infoc", "d", "i", "c", "psnr", "r2")  # in the header of the page
+
+
+Number = int | float  # an integer stays one, since codes are integers
+
+
+class Matches(NamedTuple):
+    """The result of a search."""
+
+    rows: list[int]  # of the sample, best match first
+    distances: list[float]  # for codes the number of latents that differ, for continuous latents the distance
+    total: int  # number of rows that match; ``rows`` may list fewer
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A latent and its allowed ``values``, or the lowest and the highest number of a continuous latent."""
+
+    latent: int
+    values: Annotated[list[Number], msgspec.Meta(min_length=1, max_length=MAX_VALUES)] | None = None
+    low: Number | None = None
+    high: Number | None = None
 
 
 class Originals(NamedTuple):
@@ -53,11 +76,7 @@ class Originals(NamedTuple):
     names: Sequence[str]  # of each image's file in it
 
     def read(self, index: int) -> tuple[bytes, str]:
-        """Return the file of an image of the data set, scaled down if it is large, and its media type.
-
-        Raises:
-            ValueError: The file is gone or cannot be decoded any more.
-        """
+        """Return the file of an image of the data set, scaled down if it is large, and its media type."""
         name = self.names[index]
         try:
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
@@ -112,10 +131,6 @@ class Exploration:
     def __len__(self) -> int:
         return len(self.codes)
 
-    @property
-    def num_latents(self) -> int:
-        return self.model.latent.num_latents
-
     def describe(self) -> dict[str, Any]:
         """Return everything that the page needs before a sample is chosen, ready for JSON."""
         data, scores = self.results["data"], self.results["averaged"]
@@ -155,45 +170,24 @@ class Exploration:
             "sources": self.sources[row].tolist(),
         }
 
-    def sample_files(self) -> list[str]:
-        """Return the name of the file of each row."""
-        if self.file_names is None:
-            raise ValueError(f"the {self.model.observations.traits.many} of this run have no file names")
-        return [self.file_names[index] for index in self.indices.tolist()]
-
     def original(self, row: int) -> tuple[bytes, str]:
-        """Return the file that a row of the sample was read from, and its media type.
-
-        Raises:
-            ValueError: There is no such file, or it cannot be shown.
-        """
+        """Return the file that a row of the sample was read from, and its media type."""
         self.require_rows([row])
         if self.originals is None:
             raise ValueError(f"the {self.model.observations.traits.many} of this run are not files on this machine")
         return self.originals.read(int(self.indices[row]))
 
     def pictures(self, rows: list[int]) -> NDArray[Any]:
-        """Return the observations of rows of the sample, or their reconstructions if the data are not available.
-
-        Returns:
-            Pictures for the page: see ``View.to_page``.
-        """
+        """Return the observations of rows of the sample, as ``View.to_page`` does."""
         self.require_rows(rows)
         return self.view.to_page(self._observations(rows))
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Decode codes (n, num_latents) to pictures for the page; see ``View.to_page``."""
+        """Decode codes (n, num_latents) to pictures for the page."""
         return self.view.to_page(self.model.decode(codes))
 
     def encode(self, content: bytes) -> tuple[NDArray[Any], list[float], str]:
-        """Encode an uploaded file or text.
-
-        Returns:
-            The picture for the page, the code, and a note for the user, which may be empty.
-
-        Raises:
-            ValueError: The content cannot be read, or is no observation of the model.
-        """
+        """Return the picture of an uploaded file or text, its code, and a note for the user, which may be empty."""
         observation, note = self.view.read(content)
         rows = observation[None]
         code = (self.model.encode(rows) if self.has_codes else self.model.latents(rows))[0]
@@ -216,21 +210,17 @@ class Exploration:
         return arrays
 
     def to_code(self, entries: list[float]) -> NDArray[Any]:
-        """Return a code (num_latents,) from plain numbers.
-
-        Raises:
-            ValueError: If the number of entries is wrong or the model cannot decode one of them.
-        """
-        if len(entries) != self.num_latents:
-            raise ValueError(f"a code of this model has {self.num_latents} entries, got {len(entries)}")
+        """Return a code (num_latents,) from plain numbers, if the model can decode them."""
+        if len(entries) != len(self.controls):
+            raise ValueError(f"a code of this model has {len(self.controls)} entries, got {len(entries)}")
         for latent, entry in enumerate(entries):
             self.require_value(latent, entry)
         return np.asarray(entries, dtype=np.int64 if self.has_codes else np.float32)
 
     def require_value(self, latent: int, entry: float) -> None:
         """Raise a ``ValueError`` unless the latent exists and can be set to ``entry``."""
-        if not 0 <= latent < self.num_latents:
-            raise ValueError(f"latents run from 0 to {self.num_latents - 1}, got {latent}")
+        if not 0 <= latent < len(self.controls):
+            raise ValueError(f"latents run from 0 to {len(self.controls) - 1}, got {latent}")
         size = self.controls[latent].num_values
         if self.has_codes and not (isinstance(entry, int) and 0 <= entry < size):
             raise ValueError(f"the codes of z{latent} are integers from 0 to {size - 1}, got {entry}")
@@ -277,23 +267,12 @@ def open_run(
                 f"{run.path} is an exported model without an evaluation sample; explore the run that it was exported "
                 "from, or export it again with --samples 1000"
             )
-        model = load(run.path, networks=networks, device=device)
     else:
         snapshot = checkpoint.load(run.path)
-        if snapshot is None:
-            raise ValueError(
-                f"{run.path} has no checkpoint yet; let `qlae train` finish, or stop it with Ctrl-C to save"
-            )
-        if not (has_sample and run.results["steps"] == snapshot.state["step"]):
+        if snapshot is not None and not (has_sample and run.results["steps"] == snapshot.state["step"]):
             evaluate_run(run, data=data, networks=networks, device=device, num_samples=NUM_SAMPLES, show=show)
-        model = model_from(run, snapshot, weights="averaged", device=device, networks=networks)
+    model = load(run.path, networks=networks, device=device)
     return Exploration(run, model, _load_data(run) if data is None else data, names)
-
-
-def require_same_data(first: Exploration, second: Exploration) -> None:
-    """Raise a ``ValueError`` unless two runs were trained on the same observations."""
-    if difference := first.run.config.data.difference(second.run.config.data):
-        raise ValueError(f"runs side by side must have the same data: {difference}; explore them one after the other")
 
 
 def read_sample(run: Run, model: Model) -> dict[str, NDArray[Any]]:
@@ -329,3 +308,54 @@ def _score_text(scores: dict[str, Any], key: str) -> str:
         return str(count)
     score = find_score(key)
     return f"{score.format(scores[key], max_digits=2)} {score.unit}".rstrip()
+
+
+def find_matching(codes: NDArray[Any], conditions: Sequence[Condition], limit: int) -> Matches:
+    """Return rows that fulfil all conditions, spread evenly over the sample.
+
+    ``codes`` are the codes or continuous latents (n, num_latents) of the sample; at most ``limit`` rows are returned.
+    """
+    matching = np.ones(len(codes), dtype=bool)
+    for condition in conditions:
+        column = codes[:, condition.latent]
+        if condition.low is not None and condition.high is not None:
+            matching &= (column >= condition.low) & (column <= condition.high)
+        else:
+            matching &= np.isin(column, condition.values or ())
+    found = np.flatnonzero(matching)
+    rows = found[np.linspace(0, len(found) - 1, min(limit, len(found))).round().astype(int)]
+    return Matches(rows.tolist(), [0.0] * len(rows), len(found))
+
+
+def find_nearest(codes: NDArray[Any], code: NDArray[Any], controls: Sequence[Control], limit: int) -> Matches:
+    """Return the rows nearest to a code, compared over the active latents.
+
+    Codes are ranked by the number of latents that differ and, among equals, by how far apart their values are.
+    Continuous latents are ranked by Euclidean distance, each latent in units of its standard deviation.
+    """
+    compared = [control.index for control in controls if control.active] or list(range(codes.shape[1]))
+    if np.issubdtype(codes.dtype, np.integer):
+        distances = (codes[:, compared] != code[compared]).sum(1)
+        gaps = np.sum([_value_gaps(controls[j], codes[:, j], int(code[j])) for j in compared], axis=0)
+        rows = np.lexsort((gaps, distances))[:limit]
+    else:
+        deviations = codes[:, compared].std(0)
+        offsets = (codes[:, compared] - code[compared]) / np.where(deviations > 0, deviations, 1)
+        distances = np.sqrt((offsets**2).sum(1))
+        rows = np.argsort(distances, kind="stable")[:limit]
+    return Matches(rows.tolist(), distances[rows].astype(float).round(4).tolist(), len(codes))
+
+
+def _value_gaps(control: Control, column: NDArray[np.int64], code: int) -> NDArray[np.float64]:
+    """Return how far the values of a column lie from that of a code, as a share of the codebook's range."""
+    if not control.values or control.high == control.low:
+        return np.zeros(len(column))
+    values = np.asarray(control.values)
+    return np.asarray(np.abs(values[column] - values[code]) / (control.high - control.low))
+
+
+def find_files(names: Sequence[str], text: str, limit: int) -> Matches:
+    """Return rows whose file name contains a text in any case; a file of exactly that name comes first."""
+    rows = [row for row, name in enumerate(names) if text.casefold() in name.casefold()]
+    rows.sort(key=lambda row: (names[row] != text, names[row]))
+    return Matches(rows[:limit], [0.0] * len(rows[:limit]), len(rows))

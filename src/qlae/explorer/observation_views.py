@@ -43,14 +43,7 @@ Examples = Callable[[], NDArray[Any]]
 
 
 class View(ABC):
-    """Shows observations of one kind. The page has a class of the same kind that draws them.
-
-    Args:
-        observations: Their description.
-
-    Attributes:
-        max_upload_bytes: The size of the largest upload that is read.
-    """
+    """Shows observations of one kind. The page has a class of the same kind that draws them."""
 
     max_upload_bytes = MAX_UPLOAD_BYTES
 
@@ -58,11 +51,7 @@ class View(ABC):
         self.observations = observations
 
     def describe(self, examples: Examples) -> dict[str, Any]:
-        """Return everything that the page needs to draw observations, ready for JSON.
-
-        Args:
-            examples: Returns observations from which ranges can be measured.
-        """
+        """Return everything that the page needs to draw observations, ready for JSON."""
         traits = self.observations.traits
         return {"kind": traits.name, "one": traits.one, "many": traits.many, "size": self.observations.size}
 
@@ -72,11 +61,7 @@ class View(ABC):
 
     @abstractmethod
     def read(self, content: bytes) -> tuple[NDArray[Any], str]:
-        """Return the observation (*shape) in an uploaded file or text, and a note for the user, which may be empty.
-
-        Raises:
-            ValueError: The content cannot be read, or is no observation of this model.
-        """
+        """Return the observation (*shape) in an uploaded file or text, and a note for the user, which may be empty."""
 
     def save(self, drawn: NDArray[Any]) -> dict[str, Any]:
         """Return the result of ``to_page`` in a form for the script of a saved page."""
@@ -128,13 +113,15 @@ class NumberView(View):
     def describe(self, examples: Examples) -> dict[str, Any]:
         """Return the features: their names, mean and standard deviation, and their range over the examples."""
         rows = examples().reshape(-1, self.observations.num_features).astype(np.float64)
+        most = float(np.finfo(np.float32).max)
+        rows = np.nan_to_num(rows, posinf=most, neginf=-most)  # reconstructions of a model that has diverged
         return super().describe(examples) | {
             "type": self.observations.dtype,
             "names": list(self.observations.names),
             "mean": list(self.observations.offset),
             "deviation": list(self.observations.scale),
-            "low": _finite(rows.min(0)),
-            "high": _finite(rows.max(0)),
+            "low": rows.min(0).tolist(),
+            "high": rows.max(0).tolist(),
         }
 
     def to_page(self, arrays: NDArray[Any]) -> NDArray[Any]:
@@ -199,11 +186,6 @@ class SeriesView(NumberView):
         num_steps, num_channels = self.observations.shape
         if text.names is None and num_channels == 1 and len(text.rows) == 1:  # all steps on one line
             text = NumericText(None, text.rows.T)
-        if text.names is None and text.rows.shape == (num_channels, num_steps) and num_steps != num_channels:
-            raise ValueError(
-                f"a series must have one line per time step ({num_steps:,} lines of {num_channels:,} channels), got "
-                f"one line per channel; transpose it"
-            )
         rows = self._columns(text)
         if len(rows) != num_steps:
             raise ValueError(f"this model takes series of {num_steps:,} time steps, got {len(rows):,} lines of numbers")
@@ -228,13 +210,6 @@ def _listed(names: Sequence[str]) -> str:
     return text if len(text) <= MAX_NAMES else f"{text[:MAX_NAMES]}…"
 
 
-def _finite(numbers: NDArray[np.float64]) -> list[float]:
-    """Return plain numbers; reconstructions may be infinite where a model has diverged."""
-    most = float(np.finfo(np.float32).max)
-    finite: list[float] = np.nan_to_num(numbers, posinf=most, neginf=-most).tolist()
-    return finite
-
-
 class NumericText(NamedTuple):
     """A table of numbers."""
 
@@ -243,12 +218,7 @@ class NumericText(NamedTuple):
 
 
 def parse_numbers(content: bytes, known: Collection[str]) -> NumericText:
-    """Return the numbers in a text: CSV with or without names, JSON, or numbers separated by spaces.
-
-    Args:
-        content: The bytes of the text.
-        known: Names of columns that may be numbers themselves, such as "2019".
-    """
+    """Return the numbers in a text; names of columns that are ``known`` may be numbers themselves, such as "2019"."""
     try:
         text = content.decode("utf-8-sig").strip()
     except UnicodeDecodeError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ..data import SourceDataset
 from ..models.building import Networks
-from .exploration import open_run, require_same_data
+from .exploration import open_run
 
 ADDRESS = "127.0.0.1"
 PORT = 8642
@@ -47,8 +47,8 @@ def explore(
         raise ValueError(f"the explorer needs {error.name}: pip install 'qlae[explorer]'") from None
     exploration = open_run(path, data=data, networks=networks, device=device, show=show)
     other = None if beside is None else open_run(beside, data=data, device=device, show=show)
-    if other is not None:
-        require_same_data(exploration, other)
+    if other is not None and (difference := exploration.run.config.data.difference(other.run.config.data)):
+        raise ValueError(f"runs side by side must have the same data: {difference}; explore them one after the other")
     with bind(port) as server_socket:
         address = f"http://{ADDRESS}:{server_socket.getsockname()[1]}"
         server_socket.listen()  # connections made before the server is up wait instead of being refused

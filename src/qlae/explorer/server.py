@@ -34,9 +34,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .._checks import shortened
 from .._parsing import decode_json, parse
-from .exploration import Exploration
+from .exploration import Condition, Exploration, Matches, Number, find_files, find_matching, find_nearest
 from .page import ICON, PAIR_SCRIPT, PAIR_STYLE, SCRIPTS, STYLE, page_html, pair_html
-from .search import Condition, Matches, Number, find_files, find_matching, find_nearest
 
 Result = TypeVar("Result")
 Body = TypeVar("Body")
@@ -205,7 +204,10 @@ class Api:
                 self._require_valid(condition)
             return find_matching(exploration.codes, body.where, limit)
         if body.file is not None:
-            return find_files(exploration.sample_files(), body.file, limit)
+            if exploration.file_names is None:
+                raise ValueError(f"the {exploration.model.observations.traits.many} of this run have no file names")
+            names = [exploration.file_names[index] for index in exploration.indices.tolist()]
+            return find_files(names, body.file, limit)
         if body.index is None:
             raise ValueError("a search must have code, where, file or index")
         rows = [row for row, index in enumerate(exploration.indices.tolist()) if index == body.index][:1]

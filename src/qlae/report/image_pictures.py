@@ -95,17 +95,11 @@ def fade(images: Pixels) -> Pixels:
 def plot_interventions(
     blocks: Pixels, labels: LatentLabels, title: str, *, pitch: float | None = None, rise: float = 0.0
 ) -> Figure:
-    """Draw interventions: one block per sample, one column per latent, one row per step through the latent's range.
+    """Draw decoded interventions (num_blocks, num_steps, num_latents, h, w, 3): blocks of columns of steps.
 
     The label above each column names the source that the latent is most informative about. The columns of uninformative
-    latents are faded.
-
-    Args:
-        blocks: decoded images (num_blocks, num_steps, num_latents, h, w, 3).
-        labels: of the latents.
-        title: of the picture.
-        pitch: distance in inches from one tile to the next. If given, blocks are stacked whatever their shape.
-        rise: minimum height in inches of the labels, so that pictures placed side by side are level.
+    latents are faded. With ``pitch``, the inches from one tile to the next, blocks are stacked whatever their shape;
+    ``rise`` is the minimum height in inches of the labels, so that pictures placed side by side are level.
     """
     blocks = blocks.copy()
     blocks[:, :, ~labels.informative] = fade(blocks[:, :, ~labels.informative])
@@ -136,7 +130,7 @@ def plot_interventions(
 
 
 def measure_label_rise(labels: LatentLabels) -> float:
-    """Return the height in inches that the slanted labels of interventions need above the tiles."""
+    """Return the inches that the slanted labels of interventions need above the tiles."""
     longest = max(measure_text(latent_text(labels, j), LABEL_SIZE) for j in range(len(labels.names)))
     return longest * math.sin(math.radians(SLANT)) + LABEL_HEIGHT
 

@@ -24,10 +24,7 @@ from ..observations import Observations
 from ..runs.directory import Run
 from ..scoring.latent_labels import LatentLabels
 
-NAMES = (
-    *("reconstructions", "interventions", "interpolations", "between-codes", "generated", "nmi", "curves"),
-    "sample-size",
-)
+OPTIONAL = ("interpolations", "between-codes", "generated", "nmi", "curves", "sample-size")
 NEEDED = ("originals", "reconstructions", "interventions", "intervention_steps")  # arrays of ``pictures.npz``
 DPI = 150
 TITLE_SIZE, LABEL_SIZE, TICK_SIZE = 11, 9, 7  # points
@@ -42,15 +39,10 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class ObservationPictures(ABC):
-    """Draws observations of one kind.
+    """Draws observations of one kind."""
 
-    Attributes:
-        has_tiles: whether observations can be shown as small pictures.
-        moved, interpolated: describe interventions and interpolations in titles.
-    """
-
-    has_tiles: ClassVar[bool] = False
-    moved: ClassVar[str]
+    has_tiles: ClassVar[bool] = False  # whether observations can be shown as small pictures
+    moved: ClassVar[str]  # describes interventions in titles
     interpolated: ClassVar[str]
 
     def __init__(self, observations: Observations, labels: LatentLabels):
@@ -59,17 +51,15 @@ class ObservationPictures(ABC):
 
     def draw(self, arrays: Arrays, scores: dict[str, Any], title: str) -> dict[str, Figure]:
         """Return the pictures by name, from the arrays of ``pictures.npz`` and the scores of the averaged weights."""
-        shares = scores.get("r2_features")
-        steps = arrays["intervention_steps"]
+        compared = arrays["originals"], arrays["reconstructions"], scores.get("r2_features")
+        moved = arrays["interventions"], arrays["intervention_steps"]
         figures: dict[str, Figure | None] = {
-            "reconstructions": self.reconstructions(arrays["originals"], arrays["reconstructions"], shares, title),
-            "interventions": self.interventions(arrays["interventions"], steps, f"{title}: {self.moved}"),
+            "reconstructions": self.reconstructions(*compared, title),
+            "interventions": self.interventions(*moved, f"{title}: {self.moved}"),
         }
         if "interpolations" in arrays:
-            heading = f"{title}: {self.interpolated}"
-            figures["interpolations"] = self.interventions(
-                arrays["interpolations"], arrays["interpolation_steps"], heading
-            )
+            moved = arrays["interpolations"], arrays["interpolation_steps"]
+            figures["interpolations"] = self.interventions(*moved, f"{title}: {self.interpolated}")
         if "strips" in arrays:
             figures["between-codes"] = self.strips(arrays["strips"], arrays["strip_codes"], title)
         if "generated" in arrays:
@@ -95,11 +85,7 @@ class ObservationPictures(ABC):
 
 
 def draw_pictures(run: Run) -> list[Path]:
-    """Draw every picture that the run has the data for, and delete those that no longer apply.
-
-    Returns:
-        The paths of the pictures.
-    """
+    """Draw every picture that the run has the data for, delete those that no longer apply, and return the paths."""
     arrays = run.arrays(run.pictures_path, NEEDED)
     results, observations = run.results, run.observations
     scores = results["averaged"]
@@ -112,9 +98,8 @@ def draw_pictures(run: Run) -> list[Path]:
         figures["curves"] = plot_curves(log, title)
     if "by_sample_size" in scores:
         figures["sample-size"] = plot_sample_sizes(scores["by_sample_size"], title)
-    for name in NAMES:
-        if name not in figures:
-            (run.path / f"{name}.png").unlink(missing_ok=True)  # left by an earlier evaluation
+    for name in {*OPTIONAL} - figures.keys():
+        (run.path / f"{name}.png").unlink(missing_ok=True)  # left by an earlier evaluation
     return [write_picture(figure, run.path / f"{name}.png", DPI) for name, figure in figures.items()]
 
 

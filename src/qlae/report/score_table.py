@@ -82,12 +82,8 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
 
     With ``warn``, also print a warning where InfoM describes noise, unless scoring has just issued it.
     """
-    console, table = Console(), results_table(runs, weights=weights)
-    if console.is_terminal:
-        table = results_table(runs, weights=weights, width=console.width)
-    else:
-        console = Console(width=max(console.width, _full_width(table)))
-    console.print(table)
+    width = Console().width if Console().is_terminal else None
+    console = print_table(results_table(runs, weights=weights, width=width))
     described = [run.results["data"] for run in runs]
     if single := dict.fromkeys(data["name"] for data in described if len(data["source_names"]) == 1):
         note = f"{', '.join(single)}: one source is known, so InfoM is 1 for every model; read InfoE."
@@ -98,6 +94,15 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     ]
     for warning in dict.fromkeys(noted):  # each once
         console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+
+
+def print_table(table: Table) -> Console:
+    """Print a table, into files and pipes at full width, and return the console for what follows it."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, _full_width(table)))
+    console.print(table)
+    return console
 
 
 def _full_width(table: Table) -> int:

@@ -2,17 +2,25 @@
 
 It holds ``config.json``, ``log.jsonl``, the checkpoint pair, ``sample.npz``, ``pictures.npz``, ``results.json``, the
 pictures, and ``left_out.json`` if files of the data could not be read. Reading one needs no torch.
+
+Models that come with the package have names, such as ``shapes3d-qlae``. Each is an exported folder in ``qlae/shipped``,
+where ``models.json`` lists them with the SHA-256 of their files, which is checked before a model is loaded. A folder of
+the same name in the working directory comes first.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
+from .._checks import nearest_name
 from .._io import (
     LOCK_FILE,
     TEMPORARY,
@@ -30,9 +38,9 @@ from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
 from ..registry import MissingPart
 from .results import check_arrays, is_count, is_number, read_results
-from .shipped import is_shipped
 
 SELECTION_FILE = "selection.json"  # in a folder of runs of several seeds
+SHIPPED_INDEX = "models.json"
 
 
 def read_config(path: Path, *, remedy: str) -> RunConfig:
@@ -57,6 +65,46 @@ def find_taken_run(folder: str | os.PathLike[str]) -> Path | None:
             taken = folder / Path(str(read_json(folder / SELECTION_FILE)["take"])).name
             return taken if (taken / "config.json").is_file() else None
     return None
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the models that come with the package."""
+    return Path(str(resources.files("qlae") / "shipped"))
+
+
+@cache
+def shipped_models() -> dict[str, dict[str, Any]]:
+    """Return the models that come with the package: name → ``about``, ``files`` (name → SHA-256)."""
+    index: dict[str, dict[str, Any]] = read_json(shipped_folder() / SHIPPED_INDEX, remedy="install qlae again")
+    return index
+
+
+def is_shipped(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is the name of a model that comes with the package, and no folder has this name."""
+    return os.fspath(path) in shipped_models() and not os.path.lexists(path)
+
+
+def find_folder(path: str | os.PathLike[str]) -> Path:
+    """Return the folder of a run or a model: a path as it is, and for the name of a shipped model where it is.
+
+    Raises:
+        ValueError: if the path is empty, if it is a name that neither a folder nor a shipped model has, or if a shipped
+            file is damaged.
+    """
+    name, models = os.fspath(path), shipped_models()
+    if not name:
+        raise ValueError(f"the path is empty; give a run directory or a shipped model: {', '.join(models)}")
+    if os.path.lexists(path) or os.path.basename(name) != name:
+        return Path(path)
+    if name not in models:
+        known = nearest_name(name, models)
+        raise ValueError(f"there is no run directory {name}, and no shipped model of this name: {known}")
+    folder = shipped_folder() / name
+    for file, expected in models[name]["files"].items():
+        shipped = folder / file
+        if not shipped.is_file() or hashlib.sha256(read_regular(shipped)).hexdigest() != expected:
+            raise ValueError(f"{shipped} is missing or not the file that qlae was published with; install qlae again")
+    return folder
 
 
 class Run:
@@ -137,16 +185,14 @@ class Run:
 
     def describe_unfinished(self, made: int | None) -> str:
         """Describe that a run has made no or fewer updates than planned, and how to resume it."""
-        if made is None:
-            return f"has neither results nor a checkpoint; {self.how_to_resume}"
-        return f"is unfinished after {made:,} of {self.config.training.steps:,} updates; {self.how_to_resume}"
-
-    @property
-    def how_to_resume(self) -> str:
-        """What to do about an unfinished run: a command, or a call if its data were passed as arrays."""
-        if self.config.data.spec is None:
-            return f"resume it with `qlae.resume({str(self.path)!r}, data=…)` in Python, since its data were in memory"
-        return f"resume it with `qlae train --resume {self.path}`"
+        config, state = self.config, "has neither results nor a checkpoint"
+        if made is not None:
+            state = f"is unfinished after {made:,} of {config.training.steps:,} updates"
+        if config.data.spec is None:  # they were passed as arrays
+            how = f"`qlae.resume({str(self.path)!r}, data=…)` in Python, since its data were in memory"
+        else:
+            how = f"`qlae train --resume {self.path}`"
+        return f"{state}; resume it with {how}"
 
     @property
     def updates_made(self) -> int | None:

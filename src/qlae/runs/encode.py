@@ -3,7 +3,6 @@
 Latents and values that were named in the explorer appear under these names.
 """
 
-import csv
 import os
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from ..data import SourceDataset, load_data, load_from_config
 from ..data.array_files import is_array_file
 from ..data.pictures import GREY, PictureSize
 from ..data.tables import column_names, is_table
-from ..models.latents import DiscreteLatent
 from ..models.model import CHUNK, Model
 from ..observations import COLOURS, IMAGES
 from .latent_names import Names, names_file
@@ -61,8 +59,7 @@ def encode_to_csv(
         hint = f"; load them with resolution={model.observations.shape[0]}" if model.observations.is_standard else ""
         raise ValueError(f"{difference}{hint}")
     latent = model.latent
-    sizes = list(latent.num_values) if isinstance(latent, DiscreteLatent) else [0] * latent.num_latents
-    names = Names(names_file(run), sizes).read_distinct()
+    names = Names(names_file(run), []).read()
     encode = model.encode if latent.has_codes and not numbers else model.latents
     parts = []
     with progress_bar("encoding", len(data), show=show) as report:
@@ -108,6 +105,4 @@ def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> 
         known = names["values"].get(str(j), {})
         frame[j] = [known.get(str(code), code) for code in frame[j]]
     frame.columns = [names["latents"].get(str(j), f"z{j}") for j in frame]
-    has_returns = any("\r" in name for name in files or ())  # which the writer does not quote by itself
-    quoting = csv.QUOTE_ALL if has_returns else csv.QUOTE_MINIMAL
-    return str(frame.to_csv(float_format="%.6g", lineterminator="\n", quoting=quoting))
+    return str(frame.to_csv(float_format="%.6g", lineterminator="\n"))

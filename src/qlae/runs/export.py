@@ -123,17 +123,11 @@ def _sample_rows(run: Run, model: Model, weights: str, count: int) -> dict[str, 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a model's weights come from.
-
-    Attributes:
-        config: of the run.
-        weights: ``"averaged"`` or ``"raw"``.
-        results: of the run, as in ``results.json``; empty if it was not scored.
-    """
+    """Where a model's weights come from: the run's config and results, and which of its weights they are."""
 
     config: RunConfig
-    weights: str
-    results: dict[str, Any]
+    weights: str  # "averaged" or "raw"
+    results: dict[str, Any]  # as in ``results.json``; empty if the run was not scored
 
     def write(self, folder: Path, tensors: dict[str, Tensor], *, half: bool = False) -> None:
         """Write the model to a folder; the weights come last, so that a folder that has them is complete.
@@ -203,19 +197,15 @@ def _require_free(folder: Path) -> None:
     if (folder / "checkpoint.json").exists():
         raise ValueError(f"{folder} is a run directory; choose another folder for the model")
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if there and not _is_ours(folder):
+    metadata: dict[str, str] = {}
+    with contextlib.suppress(ValueError):
+        metadata = read_tensors(folder / WEIGHTS_FILE)[0]
+    if there and "qlae" not in metadata:  # which says who wrote the weights
         raise ValueError(
             f"{folder} holds other files ({there[0]}, …); choose a new or empty folder, or one of an earlier export"
         )
     if CARD in there and read_regular(folder / CARD) != model_card(read_pretrained(folder)[0]).encode():
         raise ValueError(f"{folder / CARD} was edited after the export; move it away or choose another folder")
-
-
-def _is_ours(folder: Path) -> bool:
-    """Return whether ``Origin.write`` wrote the weights in a folder, according to their metadata."""
-    with contextlib.suppress(ValueError):
-        return "qlae" in read_tensors(folder / WEIGHTS_FILE)[0]
-    return False
 
 
 def _without_paths(origin: Origin) -> Origin:

@@ -5,7 +5,6 @@ and code. `qlae encode` writes the names into its tables of codes, so a name mus
 """
 
 import os
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 from .._io import read_json, read_regular, write_bytes, write_json
 from .._parsing import parse
 from ..data.cache import cache_folder
-from . import shipped
+from . import directory
 
 FILE = "names.json"
 MAX_LENGTH = 60
@@ -36,7 +35,6 @@ class Names:
     def __init__(self, path: Path, num_values: list[int]):
         self.path = path
         self._num_values = num_values
-        self._lock = threading.Lock()
 
     def read(self) -> dict[str, Any]:
         """Return all names; raise a ``ValueError`` if the file is damaged."""
@@ -60,34 +58,18 @@ class Names:
             ValueError: there is no such latent or value, or the name stands for something else in a table of codes.
         """
         self._require_known(latent, value)
-        name = clean_name(name)
-        with self._lock:
-            names = self.read()
-            group = names["latents"] if value is None else names["values"].setdefault(str(latent), {})
-            key = str(latent if value is None else value)
-            group.pop(key, None)
-            if name:
-                group[key] = name
-                if conflict := self._conflict(names, latent, value, name):
-                    raise ValueError(f"{conflict}; choose another name")
-            names["values"] = {j: value_names for j, value_names in names["values"].items() if value_names}
-            write_json(self.path, names)
+        name, names = clean_name(name), self.read()
+        group = names["latents"] if value is None else names["values"].setdefault(str(latent), {})
+        group.pop(str(latent if value is None else value), None)
+        if name:
+            self._require_distinct(names, latent, value, name)
+            group[str(latent if value is None else value)] = name
+        names["values"] = {j: value_names for j, value_names in names["values"].items() if value_names}
+        write_json(self.path, names)
         return names
 
-    def read_distinct(self) -> dict[str, Any]:
-        """Return all names; raise a ``ValueError`` if one of them stands for two things in a table of codes."""
-        names = self.read()
-        named: list[tuple[str, int, int | None, Any]]
-        named = [(f"z{j}", int(j), None, name) for j, name in names["latents"].items()]
-        for j, value_names in names["values"].items():
-            named += [(f"value {code} of z{j}", int(j), int(code), name) for code, name in value_names.items()]
-        for owner, latent, value, name in named:
-            if latent in range(len(self._num_values)) and (conflict := self._conflict(names, latent, value, name)):
-                raise ValueError(f"{self.path} calls {owner} {name!r}, but {conflict}; rename it in `qlae explore`")
-        return names
-
-    def _conflict(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> str | None:
-        """Return what else a name stands for: the first column, another latent, or another value of the latent."""
+    def _require_distinct(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> None:
+        """Raise an error if a name stands for the first column, another latent, or another value of the latent."""
         if value is None:
             owners = {"file": "the files", "image": "the images"}  # name → what it stands for
             own, count, custom, default, title = latent, len(self._num_values), names["latents"], "z{}", "z{}"
@@ -97,7 +79,8 @@ class Names:
             default, title = "{}", "value {}"
         for k in set(range(count)) - {own}:
             owners |= dict.fromkeys((default.format(k), custom.get(str(k), default.format(k))), title.format(k))
-        return f"{name!r} stands for {owners[name]} in tables of codes" if name in owners else None
+        if name in owners:
+            raise ValueError(f"{name!r} stands for {owners[name]} in tables of codes; choose another name")
 
     def _require_known(self, latent: int, value: int | None) -> None:
         if not 0 <= latent < len(self._num_values):
@@ -121,10 +104,10 @@ def names_file(path: str | os.PathLike[str]) -> Path:
 
     It is in the folder of the model. That of a shipped model is in the user's cache folder, and is first copied there.
     """
-    if not shipped.is_shipped(path):
+    if not directory.is_shipped(path):
         return Path(path) / FILE
     file = cache_folder() / "names" / f"{os.fspath(path)}.json"
-    original = shipped.shipped_folder() / path / FILE
+    original = directory.shipped_folder() / path / FILE
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         if original.is_file():

@@ -18,9 +18,8 @@ from ..models.building import Networks, build_model
 from ..models.model import Model, place
 from ..registry import LATENTS
 from . import checkpoint
-from .directory import Run
+from .directory import Run, find_folder
 from .export import Origin, is_pretrained, read_pretrained, read_tensors, tensors_to_bytes
-from .shipped import find_folder
 
 WEIGHTS = {"averaged": "average.", "raw": "weights."}
 FITTED_FILE = "fitted.safetensors"

@@ -29,7 +29,7 @@ from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.export import is_pretrained, tensors_to_bytes
 from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
-from .interventions import intervention_steps, make_pictures
+from .interventions import make_pictures
 from .sample import (
     NUM_SAMPLES,
     PREFIXES,
@@ -42,8 +42,6 @@ from .sample import (
     score_weights,
     versions,
 )
-
-__all__ = ["encode_sample", "evaluate_run", "fit_run", "intervention_steps", "make_pictures", "scorer"]
 
 NUM_FITTED = 10_000  # images that a latent space is fitted to
 FITTED_SEED = 1  # not that of the evaluation sample
@@ -89,10 +87,9 @@ def evaluate_run(
     run = run if isinstance(run, Run) else Run.open(run)
     before = run.results_so_far or {"num_samples": NUM_SAMPLES, "protocol": "paper", "prune": True, "averaged": {}}
     others: Sequence[str] = ()  # metrics without intervals
-    if metrics is None:
-        others = [metric for metric in metrics_of(before) if metric != "infomec"]
-        # Intervals for what nobody named might take hours.
-        metrics, others = (["infomec"], others) if bootstrap else (["infomec", *others], ())
+    if metrics is None:  # intervals for what nobody named might take hours
+        earlier = [metric for metric in metrics_of(before) if metric != "infomec"]
+        metrics, others = ((), earlier) if bootstrap else (earlier, ())
     how: dict[str, Any] = {
         "protocol": protocol or before["protocol"],
         "prune": before["prune"] if prune is None else prune,
@@ -104,7 +101,8 @@ def evaluate_run(
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
     data = load_from_config(config.data) if data is None else _require_fitting(data, config.data)
     fit_run(run, data, networks=networks, device=device)
-    sample, images = _draw(data, max(2, before["num_samples"]) if num_samples is None else num_samples, device)
+    sample = draw_sample(data, max(2, before["num_samples"]) if num_samples is None else num_samples)
+    images = images_of(data, sample, str(pick_device(device)))
 
     arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
     for weights, prefix in PREFIXES.items():
@@ -146,7 +144,8 @@ def scorer(
     run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
 ) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:
     """Return a function that scores the averaged weights of a checkpoint on the evaluation sample."""
-    sample, images = _draw(data, NUM_SAMPLES, device)
+    sample = draw_sample(data, NUM_SAMPLES)
+    images = images_of(data, sample, str(pick_device(device)))
     sources, kinds = data.sources[sample], known_kinds(data.describe())
 
     def score_saved(snapshot: checkpoint.Checkpoint) -> dict[str, float]:
@@ -173,12 +172,6 @@ def _require_fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
             f"{', '.join(data.source_names) or 'none'}; score them by qlae.metrics.score(sources, model.encode(images))"
         )
     return data
-
-
-def _draw(data: SourceDataset, num_samples: int, device: str) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Return the evaluation sample: row numbers and observations."""
-    sample = draw_sample(data, num_samples)
-    return sample, images_of(data, sample, str(pick_device(device)))
 
 
 def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) -> Arrays:

@@ -44,13 +44,13 @@ class Psnr:
 
     @staticmethod
     def score_unseen(arrays: Arrays) -> float:
-        """Return the mean over images."""
         return float(Psnr.score(arrays)["psnr"])
 
     @staticmethod
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
         """Return the 95% interval of the mean."""
-        return {"psnr": mean_interval(arrays["psnr"].astype(np.float64), num_halves)}
+        values = arrays["psnr"].astype(np.float64)
+        return {"psnr": _interval(lambda rows: float(values[rows].mean()), len(values), num_halves)}
 
 
 class ExplainedVariance:
@@ -151,11 +151,6 @@ def _share(errors: NDArray[Any], variances: NDArray[Any]) -> float:
     """Return the share of the variance that is explained; 0 where nothing varies."""
     total = float(variances.sum())
     return 1 - float(errors.sum()) / total if total > 0 else 0.0
-
-
-def mean_interval(values: NDArray[np.float64], num_halves: int) -> list[float]:
-    """Return the 95% interval of the mean of `values`, (num_images,), from repeated half-samples."""
-    return _interval(lambda rows: float(values[rows].mean()), len(values), num_halves)
 
 
 def _interval(score: Callable[[Any], float], count: int, num_halves: int) -> list[float]:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
-from ..observations import Observations
 from .sample import Arrays
 
 NUM_RECONSTRUCTIONS = 10
@@ -29,19 +28,12 @@ NUM_GENERATED = 30  # images decoded from the prior
 
 
 def make_pictures(model: Model, images: NDArray[Any], encoded: Arrays) -> dict[str, NDArray[Any]]:
-    """Return the arrays that the report draws, by name.
+    """Return the arrays that the report draws, by name, from the evaluation sample (n, *shape) and its encoding.
 
-    Args:
-        model: the trained model.
-        images: the evaluation sample, such as images (n, r, r, 3).
-        encoded: its codes, if the model has any, and its latents, if each is one number.
-
-    Returns:
-        ``originals`` and ``reconstructions``, both (k, r, r, 3). ``interventions`` (samples, steps, num_latents, r, r,
-        3) and ``intervention_steps`` (steps, num_latents), the code or value that each latent is set to. For codes with
-        one value each also ``interpolations`` and ``interpolation_steps``, of the same kind, and ``strips``
-        (num_latents, steps, r, r, 3) between the codes ``strip_codes`` (num_latents, 2). ``generated`` images if the
-        model has a prior. Where r, r, 3 stands, vectors have (d,) and series (t, c).
+    ``originals`` and ``reconstructions`` are (k, *shape), ``interventions`` (samples, steps, num_latents, *shape), and
+    ``intervention_steps`` (steps, num_latents), the code or value that each latent is set to. Codes with one value each
+    also have ``interpolations`` and ``interpolation_steps``, of the same kind, and ``strips`` (num_latents, steps,
+    *shape) between the codes ``strip_codes`` (num_latents, 2). Models with a prior have ``generated`` observations.
     """
     rows = np.random.default_rng(0).choice(len(images), min(NUM_RECONSTRUCTIONS, len(images)), replace=False)
     originals, samples = images[rows], rows[:NUM_INTERVENED]
@@ -105,28 +97,23 @@ def decode_strips(
     taken whose images differ most. The result is images (num_latents, NUM_STRIP, r, r, 3), and the codes at both ends
     (num_latents, 2), which are equal for a latent that always has the same code.
     """
+
+    def decode_column(latent: int, levels: NDArray[Any]) -> NDArray[Any]:
+        variants = np.tile(values[sample].astype(np.float32), (len(levels), 1))
+        variants[:, latent] = levels
+        return model.decode(variants)
+
     strips, ends = [], []
     for j in range(codes.shape[1]):
         unique_codes, rows = np.unique(codes[:, j], return_index=True)
         order = np.argsort(values[rows, j], kind="stable")
         unique_codes, levels = unique_codes[order], values[rows[order], j]
-        images = _decode_column(model, values[sample], j, levels)
-        first = int(_changes(images, model.observations).argmax()) if len(unique_codes) > 1 else 0
-        last = min(first + 1, len(unique_codes) - 1)
-        strips.append(_decode_column(model, values[sample], j, np.linspace(levels[first], levels[last], NUM_STRIP)))
+        first = last = 0
+        if len(unique_codes) > 1:
+            # Features are scaled alike.
+            steps = np.diff(decode_column(j, levels).astype(np.float64), axis=0) / (model.observations.scale or 1.0)
+            first = int(np.square(steps).mean(tuple(range(1, steps.ndim))).argmax())
+            last = first + 1
+        strips.append(decode_column(j, np.linspace(levels[first], levels[last], NUM_STRIP)))
         ends.append((unique_codes[first], unique_codes[last]))
     return np.stack(strips), np.asarray(ends, np.int64)
-
-
-def _decode_column(model: Model, start: NDArray[Any], latent: int, levels: NDArray[Any]) -> NDArray[Any]:
-    """Return the images (n, r, r, 3) of one sample's latents with one latent set to each of n values."""
-    variants = np.tile(start.astype(np.float32), (len(levels), 1))
-    variants[:, latent] = levels
-    return model.decode(variants)
-
-
-def _changes(images: NDArray[Any], observations: Observations) -> NDArray[np.float64]:
-    """Return the mean squared difference of each observation from the next, (n − 1,), features scaled alike."""
-    steps = np.diff(images.astype(np.float64), axis=0) / (observations.scale or 1.0)
-    changes: NDArray[np.float64] = np.square(steps).mean(tuple(range(1, images.ndim)))
-    return changes

@@ -11,13 +11,6 @@ from numpy.typing import NDArray
 from ..metrics import active_latents
 
 
-class EncodedSource(NamedTuple):
-    """The source that a latent is most informative about."""
-
-    source: int  # column of the sources
-    nmi: float  # normalised mutual information with that source, from 0 to 1
-
-
 class LatentLabels(NamedTuple):
     """The labels of all latents of a model."""
 
@@ -33,12 +26,12 @@ class LatentLabels(NamedTuple):
         return LatentLabels(
             _flags(scores, "active_latents", num_latents),
             find_informative(scores, num_latents),
-            ["" if each is None else names[each.source] for each in encoded],
+            ["" if each is None else names[each[0]] for each in encoded],
         )
 
 
-def find_encoded_sources(scores: dict[str, Any], num_latents: int) -> list[EncodedSource | None]:
-    """Return the source that each latent encodes, read from the NMI matrix in the scores of one set of weights.
+def find_encoded_sources(scores: dict[str, Any], num_latents: int) -> list[tuple[int, float] | None]:
+    """Return the column of the source that each latent encodes, and their NMI, from the scores of one set of weights.
 
     It is ``None`` where a latent is no more informative than noise, and everywhere if the data have no sources.
     """
@@ -47,7 +40,7 @@ def find_encoded_sources(scores: dict[str, Any], num_latents: int) -> list[Encod
     nmi = np.asarray(scores["nmi"], dtype=float)  # (num_sources, num_latents)
     informative = find_informative(scores, num_latents)
     best = nmi.argmax(0)
-    return [EncodedSource(int(i), float(nmi[i, j])) if informative[j] else None for j, i in enumerate(best)]
+    return [(int(i), float(nmi[i, j])) if informative[j] else None for j, i in enumerate(best)]
 
 
 def find_informative(scores: dict[str, Any], num_latents: int) -> NDArray[np.bool_]:
@@ -58,10 +51,7 @@ def find_informative(scores: dict[str, Any], num_latents: int) -> NDArray[np.boo
 def find_active(scores: dict[str, Any], codes: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which latents (num_latents,) vary enough over the evaluation sample to count as active.
 
-    Args:
-        scores: of one set of weights. Where the data have sources, they list the active latents.
-        codes: codes or continuous latents (n, num_latents) of the sample. Without such a list, InfoMEC's rule (the
-            paper's protocol) is applied to them.
+    Scores of data without sources do not say it, so InfoMEC's rule is applied to the codes (n, num_latents).
     """
     if "active_latents" in scores:
         return _flags(scores, "active_latents", codes.shape[1])

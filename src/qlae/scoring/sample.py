@@ -178,7 +178,7 @@ def score_weights(
     show: bool = True,
     **options: Any,
 ) -> dict[str, Any]:
-    """Score one set of weights.
+    """Return the scores of one set of weights by key, and the further entries of ``results.json``.
 
     InfoMEC is always computed, because pictures and tables need it. Data without sources have PSNR or R² alone. The
     values of codes that are numbers enter InfoE as the protocol says; indices of vectors, as those of a VQ-VAE, enter
@@ -187,13 +187,8 @@ def score_weights(
     Args:
         sources: (n, n_s).
         arrays: the `PARTS` of the sample that belong to these weights.
-        metrics, bootstrap: as for `qlae.metrics.score`.
-        jobs: its ``n_jobs``.
+        metrics, bootstrap, options: as for `qlae.metrics.score`, whose ``n_jobs`` is ``jobs``.
         show: draw progress bars.
-        options: its ``protocol``, ``prune``, ``source_kinds`` and ``metric_options``.
-
-    Returns:
-        The scores by key, and the further entries of ``results.json``.
     """
     names = _with_infomec(metrics)
     _warn_about_sample(sources, arrays, names)

@@ -149,10 +149,10 @@ def information(first: Representation, second: Representation) -> tuple[Floats, 
             "observations with both models, in the same order."
         )
     labels = first.labels[:, first.used], second.labels[:, second.used]
-    return _plug_in_information(*labels), _chance(*labels)
+    return _information(*labels), _chance(*labels)
 
 
-def _plug_in_information(first: Ints, second: Ints) -> Floats:
+def _information(first: Ints, second: Ints) -> Floats:
     sizes = [[int(column.max()) + 1 for column in labels.T] for labels in (first, second)]
     return discrete_mutual_information(first, sizes[0], second, sizes[1])
 
@@ -171,7 +171,7 @@ def _chance(first: Ints, second: Ints) -> Floats:
     if rows.size:
         order = np.random.default_rng(0).permutation(len(second))
         shuffled = np.zeros(cells.shape)
-        shuffled[np.ix_(rows, columns)] = _plug_in_information(first[:, rows], second[order][:, columns])
+        shuffled[np.ix_(rows, columns)] = _information(first[:, rows], second[order][:, columns])
         chance = np.where(cells > EXACT_CELLS, shuffled, chance)
     return chance
 

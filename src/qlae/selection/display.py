@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from .._io import write_whole
 from ..metrics.heatmap import escape_math
 from ..observations import KINDS
+from ..report.score_table import print_table
 from .ranking import Selection
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -66,16 +66,12 @@ def selection_table(selection: Selection) -> Table:
 
 def print_selection(selection: Selection) -> None:
     """Print the table, the runs that were skipped, the warnings, and the run to take."""
-    console = Console()
-    table = selection_table(selection)
-    if not console.is_terminal:
-        console = Console(width=max(console.width, Console(width=1000).measure(table).maximum))
-    console.print(table)
-    for skip in selection.skipped:
-        _say(console, f"Skipped: {skip.reason}", "yellow")
-    for warning in selection.warnings:
-        _say(console, f"Warning: {warning}", "yellow")
-    _say(console, describe_choice(selection))
+    console = print_table(selection_table(selection))
+    notes = [f"Skipped: {skip.reason}" for skip in selection.skipped]
+    notes += [f"Warning: {warning}" for warning in selection.warnings]
+    for note in notes:
+        console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    console.print(describe_choice(selection), markup=False, highlight=False, soft_wrap=True)
 
 
 def describe_choice(selection: Selection) -> str:
@@ -90,12 +86,12 @@ def describe_choice(selection: Selection) -> str:
         text += f" The choice is open: {', '.join(rivals[:3])} would serve as well."
     above = selection.runs[: selection.runs.index(best)]
     few = sum(run.uses_few for run in above)
-    if bad := len(above) - few:
-        runs = "1 run above it reconstructs" if bad == 1 else f"{bad} runs above it reconstruct"
-        text += f" {runs} too badly to be taken: more than {selection.near_db:g} dB below the best."
-    if few:
-        runs = "1 run above it uses" if few == 1 else f"{few} runs above it use"
-        text += f" {runs} too few latents to be taken: at most a quarter as many as the median run."
+    for count, verb, reason in (
+        (len(above) - few, "reconstruct", f"too badly to be taken: more than {selection.near_db:g} dB below the best"),
+        (few, "use", "too few latents to be taken: at most a quarter as many as the median run"),
+    ):
+        if count:
+            text += f" {count} run{'s' * (count > 1)} above it {verb}{'s' * (count == 1)} {reason}."
     return text
 
 
@@ -123,10 +119,6 @@ def short_names(paths: Sequence[Path]) -> list[str]:
 
 def _number(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _say(console: Console, text: str, style: str | None = None) -> None:
-    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def plot_selection(selection: Selection, path: Path) -> Path:

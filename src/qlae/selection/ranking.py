@@ -4,27 +4,38 @@ The score of a run is the mean of its agreements with the other runs. UDR takes 
 between disentangled runs if these are fewer than half, as they may be among several models. Runs whose reconstructions
 are much worse than the best are not taken, whatever they agree on. Scores by sources, if there are any, are reported
 and never influence the choice.
+
+The latents that are compared are read from the ``sample.npz`` of each run. If the samples are of the same observations,
+nothing is encoded. If they have enough observations in common, only these are used; otherwise the models encode the
+largest sample.
 """
 
+import hashlib
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import require_known
-from .._process import usual_errors
-from ..data import SourceDataset
+from .._process import evaluation_process, pick_device, usual_errors
+from ..config import RunConfig
+from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import find_score
-from ..metrics.inputs import Bools, Floats
+from ..metrics.inputs import Bools, Floats, Ints
+from ..registry import OBJECTIVES
+from ..runs import checkpoint
 from ..runs.directory import Run
+from ..runs.load_model import model_from
+from ..scoring.evaluation import encode_sample
 from ..scoring.fidelity import fidelity_db
-from ..scoring.sample import PREFIXES
-from .agreement import Representation, agreement_matrix, chance_agreement, scores_of
-from .run_codes import RunCodes, Skipped, common_representations, find_runs, read_codes
+from ..scoring.sample import PARTS, PREFIXES, Arrays
+from .agreement import Representation, agreement_matrix, chance_agreement, represent, scores_of
 
 NEAR_DB = 6.0  # twice the root mean squared error of the best run; as in studies
 FEW_SHARE = 0.25  # of the latents that the median run uses; a run with no more is not taken
@@ -32,6 +43,32 @@ NUM_DRAWS = 2_000
 MIN_RUNS = 4  # with fewer, a warning says that agreement means little
 MIN_SAMPLES = 1_000  # with fewer observations, unrelated runs agree noticeably
 TIMES_CHANCE = 3.0  # the best agreement should be at least this many times that of unrelated runs
+MIN_COMMON = 2_000  # observations that samples must share to be compared without encoding
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A run that cannot be compared, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class RunCodes:
+    """A run and the codes, or continuous latents, of its evaluation sample."""
+
+    run: Run
+    config: RunConfig
+    results: dict[str, Any]
+    weights: str  # that encoded the sample, "averaged" or "raw"
+    indices: Ints  # (n,) row numbers of the observations
+    sources: NDArray[Any]  # (n, n_s), to detect different data; n_s is 0 if the data have none
+    arrays: Arrays  # the codes and latents of these weights, whichever the model has
+
+    def represent(self, rows: Any = slice(None)) -> Representation:
+        """Return the representation of the sample, or of some of its rows."""
+        return represent(**{name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays})
 
 
 @dataclass(frozen=True)
@@ -70,11 +107,6 @@ class RankedRun:
     @property
     def path(self) -> Path:
         return self.run.path
-
-    def sort_key(self) -> tuple[float, float]:
-        """Return what runs are sorted by; equal agreements, as of two runs, by fidelity."""
-        fidelity = fidelity_db({name: value for name in ("psnr", "r2") if (value := getattr(self, name)) is not None})
-        return -round(self.agreement, 9), -(fidelity or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in a form that JSON can hold."""
@@ -169,9 +201,11 @@ def select(
     representations = common_representations(compared, data=data, device=device, show=show)
     matrix = agreement_matrix(representations, show=show)
     chance = chance_agreement(representations)
-    warnings = _caveats(compared, representations, best=float(scores_of(matrix).max()), chance=chance)
-    ranked = _rank(compared, representations, matrix, near_db)
-    order = sorted(range(len(ranked)), key=lambda i: ranked[i].sort_key())
+    warnings = _caveats(compared, representations[0].num_samples, float(scores_of(matrix).max()), chance)
+    decibels = [fidelity_db(run.results[weights]) for run in compared]
+    ranked = _rank(compared, representations, matrix, decibels, near_db)
+    # Equal agreements, as of two runs, are sorted by fidelity.
+    order = sorted(range(len(ranked)), key=lambda i: (-round(ranked[i].agreement, 9), -(decibels[i] or 0.0)))
     return Selection(
         runs=tuple(ranked[i] for i in order),
         matrix=matrix[np.ix_(order, order)],
@@ -187,16 +221,21 @@ def select(
 
 
 def _rank(
-    runs: Sequence[RunCodes], representations: Sequence[Representation], matrix: Floats, near_db: float
+    runs: Sequence[RunCodes],
+    representations: Sequence[Representation],
+    matrix: Floats,
+    decibels: Sequence[float | None],
+    near_db: float,
 ) -> list[RankedRun]:
     """Return the runs with their scores, in the given order."""
     scores, used = scores_of(matrix), np.array([representation.num_used for representation in representations])
     # Agreement does not detect a run that misses most sources: whatever a single latent encodes, it resembles one part
     # of every other run.
     few = used <= FEW_SHARE * float(np.median(used))
-    decibels = [fidelity_db(run.scores) if run.reconstructs else None for run in runs]
-    best = max((value for value in decibels if value is not None), default=0.0)
-    near = np.array([value is None or value >= best - near_db for value in decibels])
+    reconstructing = [OBJECTIVES.entry_of(run.config.objective).part.reconstructs for run in runs]  # unlike a GAN
+    compared = [value if counts else None for value, counts in zip(decibels, reconstructing, strict=True)]
+    best = max((value for value in compared if value is not None), default=0.0)
+    near = np.array([value is None or value >= best - near_db for value in compared])
     near = near & ~few if (near & ~few).any() else near
     first = shares_first(matrix, near).tolist()
     quartiles = np.nanquantile(matrix, (0.25, 0.75), axis=1).T.tolist()
@@ -212,7 +251,7 @@ def _rank(
             num_latents=representations[i].num_latents,
             is_near=bool(near[i]),
             uses_few=bool(few[i]),
-            **{key: run.scores.get(key) for key in ("psnr", "r2", "infom")},
+            **{key: run.results[run.weights].get(key) for key in ("psnr", "r2", "infom")},
         )
         for i, run in enumerate(runs)
     ]
@@ -239,12 +278,9 @@ def shares_first(matrix: Floats, eligible: Bools) -> Floats:
     return wins / max(valid, 1)
 
 
-def _caveats(
-    runs: Sequence[RunCodes], representations: Sequence[Representation], *, best: float, chance: float
-) -> list[str]:
+def _caveats(runs: Sequence[RunCodes], num_samples: int, best: float, chance: float) -> list[str]:
     """List caveats about the selection, from the highest agreement and that of unrelated runs."""
-    count, num_samples = len(runs), representations[0].num_samples
-    traits = runs[0].config.data.observations.traits
+    count, traits = len(runs), runs[0].config.data.observations.traits
     messages = []
     if count == 2:
         fidelity = find_score(traits.load("fidelity").key).title
@@ -264,9 +300,117 @@ def _caveats(
             f"the best agreement is {best:.3f}, and that of unrelated runs would be {chance:.3f}: these runs have "
             "hardly anything in common, so the choice says little"
         )
-    messages += [
-        f"{run.run.path}: no latent is used, so it agrees with nothing"
-        for run, representation in zip(runs, representations, strict=True)
-        if not representation.num_used
-    ]
     return messages
+
+
+def find_runs(runs: Iterable[Run | str | os.PathLike[str]] | Run | str | os.PathLike[str]) -> list[Run]:
+    """Return runs, given run directories or folders with run directories in them, at any depth."""
+    named = [runs] if isinstance(runs, Run | str | os.PathLike) else runs
+    found: dict[Path, Run] = {}
+    for path in (Path(run.path if isinstance(run, Run) else run) for run in named):
+        single = (path / "config.json").is_file() or not path.is_dir()
+        there = [Run.open(path)] if single else [Run(file.parent) for file in sorted(path.rglob("config.json"))]
+        if not there:
+            raise ValueError(f"{path} holds no run directory: no config.json is in it or below it")
+        for run in there:
+            found.setdefault(run.path.resolve(), run)
+    return list(found.values())
+
+
+def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], list[Skipped]]:
+    """Return the codes of finished runs of the same data, and the runs that are unfinished, damaged or copies.
+
+    A copy of an earlier run would agree with it fully. Collapsed runs are not copies of each other: their latents are
+    equal because none is used.
+
+    Raises:
+        ValueError: two runs are of different data.
+    """
+    finished: list[RunCodes] = []
+    skipped: list[Skipped] = []
+    for run in runs:
+        try:
+            finished.append(_read_run(run, weights))
+        except (ValueError, TypeError, OSError) as error:
+            skipped.append(Skipped(run.path, str(error)))
+    for other in finished[1:]:
+        _require_same_data(finished[0], other)
+    originals: dict[tuple[Any, ...], Path] = {}
+    compared = []
+    for codes in finished:
+        encoded = codes.arrays["codes"] if "codes" in codes.arrays else codes.arrays["latents"]
+        content = hashlib.sha256(codes.indices.tobytes() + encoded.tobytes()).digest()
+        path = codes.run.path
+        original = originals.setdefault((codes.results["model"], codes.results["seed"], encoded.shape, content), path)
+        if original != path and codes.represent().num_used:
+            skipped.append(Skipped(path, f"{path} is a copy of {original} (same model, seed and latents)"))
+        else:
+            compared.append(codes)
+    return compared, skipped
+
+
+def _read_run(run: Run, weights: str) -> RunCodes:
+    """Return the codes of one run; raise ``ValueError`` if it is unfinished or damaged."""
+    config, results = run.config, run.results
+    if results["steps"] < config.training.steps:
+        raise ValueError(f"{run.path} {run.describe_unfinished(results['steps'])}")
+    arrays = run.arrays(run.sample_path, ("indices", "sources"))
+    own = {name: arrays[PREFIXES[weights] + name] for name in PARTS if PREFIXES[weights] + name in arrays}
+    indices = arrays["indices"].astype(np.int64)
+    problem = ""
+    if not {"latents", "codes"} & own.keys():
+        problem = f"has no latents of the {weights} weights"
+    elif len(indices) < 2 or len(np.unique(indices)) < len(indices):
+        problem = "holds one row, or the same row twice"
+    elif int(arrays.get("step", results["steps"])) != results["steps"]:
+        problem = "is of another update than results.json"
+    if problem:
+        raise ValueError(f"{run.sample_path} {problem}; run `qlae evaluate {run.path}` to write it again")
+    codes = RunCodes(run, config, results, weights, indices, arrays["sources"], own)
+    codes.represent()  # raises an error here, where the run is skipped, if codes cannot be read
+    return codes
+
+
+def _require_same_data(first: RunCodes, other: RunCodes) -> None:
+    difference = other.config.data.difference(first.config.data)
+    if not difference and np.array_equal(other.indices, first.indices):  # as data passed as arrays may be
+        same = np.array_equal(other.sources, first.sources)
+        difference = None if same else "the same row numbers have other sources in one sample than in the other"
+    if difference:
+        raise ValueError(
+            f"{other.run.path} and {first.run.path} are of different data: {difference}. Agreement compares codes "
+            "of the same images, so give runs of one data set only"
+        )
+
+
+def common_representations(
+    runs: Sequence[RunCodes], *, data: SourceDataset | None = None, device: str = "cpu", show: bool = False
+) -> list[Representation]:
+    """Return the representation of each run, all of the same observations in the same order.
+
+    ``data``, ``device`` and ``show`` are those of `select`, and matter only if the samples differ.
+    """
+    samples = [run.indices for run in runs]
+    shared, largest = reduce(np.intersect1d, samples), max(samples, key=len)
+    if len(shared) >= min(MIN_COMMON, len(largest)):
+        return [run.represent(np.intersect1d(run.indices, shared, return_indices=True)[1]) for run in runs]
+    images: NDArray[Any] | None = None
+    representations = []
+    for run in runs:
+        if not np.array_equal(run.indices, largest):
+            snapshot = checkpoint.load(run.run.path)
+            if snapshot is None or snapshot.state["step"] != run.results["steps"]:
+                raise ValueError(
+                    f"the samples have only {len(shared):,} images in common, and {run.run.path} has no checkpoint of "
+                    "the scored update to encode others with. Evaluate all runs on equally many images: "
+                    "`qlae evaluate RUN --num-samples N`"
+                )
+            if images is None:
+                data = load_from_config(run.config.data) if data is None else data
+                images = images_of(data, largest, str(pick_device(device)))
+            with evaluation_process():
+                model = model_from(run.run, snapshot, weights=run.weights, device=device)
+                arrays = encode_sample(model, images, task=f"encoding, {run.run.path.name}", show=show)
+            run = replace(run, indices=largest, arrays=arrays)
+        representations.append(run.represent())
+    return representations

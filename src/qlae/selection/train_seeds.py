@@ -61,7 +61,12 @@ def train_seeds(
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
     first = whole_number("seed", options.get("seed", 0), at_least=0)
-    folder = require_seeds_folder(out)
+    folder = Path(out)
+    if Run(folder).config_path.is_file():
+        raise ValueError(
+            f"{folder} is itself a run directory, and the runs of several seeds need a separate folder; choose one "
+            "with out=…"
+        )
     data = copy.copy(prepare_data(model, data, out=folder / f"s{first}", networks=networks, show=show, **options))
     data.checksum = data_config(data).checksum  # computed once for all seeds
     jobs = [(seed, Run(folder / f"s{seed}")) for seed in range(first, first + seeds)]
@@ -80,8 +85,8 @@ def train_seeds(
             print(f"qlae: seed {seed} ({number} of {seeds}){state}", file=sys.stderr, flush=True)
         if seed in waiting:
             try:
-                own = options | {"seed": seed}
-                train(model, images, out=run.path, networks=networks, callbacks=callbacks, show=show, **own)
+                options["seed"] = seed
+                train(model, images, out=run.path, networks=networks, callbacks=callbacks, show=show, **options)
             except TrainingDiverged as error:
                 warnings.warn(f"{run.path} is left out: {error}", stacklevel=2)
                 continue
@@ -92,17 +97,6 @@ def train_seeds(
     write_json(folder / SELECTION_FILE, selection.to_dict())
     plot_selection(selection, folder / PICTURE_FILE)
     return selection
-
-
-def require_seeds_folder(out: str | os.PathLike[str]) -> Path:
-    """Return the folder for the runs of several seeds; raise an error if it is itself a run."""
-    folder = Path(out)
-    if Run(folder).config_path.is_file():
-        raise ValueError(
-            f"{folder} is itself a run directory, and the runs of several seeds need a separate folder; choose one "
-            "with out=…"
-        )
-    return folder
 
 
 def _is_finished(run: Run, config: RunConfig) -> bool:

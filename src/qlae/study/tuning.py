@@ -19,7 +19,7 @@ import pandas as pd
 from ..runs.directory import Run
 from ..scoring.fidelity import FIDELITIES, fidelity_db
 from ..selection.agreement import agreement_matrix, scores_of
-from ..selection.run_codes import common_representations, read_codes
+from ..selection.ranking import common_representations, read_codes
 
 #: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
 #: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
