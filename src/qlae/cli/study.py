@@ -35,7 +35,8 @@ class Study:
             or .json file, or the folder of a study to resume.
         folder: The folder of the study, after `status`.
         out: The study's folder; by default runs/PLAN.
-        dry_run: List the runs in order and estimate the time, without running anything.
+        dry_run: List the runs in order with their updates, without running anything. `qlae train … --dry-run`
+            estimates the time of one of them.
         list: Print one command for each run that is not finished and can run now, for a cluster's scheduler. Each
             command is safe to repeat. When all have run, list again: the reruns of tuned models follow.
         run: Run only the run of this name, in this process, as the commands of --list do.
@@ -98,8 +99,7 @@ class Study:
             out = self.out or Path("runs") / plan.name
         plan = plan.with_options(scored_weights=self.scored_weights, aggregate=self.aggregate)
         if self.dry_run:
-            text = describe_study(plan, out, self._build_engine())
-            Console(soft_wrap=True, highlight=False).print(text, markup=False)
+            print(describe_study(plan, out))
         elif self.list:
             self._list(plan, out)
         elif self.run is not None:
@@ -140,7 +140,7 @@ class Study:
         engine = self._build_engine()
         folder = StudyFolder(out)
         try:
-            with study_progress(folder, plan, engine, show=not self.quiet) as show:
+            with study_progress(folder, engine, show=not self.quiet) as show:
                 state = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
         except KeyboardInterrupt as stop:
             again = f"To resume it, repeat the command or run {resume_command(folder)}"

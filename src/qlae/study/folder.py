@@ -68,8 +68,7 @@ class StudyFolder:
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that the study's last driver imported. Reading them executes nothing."""
-        content = read_json(self.plan_path)
-        names = content.get("imports", []) if isinstance(content, dict) else []
+        names = read_json(self.plan_path).get("imports")
         return tuple(map(str, names)) if isinstance(names, list) else ()
 
     def run(self, name: str) -> Run:
@@ -100,11 +99,8 @@ class StudyFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the study for the length of a ``with`` block; raise ``ValueError`` if another process is running it."""
-        message = (
-            f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another folder "
-            "with out=…"
-        )
-        with locked_directory(self.path, message):
+        message = f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another"
+        with locked_directory(self.path, f"{message} folder with out=…"):
             yield
 
     def is_driven(self) -> bool:
@@ -161,8 +157,7 @@ def read_run_state(job: Job, run: Run) -> RunState:
         return RunState(job, "done", results=run.results)
     if is_locked(run.path):
         return RunState(job, "running")
-    failure = read_failure(run)
-    if failure is not None:
+    if (failure := read_failure(run)) is not None:
         return RunState(job, "failed", failure)
     return RunState(job, error=missing if run.results_path.is_file() else None)
 
@@ -172,26 +167,28 @@ class StudyState:
     """The state of a study.
 
     Attributes:
+        plan: its plan.
         runs: the state of each run by name.
         candidates: the values of each grid whose tuning is over by (data, model); none if all its runs failed.
     """
 
-    runs: dict[str, RunState] = field(default_factory=dict)
+    plan: Plan
+    runs: dict[str, RunState]
     candidates: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
 
     def selected_values(self, data: str, model: str) -> list[float]:
         """Return the selected value of a model on a data set as a list; it is empty if nothing is tuned (yet)."""
         return [candidate.value for candidate in self.candidates.get((data, model), ()) if candidate.selected]
 
-    def rerun_values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
+    def rerun_values(self) -> dict[tuple[str, str], float | None]:
         """Return the values for the reruns by (data, model): the selected one, or None if nothing is tuned.
 
         Pairs whose selection is not made yet are absent.
         """
         return {
             (data.label, model.label): value
-            for data in plan.data
-            for model in plan.models
+            for data in self.plan.data
+            for model in self.plan.models
             for value in (self.selected_values(data.label, model.label) if model.grid else [None])
         }
 
@@ -208,7 +205,7 @@ class StudyState:
 
 def read_state(plan: Plan, folder: StudyFolder) -> StudyState:
     """Return the state of a study from its run directories."""
-    state = StudyState({job.name: read_run_state(job, folder.run(job.name)) for job in tune_jobs(plan)})
+    state = StudyState(plan, {job.name: read_run_state(job, folder.run(job.name)) for job in tune_jobs(plan)})
     for data in plan.data:
         for model in plan.models:
             pair = data.label, model.label
@@ -216,7 +213,7 @@ def read_state(plan: Plan, folder: StudyFolder) -> StudyState:
             if model.grid and all(run.state in ("done", "failed") for run in runs):  # tuning is over
                 scores = _grid_scores([run for run in runs if run.results], folder, plan.scored_weights)
                 state.candidates[pair] = select(scores, plan.near_db if model.reconstructs else None)
-    reruns = rerun_jobs(plan, state.rerun_values(plan))
+    reruns = rerun_jobs(plan, state.rerun_values())
     state.runs |= {job.name: read_run_state(job, folder.run(job.name)) for job in reruns}
     _leave_out_other_images(state, folder)
     return state

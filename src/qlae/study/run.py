@@ -30,15 +30,8 @@ class Engine(Protocol):
         """The number of jobs that run at the same time; a guess if the engine cannot know it."""
 
     @property
-    def device_type(self) -> str:
-        """The device that runs train on, ``"cpu"`` or ``"cuda"``; a guess if the engine cannot know it."""
-
-    @property
     def imports(self) -> tuple[str, ...]:
         """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
-
-    def describe(self) -> str:
-        """Describe the engine, as in ``"2 workers, 1 CPU thread each"``."""
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs, each until its directory says how it ended; yield at least once per ``TICK_SECONDS``."""
@@ -100,12 +93,10 @@ def checked_folder(plan: Plan, out: str | os.PathLike[str]) -> StudyFolder:
 
 def _start(plan: Plan, folder: StudyFolder, imports: Sequence[str], *, retry_failed: bool) -> StudyState:
     """Write the plan into the folder if no run there contradicts it; return the state."""
+    for job in planned_jobs(plan) if retry_failed else ():
+        (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
     state = read_state(plan, folder)
     state.require_consistent()
-    if retry_failed:
-        for job in planned_jobs(plan):
-            (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
-        state = read_state(plan, folder)
     _warn_about_unplanned_runs(plan, folder)
     folder.write_plan(plan, imports)
     return state
