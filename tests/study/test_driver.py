@@ -178,7 +178,7 @@ def test_select_requires_a_psnr_near_the_best():
 
 def test_status_shows_the_state(finished_study):
     out, _, index = finished_study
-    text = text_of(status_table(index, title="x"))
+    text = text_of(status_table(index, StudyFolder(out)))
     assert "shapes3d" in text
     assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary_line(index, 2))
     folder = StudyFolder(out)

@@ -1,25 +1,37 @@
 """A study on disk: ``study.json`` (the plan) and ``runs/`` (the run directories), which show the state of the study.
 
 Nothing else is stored. A run is finished if its directory has all that its job asks for, failed if a ``failure.json``
-there says why, and running while a process holds its lock.
+there says why, and running while a process holds its lock. `collect` returns one table of all runs. Everything that a
+report shows is an expression over this table, and so is most of what you may want to know:
+
+    runs = qlae.study.collect("runs/paper-quick")
+    runs[runs.counts].groupby(["data", "model"]).infom.agg(["mean", "std"])
+    runs[runs.stage == "tune"].pivot_table("psnr", ["data", "model"], "value")
 """
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from .._checks import require_known
 from .._io import LOCK_FILE, TEMPORARY, is_locked, locked_directory, read_json, write_json
 from .._version import __version__
+from ..config import flatten
+from ..metrics import count_informative
 from ..runs.directory import Run
 from .jobs import Job, missing_work, rerun_jobs, tune_jobs
-from .plan import Plan
+from .plan import AGGREGATES, SCORED_WEIGHTS, Plan
 from .tuning import AGREEMENT, Candidate, run_agreements, select
 
 STATES = ("done", "running", "failed", "waiting")
 FAILURE_FILE = "failure.json"
+FACTS = ("seconds", "steps", "num_samples", "protocol", "device")  # entries of results.json
 
 
 class StudyFolder:
@@ -31,9 +43,6 @@ class StudyFolder:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
-
-    def __repr__(self) -> str:
-        return f"StudyFolder({str(self.path)!r})"
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> "StudyFolder":
@@ -243,3 +252,104 @@ def _leave_out_other_images(state: StudyState, folder: StudyFolder) -> None:
                 "study, or choose another folder with out=…"
             )
             state.runs[name] = RunState(job, error=error, contradicts=True)
+
+
+def collect(
+    folder: str | os.PathLike[str] | StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None
+) -> pd.DataFrame:
+    """Return the runs of a study as a table, from their directories.
+
+    Args:
+        folder: the folder of the study.
+        scored_weights: the weights whose scores have plain names (``infom``), ``"averaged"`` or ``"raw"``; by default
+            those of the plan. Scores of the other weights have a prefix (``raw_infom``).
+        aggregate: which runs count in tables, as in a plan; by default as the plan says.
+
+    Returns:
+        One row per planned run, finished or not:
+
+        - ``run`` (its directory below ``runs``), ``data``, ``model``, ``stage``, ``seed``, the ``preset`` of
+          the model, and the ``value`` of the tuned ``hyperparameter``, which is missing if nothing is tuned
+        - ``state`` (``"done"``, ``"running"``, ``"failed"`` or ``"waiting"``) and ``error``
+        - ``selected``: whether the run has the selected value; ``near``: whether the value was eligible; ``counts``:
+          whether the run counts in tables
+        - ``weights`` (those of the plain scores), facts of the evaluation such as ``seconds`` and ``warnings``
+        - settings, named as in ``config.json``, such as ``training.batch_size``
+        - scores, named as in ``results.json``. On data without sources, ``agreement`` compares the runs that count,
+          ``tuning_agreement`` those of a grid.
+    """
+    folder = folder if isinstance(folder, StudyFolder) else StudyFolder.open(folder)
+    plan = folder.plan
+    weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
+    aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
+    state = read_state(plan, folder)
+    facts, settings, scores = [], [], []
+    for name, run in state.runs.items():
+        facts.append(_facts(run, state, aggregate) | {"weights": weights})
+        settings.append(_settings(folder.run(name)) if run.results else {})
+        scores.append(_scores(run.results or {}, weights))
+    runs = pd.concat([pd.DataFrame(part) for part in (facts, settings, scores)], axis=1)
+    return _with_agreements(runs, folder, weights, plan.scored_weights)
+
+
+def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
+    """Return what is known about a run: its place in the plan, its state, whether it counts, and its evaluation."""
+    job = run.job
+    candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
+    selected = candidate.selected if candidate else job.value is None
+    only_reruns = aggregate == "reruns" and job.plan.rerun_seeds_of(job.model) > 0
+    facts = {
+        "run": job.name,
+        "data": job.data.label,
+        "model": job.model.label,
+        "stage": job.stage,
+        "seed": job.seed,
+        "preset": job.model.name,
+        "hyperparameter": job.model.tuned if job.model.grid else None,
+        "value": job.value,
+        "state": run.state,
+        "error": run.error,
+        "selected": selected,
+        "near": candidate.near if candidate and job.stage == "tune" else None,
+        "counts": run.state == "done" and (job.stage == "rerun" or (selected and not only_reruns)),
+    }
+    if run.results:
+        facts |= {key: run.results.get(key) for key in FACTS}
+        facts["num_sources"] = len(run.results["data"]["source_names"])
+        facts["warnings"] = "\n".join(run.results.get("warnings", ())) or None
+    return facts
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """Return the config of a run as one flat mapping; lists are written as JSON."""
+    flat = flatten(run.config.to_dict())
+    del flat["model"]  # the column `preset`
+    return {key: json.dumps(value) if isinstance(value, list | tuple) else value for key, value in flat.items()}
+
+
+def _scores(results: Mapping[str, Any], scored: str) -> dict[str, Any]:
+    """Return the numbers and words of all scores; those of other weights have their name as a prefix."""
+    columns: dict[str, Any] = {}
+    for weights in (scored, *(other for other in SCORED_WEIGHTS if other != scored)):
+        scores = results.get(weights) or {}
+        prefix = "" if weights == scored else f"{weights}_"
+        columns |= {prefix + key: value for key, value in scores.items() if isinstance(value, int | float | str)}
+        if count := count_informative(scores):
+            columns |= {f"{prefix}informative": count.informative, f"{prefix}active": count.active}
+    return columns
+
+
+def _with_agreements(runs: pd.DataFrame, folder: StudyFolder, weights: str, tuned_weights: str) -> pd.DataFrame:
+    """Add the agreement between runs on data without sources.
+
+    The runs that count are compared with all others on their data set, tuning runs with those of the same grid.
+    """
+    without = runs[(runs.state == "done") & (runs.get("num_sources", 1) == 0)]
+    compared = [(AGREEMENT, weights, rows) for _, rows in without[without.counts].groupby("data")]
+    tuning = without[without.stage == "tune"].groupby(["data", "model"])
+    compared += [(f"tuning_{AGREEMENT}", tuned_weights, rows) for _, rows in tuning]
+    for column, of_weights, rows in compared:
+        agreements = run_agreements([folder.run(name) for name in rows.run], of_weights)
+        for place, name in rows.run.items():
+            runs.loc[place, column] = agreements.get(folder.run(name).path, float("nan"))
+    return runs

@@ -155,11 +155,9 @@ def missing_work(job: Job, run: Run, *, scores: bool = True) -> str | None:
     """
     if not run.is_begun:
         return "not trained yet"
-    if not run.config_path.is_file():
-        return "it has no config.json"
     try:
         config = run.config
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         return str(error)
     _require_same_run(job, run, config)
     if not run.results_path.is_file():

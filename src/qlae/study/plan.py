@@ -31,7 +31,7 @@ ScoredWeights = Literal["averaged", "raw"]
 Aggregate = Literal["reruns", "all-seeds", "authors"]
 #: Sets of weights that runs are scored with, as ``results.json`` names them. The authors' code has the raw ones only.
 SCORED_WEIGHTS: tuple[str, ...] = get_args(ScoredWeights)
-#: Which runs of the selected value count, and how their interval is computed (`report.cells`).
+#: Which runs of the selected value count, and how their interval is computed (`report.summary`).
 AGGREGATES: tuple[str, ...] = get_args(Aggregate)
 #: Names of other files and columns of the report, which data sets may not have as labels.
 RESERVED_LABELS = (
@@ -134,7 +134,7 @@ class Plan(_Settings):
         """Return the plan that the content of a file describes; raise ``ValueError`` naming the first wrong entry."""
         table = parse(content, _PlanTable, "plan")
         _require_no_seed(content, "plan")
-        tables = {label: _with_absolute_paths(entry) for label, entry in _tables("data", table.data).items()}
+        tables = _tables("data", table.data)
         data = tuple(_data_plan(label, entry) for label, entry in tables.items())
         shared = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
         models = [_model_plan(label, t, shared, table.tune) for label, t in _tables("models", table.models).items()]
@@ -220,14 +220,8 @@ def _tables(key: str, entries: list[str] | dict[str, dict[str, Any]]) -> dict[st
     return tables
 
 
-def _with_absolute_paths(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of a data set with absolute paths; relative ones start at the working directory."""
-    paths = {key: table.get(key) for key in ("path", "source_file")}
-    return {**table, **{key: os.path.abspath(path) for key, path in paths.items() if isinstance(path, str) and path}}
-
-
 def _data_plan(label: str, table: Mapping[str, Any]) -> DataPlan:
-    """Return a data set of a plan from its table."""
+    """Return a data set of a plan from its table; relative paths start at the working directory."""
     if label in RESERVED_LABELS:
         raise ValueError(f"data.{label}: the report has a file or column of this name; choose another label")
     options = {"name": label, **table}
@@ -236,6 +230,8 @@ def _data_plan(label: str, table: Mapping[str, Any]) -> DataPlan:
             raise ValueError(f"data.{label}: {key} must be a string, got {options[key]!r}")
         if options.get(key) == "":
             raise ValueError(f"data.{label}: {key} is empty")
+        if key != "name" and key in options:
+            options[key] = os.path.abspath(options[key])
     try:
         spec = data_spec(**options)
         for key in options:  # `data_spec` ignores other options if they are empty, such as false
@@ -249,7 +245,10 @@ def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tun
     """Return a model of a plan from its table and the options that all models share."""
     table = parse(content, _ModelTable, f"models.{label}")
     _require_no_seed(content, f"models.{label}")
-    name = _known_model(table.model or label)
+    try:
+        name = require_known(table.model or label, MODELS, "model")
+    except ValueError as error:
+        raise ValueError(f"{error}. For a model of your own, import its module first (--import MODULE)") from None
     options = shared | {key: value for key, value in content.items() if key in MODEL_OPTIONS}
     preset = MODELS[name]
     if table.grid is None:
@@ -269,11 +268,3 @@ def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tun
 def _require_no_seed(table: Mapping[str, Any], where: str) -> None:
     if "seed" in table:
         raise ValueError(f"{where}: the study chooses the seeds; tune_seeds and rerun_seeds are their numbers")
-
-
-def _known_model(name: str) -> str:
-    """Return the name of a model; raise ``ValueError`` if no preset has it."""
-    try:
-        return require_known(name, MODELS, "model")
-    except ValueError as error:
-        raise ValueError(f"{error}. For a model of your own, import its module first (--import MODULE)") from None

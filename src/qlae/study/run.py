@@ -6,10 +6,8 @@ by hand (`qlae study PLAN --list`). The driver reads what happened from the run 
 
 import contextlib
 import os
-import signal
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
 from .folder import FAILURE_FILE, StudyFolder, StudyState, read_run_state, read_state
@@ -62,7 +60,7 @@ def run_study(
             study.
     """
     folder = checked_folder(plan, out)
-    with folder.locked(), _sigterm_as_interrupt():
+    with folder.locked():
         state = _start(plan, folder, engine.imports, retry_failed=retry_failed)
         _run_stage("tune", state, folder, engine, show)
         state = read_state(plan, folder)  # with the reruns of the values that are selected now
@@ -128,21 +126,3 @@ def _run_stage(stage: str, state: StudyState, folder: StudyFolder, engine: Engin
             for _ in ticks:
                 update()
         update()
-
-
-@contextlib.contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a study as Ctrl-C does, so that workers save their runs."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        previous = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # only the main thread may set signal handlers
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

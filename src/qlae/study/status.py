@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ..configuring import describe_duration
 from .folder import STATES, StudyFolder, StudyState, read_state
 from .jobs import Job, rerun_jobs, tune_jobs
 from .plan import Plan
@@ -26,7 +27,7 @@ def status(folder: StudyFolder) -> RenderableType:
     """Return the state of a study from its folder: the table, the progress of running runs, and errors."""
     state = read_state(folder.plan, folder)
     running, is_driven = state.names("running"), folder.is_driven()
-    parts: list[RenderableType] = [status_table(state, title=f"{state.plan.name} in {folder.path}")]
+    parts: list[RenderableType] = [status_table(state, folder)]
     parts += [Text(f"running {name}: {_progress(folder, state.runs[name].job)}") for name in running]
     for of_state, word in (("failed", "failed"), ("waiting", "will run again")):
         errors = [
@@ -43,12 +44,12 @@ def status(folder: StudyFolder) -> RenderableType:
     return Group(*parts)
 
 
-def status_table(state: StudyState, *, title: str) -> Table:
+def status_table(state: StudyState, folder: StudyFolder) -> Table:
     """Return a table with one row per data set and model.
 
     A row has the finished runs of each stage, the selected value, and the numbers of running and failed runs.
     """
-    table = Table(title=title, title_justify="left")
+    table = Table(title=f"{state.plan.name} in {folder.path}", title_justify="left")
     for name in ("data", "model"):
         table.add_column(name)
     for name in ("tuned", "value", "rerun", "running", "failed"):
@@ -77,7 +78,7 @@ def summary_line(state: StudyState, num_workers: int | None) -> Text:
     if unselected:
         parts.append(f"{len(unselected)} reruns not selected yet")
     if seconds := _seconds_left(state, left + unselected):
-        parts.append(f"about {format_seconds(seconds / (num_workers or 1))} of training left")
+        parts.append(f"about {describe_duration(seconds / (num_workers or 1))} of training left")
     return Text(", ".join(parts))
 
 
@@ -89,18 +90,6 @@ def _seconds_left(state: StudyState, left: Sequence[tuple[str, float]]) -> float
             seconds.setdefault(run.job.model.label, []).append(run.results.get("seconds") or 0.0)
     everything = [number for numbers in seconds.values() for number in numbers]
     return sum(fmean(seconds.get(model, everything)) * share for model, share in left) if everything else 0.0
-
-
-def format_seconds(seconds: float) -> str:
-    """Return a duration in a unit that suits it.
-
-    >>> format_seconds(42), format_seconds(1_500), format_seconds(40_000), format_seconds(400_000)
-    ('42 s', '25 min', '11 h', '5 days')
-    """
-    for limit, unit, name in ((100, 1, "s"), (6_000, 60, "min"), (172_800, 3_600, "h")):
-        if seconds < limit:
-            return f"{seconds / unit:.0f} {name}"
-    return f"{seconds / 86_400:,.0f} days"
 
 
 def resume_command(folder: StudyFolder) -> str:
@@ -131,12 +120,7 @@ def study_progress(folder: StudyFolder, engine: Engine, *, show: bool = True) ->
         yield _line_printer(engine)
         return
     with Live(console=Console(stderr=True), refresh_per_second=2) as live:
-        yield lambda state: live.update(
-            Group(
-                summary_line(state, engine.num_workers),
-                status_table(state, title=f"{state.plan.name} in {folder.path}"),
-            )
-        )
+        yield lambda state: live.update(Group(summary_line(state, engine.num_workers), status_table(state, folder)))
 
 
 def _line_printer(engine: Engine) -> Show:
