@@ -15,7 +15,6 @@ from .arguments import Aggregate, Flag, Imports, OptionalInt, OptionalPath, Scor
 
 if TYPE_CHECKING:
     from ..study import Plan
-    from ..study.folder import StudyState
     from ..study.run import Engine
 
 
@@ -135,7 +134,7 @@ class Study:
 
     def _run(self, plan: "Plan", out: Path) -> None:
         from ..study import StudyFolder, run_study
-        from ..study.status import resume_command, study_progress
+        from ..study.status import resume_command, status, study_progress
 
         engine = self._build_engine()
         folder = StudyFolder(out)
@@ -146,12 +145,14 @@ class Study:
             again = f"To resume it, repeat the command or run {resume_command(folder)}"
             print(f"\nqlae: stopped; {out} is saved. {again}", file=sys.stderr)
             raise stop
-        _print_unfinished(state)
+        all_done = len(state.names("done")) == len(state.runs)
+        if not all_done:
+            Console(soft_wrap=True).print(status(folder))
         if not self.no_report and state.names("done"):
             from ..study.report import report_study
 
             print(report_study(folder, show=not self.quiet))
-        if len(state.names("done")) < len(state.runs):
+        if not all_done:
             sys.exit(1)
 
     def _build_engine(self) -> "Engine":
@@ -169,18 +170,6 @@ class Study:
             threads=self.threads,
             imports=self.imports,
         )
-
-
-def _print_unfinished(state: "StudyState") -> None:
-    """Print why runs failed, and which are left to other processes."""
-    failed = state.names("failed")
-    for name in failed:
-        print(f"failed {name}: {state.runs[name].error}")
-    if failed:
-        print(f"{len(failed)} runs failed; --retry-failed repeats them")
-    for name in state.names("waiting") + state.names("running"):
-        reason = state.runs[name].error or "another process is running it"
-        print(f"not finished {name}: {reason}; repeat the command later")
 
 
 def _qlae() -> list[str]:

@@ -47,7 +47,13 @@ class RayEngine:
         for name, value in (("cpus_per_run", cpus_per_run), ("gpus_per_run", gpus_per_run)):
             if not 0 <= value < 1e6:
                 raise ValueError(f"{name} must not be negative, got {value}")
-        self.ray = _load_ray()
+        try:
+            import ray
+        except ImportError:
+            raise ValueError(
+                "RayEngine needs Ray, which is not installed: pip install 'qlae[ray]', or use the local engine"
+            ) from None
+        self.ray: Any = ray
         self.address, self.cpus_per_run, self.gpus_per_run = address, cpus_per_run, gpus_per_run
         self.device, self.threads, self.imports = device, threads, tuple(imports)
 
@@ -124,13 +130,3 @@ def _token(folder: StudyFolder) -> str:
     if not path.is_file():
         write_bytes(path, secrets.token_hex(8).encode())
     return read_regular(path).decode("ascii", errors="replace")
-
-
-def _load_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise ValueError(
-            "RayEngine needs Ray, which is not installed: pip install 'qlae[ray]', or use the local engine"
-        ) from None
-    return ray

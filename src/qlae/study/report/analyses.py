@@ -215,11 +215,7 @@ def draw_vignette(vignette: Vignette, data: str, table: pd.DataFrame) -> Figure:
     figure.suptitle(f"{data}: {vignette.method}", fontsize=11)
     for axes, score in zip(figure.subplots(1, len(scores), squeeze=False)[0], scores, strict=True):
         for model, curve in table[table.score == score].groupby("model", sort=False):
-            axes.plot(curve.point, curve.value, marker="o", markersize=3.5, linewidth=1.4, label=model)
-        if vignette.name != "depth":
-            axes.set_xscale("log")
-            axes.set_xticks(vignette.points, [str(point) for point in vignette.points])
-            axes.minorticks_off()
+            axes.plot(curve.point.astype(str), curve.value, marker="o", markersize=3.5, linewidth=1.4, label=model)
         axes.set_ylim(0, 1)
         axes.set_xlabel(vignette.axis)
         axes.set_title(find_score(score).heading, fontsize=10)
@@ -227,12 +223,3 @@ def draw_vignette(vignette: Vignette, data: str, table: pd.DataFrame) -> Figure:
         axes.grid(alpha=0.3, linewidth=0.5)
     axes.legend(fontsize=8, frameon=False)
     return figure
-
-
-def caption_vignette(vignette: Vignette, data: str, table: pd.DataFrame) -> str:
-    """Return the caption of a vignette, which says by how much the setting changes each score."""
-    values = table[table.vignette == vignette.name].groupby(["score", "model"], sort=False).value
-    spreads = (values.max() - values.min()).groupby("score", sort=False).max()
-    changes = ", ".join(f"{find_score(score).heading} by up to {size:.2f}" for score, size in spreads.items())
-    setting = f"The {vignette.axis} ({vignette.points[0]} to {vignette.points[-1]})"
-    return f"{data}: {vignette.method}. {setting} changes {changes}."

@@ -5,8 +5,8 @@
 - *codes* show the same of QLAE by the values of its codebooks, and what lies between two of them (Section 5).
 - *nmi* follows Figure 3: the heatmaps of AE, β-TCVAE and QLAE side by side.
 
-The paper's figures leave VQ-VAE out, although it is the prior method with the highest InfoM on Shapes3D: its codes have
-no range to interpolate. Here it can be included. Each model is represented by its run of median InfoM.
+The paper's figures leave VQ-VAE out, because its codes have no range to interpolate. Here it can be included. Each
+model is represented by its run of median InfoM.
 """
 
 import io

@@ -23,7 +23,6 @@ from ..tuning import AGREEMENT, FIDELITY_SCORES, describe_rule, lowest_near
 from .analyses import (
     VIGNETTES,
     between_metrics,
-    caption_vignette,
     compute_vignettes,
     draw_vignette,
     mean_scores,
@@ -152,7 +151,7 @@ def _draw_vignettes(files: ReportFiles, summary: Summary) -> str:
         return ""
     files.write("vignettes.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
     pictures = [
-        (f"vignette-{one.name}", figure_pixels(draw_vignette(one, data, table)), caption_vignette(one, data, table))
+        (f"vignette-{one.name}", figure_pixels(draw_vignette(one, data, table)), f"{data}: {one.method}.")
         for one in VIGNETTES
     ]
     return "\n".join(_figure(files, *one) for one in pictures)

@@ -3,9 +3,8 @@
 The runs of the selected value count: with ``aggregate = "reruns"`` those of new seeds (if the plan has no reruns, those
 of tuning), otherwise those of tuning as well. Each run has scores of its averaged and of its raw weights.
 
-The ordinary t-interval of a cell is mean ± t·s/√n, with s from n − 1. The authors' tables use all seven seeds of a
-model, those of tuning included (t = 2.447), and s from n, which makes an interval of seven seeds 7% narrower. Over
-several data sets, they take t for all values together (2.052 for 28) times the mean of the standard errors.
+The interval of a cell is mean ± t·s/√n. In the authors' tables, s divides by n instead of n − 1; over several data
+sets, they take t for all values together times the mean of the standard errors (docs/study.md).
 """
 
 import math

@@ -7,12 +7,9 @@ published numbers, both sets of weights are shown, otherwise the one that the st
 mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order
 in every table.
 
-Bold are the cells that a test cannot tell from the best, if it can tell any. Each model is compared with the one of
-the highest mean by Welch's t-test, one-sided (is it lower?), at 5% over the whole column (Holm's correction). The test
-does not assume equal variances, which differ a lot between models, and needs no seeds in common. The paper's rule is
-that intervals overlap the one with the highest upper end. It has no known error rate and ignores the number of models,
-and with two seeds nearly all intervals overlap, so that everything is bold. It applies if the tables follow the authors
-(``aggregate = "authors"``).
+Bold are the cells that Welch's t-test cannot tell from the best (one-sided, 5% over the column by Holm's correction),
+if it can tell any. With ``aggregate = "authors"`` the paper's rule applies: intervals that overlap the one with the
+highest upper end.
 """
 
 import html
@@ -155,6 +152,7 @@ def mark_bold(cells: Sequence[Cell | None], *, aggregate: str = "reruns", digits
     Cells with fewer than three seeds are never bold. Nothing is bold if such a cell has the highest mean, or if the
     test cannot tell any model from the best. Means that are printed alike, with so many digits, count as equal.
 
+    >>> from qlae.study.report.summary import make_cell
     >>> mark_bold([make_cell((0.5, 0.5, 0.6)), make_cell((0.9, 0.9, 0.8)), None])
     [False, True, False]
     """
