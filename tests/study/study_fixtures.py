@@ -41,7 +41,6 @@ def tiny_plan(**changes) -> Plan:
 class InlineEngine:
     """Run jobs one after another in this process, record their names, and optionally stop after some of them."""
 
-    num_workers = 1
     imports = ()
 
     def __init__(self, stop_after: int | None = None):

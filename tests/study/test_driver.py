@@ -180,7 +180,7 @@ def test_status_shows_the_state(finished_study):
     out, _, index = finished_study
     text = text_of(status_table(index, StudyFolder(out)))
     assert "shapes3d" in text
-    assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary_line(index, 2))
+    assert "6 done, 0 running, 0 failed, 0 waiting" in str(summary_line(index))
     folder = StudyFolder(out)
     run = folder.run("shapes3d/ae/s1")
     run.results_path.rename(run.path / "aside")

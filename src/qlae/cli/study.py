@@ -139,7 +139,7 @@ class Study:
         engine = self._build_engine()
         folder = StudyFolder(out)
         try:
-            with study_progress(folder, engine, show=not self.quiet) as show:
+            with study_progress(folder, show=not self.quiet) as show:
                 state = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
         except KeyboardInterrupt as stop:
             again = f"To resume it, repeat the command or run {resume_command(folder)}"

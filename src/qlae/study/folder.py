@@ -297,7 +297,7 @@ def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
     job = run.job
     candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
     selected = candidate.selected if candidate else job.value is None
-    only_reruns = aggregate == "reruns" and job.plan.rerun_seeds_of(job.model) > 0
+    only_reruns = aggregate == "reruns" and job.model.rerun_seeds > 0
     facts = {
         "run": job.name,
         "data": job.data.label,

@@ -76,13 +76,13 @@ def planned_jobs(plan: Plan) -> list[Job]:
     """
     return [
         Job(plan, data, model, value, seed)
-        for seed in range(plan.tune_seeds + max(map(plan.rerun_seeds_of, plan.models)))
+        for seed in range(plan.tune_seeds + max(model.rerun_seeds for model in plan.models))
         for data in plan.data
         for model in plan.models
         for value in model.grid or (None,)
         if (0 if model.grid or plan.aggregate != "reruns" else plan.tune_seeds)
         <= seed
-        < plan.tune_seeds + plan.rerun_seeds_of(model)
+        < plan.tune_seeds + model.rerun_seeds
     ]
 
 
@@ -163,29 +163,23 @@ def missing_work(job: Job, run: Run, *, scores: bool = True) -> str | None:
     if not run.results_path.is_file():
         return "not evaluated yet"
     try:
-        results = run.results
-        return _missing_training(job, config, results) or (_missing_scores(job, results) if scores else None)
+        return _missing_results(job, config, run.results, scores)
     except (ValueError, KeyError, TypeError) as error:
         return f"its results cannot be read ({error})"
 
 
-def _missing_training(job: Job, config: RunConfig, results: Mapping[str, Any]) -> str | None:
-    """Describe whether a run has fewer updates, or another number of samples, than its job asks for."""
-    num_samples = min(job.plan.num_samples, config.data.num_images)
+def _missing_results(job: Job, config: RunConfig, results: Mapping[str, Any], scores: bool) -> str | None:
+    plan, num_samples = job.plan, min(job.plan.num_samples, config.data.num_images)
     if results["steps"] < job.steps:
         return f"evaluated after {results['steps']:,} updates, the plan says {job.steps:,}"
     if results["num_samples"] != num_samples:
         return f"scored on {results['num_samples']:,} samples, the plan says {num_samples:,}"
-    return None
-
-
-def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
-    """Describe whether a run was scored with another protocol, or without some metric of its job."""
-    if results["protocol"] != job.plan.protocol:
-        return f"scored with the protocol {results['protocol']}, the plan says {job.plan.protocol}"
-    if not results["data"]["source_names"]:
-        return None  # metrics need sources
-    missing = [metric for metric in job.plan.metrics if not find_metric(metric).is_in(results["averaged"])]
+    if not scores:
+        return None
+    if results["protocol"] != plan.protocol:
+        return f"scored with the protocol {results['protocol']}, the plan says {plan.protocol}"
+    metrics = plan.metrics if results["data"]["source_names"] else ()
+    missing = [metric for metric in metrics if not find_metric(metric).is_in(results["averaged"])]
     return f"not scored with {', '.join(missing)} yet" if missing else None
 
 

@@ -93,16 +93,13 @@ class DataPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model of a plan, under a label; `grid` is empty if nothing is tuned.
-
-    `own_rerun_seeds` replaces the number of seeds that the plan has for all models.
-    """
+    """A model of a plan, under a label; `grid` is empty if nothing is tuned."""
 
     label: str
     name: str
-    grid: tuple[float, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
-    own_rerun_seeds: int | None = None
+    grid: tuple[float, ...]
+    options: dict[str, Any]
+    rerun_seeds: int
 
     @property
     def tuned(self) -> str:
@@ -137,7 +134,7 @@ class Plan(_Settings):
         tables = _tables("data", table.data)
         data = tuple(_data_plan(label, entry) for label, entry in tables.items())
         shared = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
-        models = [_model_plan(label, t, shared, table.tune) for label, t in _tables("models", table.models).items()]
+        models = [_model_plan(label, t, shared, table) for label, t in _tables("models", table.models).items()]
         settings = {field.name: getattr(table, field.name) for field in fields(_Settings)}
         settings |= {"name": content.get("name", name), "metrics": tuple(dict.fromkeys(("infomec", *table.metrics)))}
         absolute = {one.label: tables[one.label] | one.spec.paths() for one in data}
@@ -155,10 +152,6 @@ class Plan(_Settings):
         """The labels of each data set and model, in the order of the plan."""
         return [(data.label, model.label) for data in self.data for model in self.models]
 
-    def rerun_seeds_of(self, model: ModelPlan) -> int:
-        """Return the number of seeds that a model is rerun with."""
-        return self.rerun_seeds if model.own_rerun_seeds is None else model.own_rerun_seeds
-
     def check(self) -> None:
         """Raise ``ValueError`` if a number or a name is invalid."""
         for key, least in (("tune_seeds", 1), ("rerun_seeds", 0), ("num_samples", 2), ("near_db", 0)):
@@ -170,9 +163,9 @@ class Plan(_Settings):
             require_known(metric, METRICS, "metric")
         require_known(self.protocol, PROTOCOLS, "protocol")
         for model in self.models:
-            if self.rerun_seeds_of(model) < 0:
-                raise ValueError(f"models.{model.label}: rerun_seeds must be at least 0, got {model.own_rerun_seeds}")
-        untuned = ", ".join(one.label for one in self.models if not one.grid and not self.rerun_seeds_of(one))
+            if model.rerun_seeds < 0:
+                raise ValueError(f"models.{model.label}: rerun_seeds must be at least 0, got {model.rerun_seeds}")
+        untuned = ", ".join(model.label for model in self.models if not model.grid and not model.rerun_seeds)
         if untuned:
             raise ValueError(f"rerun_seeds is 0 and {untuned} has no grid, so it would never run; set rerun_seeds")
 
@@ -241,7 +234,7 @@ def _data_plan(label: str, table: Mapping[str, Any]) -> DataPlan:
         raise ValueError(f"data.{label}: {error}") from None
 
 
-def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tune: bool) -> ModelPlan:
+def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], plan: _PlanTable) -> ModelPlan:
     """Return a model of a plan from its table and the options that all models share."""
     table = parse(content, _ModelTable, f"models.{label}")
     _require_no_seed(content, f"models.{label}")
@@ -252,7 +245,7 @@ def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tun
     options = shared | {key: value for key, value in content.items() if key in MODEL_OPTIONS}
     preset = MODELS[name]
     if table.grid is None:
-        grid = tuple(preset.grid) if tune else ()
+        grid = tuple(preset.grid) if plan.tune else ()
         if preset.tuned == "weight_decay":  # the paper's grid is for full-size networks
             factor = preset.training_preset(options.get("size", "full")).weight_decay_factor
             grid = tuple(float(f"{factor * value:.6g}") for value in grid)
@@ -262,7 +255,8 @@ def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tun
         raise ValueError(f"models.{label}: grid must list numbers of at least 0, got {list(grid)}")
     if len({f"{value:g}" for value in grid}) < len(grid):
         raise ValueError(f"models.{label}: values of grid must differ in their first six digits, got {list(grid)}")
-    return ModelPlan(label, name, grid, options, table.rerun_seeds)
+    rerun_seeds = plan.rerun_seeds if table.rerun_seeds is None else table.rerun_seeds
+    return ModelPlan(label, name, grid, options, rerun_seeds)
 
 
 def _require_no_seed(table: Mapping[str, Any], where: str) -> None:

@@ -57,16 +57,6 @@ class RayEngine:
         self.address, self.cpus_per_run, self.gpus_per_run = address, cpus_per_run, gpus_per_run
         self.device, self.threads, self.imports = device, threads, tuple(imports)
 
-    @property
-    def num_workers(self) -> int:
-        """The number of runs that the cluster has room for; 1 before it is connected."""
-        if not self.ray.is_initialized():
-            return 1
-        resources = self.ray.cluster_resources()
-        limits = [resources.get("CPU", 0) / self.cpus_per_run] if self.cpus_per_run else []
-        limits += [resources.get("GPU", 0) / self.gpus_per_run] if self.gpus_per_run else []
-        return max(1, int(min(limits, default=1)))
-
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs until all have ended, and yield at least once per second."""
         pending = self._submit(jobs, folder)

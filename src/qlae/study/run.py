@@ -24,10 +24,6 @@ class Engine(Protocol):
     """Run jobs, several at a time."""
 
     @property
-    def num_workers(self) -> int:
-        """The number of jobs that run at the same time; a guess if the engine cannot know it."""
-
-    @property
     def imports(self) -> tuple[str, ...]:
         """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
 

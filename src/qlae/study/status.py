@@ -16,7 +16,7 @@ from ..configuring import describe_duration
 from .folder import STATES, StudyFolder, StudyState, read_state
 from .jobs import Job, rerun_jobs, tune_jobs
 from .plan import Plan
-from .run import Engine, Show, checked_folder
+from .run import Show, checked_folder
 from .tuning import describe_rule
 
 MAX_ERRORS = 5  # shown per state
@@ -35,7 +35,7 @@ def status(folder: StudyFolder) -> RenderableType:
         ]
         more = [f"and {len(errors) - MAX_ERRORS} more {word}"] if len(errors) > MAX_ERRORS else []
         parts += [Text(line, style="red") for line in errors[:MAX_ERRORS] + more]
-    parts.append(summary_line(state, len(running) or int(is_driven) or None))
+    parts.append(summary_line(state))
     command = resume_command(folder)
     if not is_driven and not running and state.names("waiting"):
         parts.append(Text(f"The study is not running. To resume it: {command}"))
@@ -65,20 +65,19 @@ def status_table(state: StudyState, folder: StudyFolder) -> Table:
     return table
 
 
-def summary_line(state: StudyState, num_workers: int | None) -> Text:
+def summary_line(state: StudyState) -> Text:
     """Return one line: the number of runs in each state, the reruns that wait for a selection, and the time left.
 
-    The time is that of training, without scoring. If nobody is running the study (`num_workers` is None), it is the
-    time that the runs take one after the other.
+    The time is that of training, without scoring, with as many runs at a time as are running now (at least one).
     """
     parts = [f"{len(state.names(name))} {name}" for name in STATES]
     left = [(run.job.model.label, SHARES[run.state]) for run in state.runs.values() if run.state in SHARES]
     tuning = {r.job.pair: r.job.model for r in state.runs.values() if r.job.stage == "tune" and r.state in SHARES}
-    unselected = [(model.label, 1.0) for model in tuning.values() for _ in range(state.plan.rerun_seeds_of(model))]
+    unselected = [(model.label, 1.0) for model in tuning.values() for _ in range(model.rerun_seeds)]
     if unselected:
         parts.append(f"{len(unselected)} reruns not selected yet")
     if seconds := _seconds_left(state, left + unselected):
-        parts.append(f"about {describe_duration(seconds / (num_workers or 1))} of training left")
+        parts.append(f"about {describe_duration(seconds / max(1, len(state.names('running'))))} of training left")
     return Text(", ".join(parts))
 
 
@@ -108,7 +107,7 @@ def _progress(folder: StudyFolder, job: Job) -> str:
 
 
 @contextlib.contextmanager
-def study_progress(folder: StudyFolder, engine: Engine, *, show: bool = True) -> Iterator[Show]:
+def study_progress(folder: StudyFolder, *, show: bool = True) -> Iterator[Show]:
     """Yield a function that shows a state, for `run_study`.
 
     It draws a live table on a terminal, and elsewhere prints one line for each run that ends.
@@ -117,13 +116,13 @@ def study_progress(folder: StudyFolder, engine: Engine, *, show: bool = True) ->
         yield lambda state: None
         return
     if not sys.stderr.isatty():
-        yield _line_printer(engine)
+        yield _line_printer()
         return
     with Live(console=Console(stderr=True), refresh_per_second=2) as live:
-        yield lambda state: live.update(Group(summary_line(state, engine.num_workers), status_table(state, folder)))
+        yield lambda state: live.update(Group(summary_line(state), status_table(state, folder)))
 
 
-def _line_printer(engine: Engine) -> Show:
+def _line_printer() -> Show:
     last: dict[str, str] = {}
     started = time.monotonic()
 
@@ -131,8 +130,8 @@ def _line_printer(engine: Engine) -> Show:
         for name, run in state.runs.items():
             if last.get(name, run.state) != run.state and run.state in ("done", "failed"):
                 reason = f": {run.error}" if run.error else ""
-                line = summary_line(state, engine.num_workers)
-                print(f"[{time.monotonic() - started:5.0f} s] {run.state} {name}{reason} ({line})", file=sys.stderr)
+                seconds = time.monotonic() - started
+                print(f"[{seconds:5.0f} s] {run.state} {name}{reason} ({summary_line(state)})", file=sys.stderr)
             last[name] = run.state
 
     return show

@@ -140,10 +140,8 @@ class Summary:
         """
         runs = self.groups[data, model]
         quality = self.quality(data)
-        ordered = (
-            runs.assign(quality=runs.get(quality, 0.0)).fillna({"quality": 0.0}).sort_values("quality", kind="stable")
-        )
-        return self.run(ordered.run.iloc[(len(ordered) - 1) // 2 if quality == "infom" else -1])
+        ordered = runs.reindex(columns=[quality])[quality].fillna(0.0).sort_values(kind="stable").index
+        return self.run(runs.run[ordered[(len(ordered) - 1) // 2 if quality == "infom" else -1]])
 
     def quality(self, data: str) -> str:
         """Return the score that ranks the runs of a data set: InfoM, or agreement if it has no sources."""
