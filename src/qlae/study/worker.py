@@ -1,6 +1,6 @@
 """Run one job at a time: train and evaluate it in its run directory. Every engine ends here.
 
-As a process, ``python -m qlae.study.worker STUDY`` reads names of runs from standard input, one per line, and answers
+As a process, ``python -m qlae.study.worker STUDY --parent PID`` reads names of runs from standard input, one per line, and answers
 each with a line that says how the run ended. The process ends when its input ends and when a run has failed (the device
 may be broken). On SIGTERM, or when its parent process is gone, it saves its run and ends.
 """
@@ -166,7 +166,7 @@ def main() -> int:
     parser.add_argument("study", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--parent", type=int, default=os.getppid())
+    parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--import", dest="imports", action="append", default=[])
     arguments = parser.parse_args()
     options = {name: getattr(arguments, name) for name in ("device", "threads", "imports")}

@@ -127,8 +127,8 @@ def _has_tiles(summary: Summary, data: str) -> bool:
 class _ShownRun:
     """The run that represents a model, with interpolations or, by code, interventions.
 
-    Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown. ``blocks`` have
-    the shape (blocks, steps, num_latents, …).
+    Models whose latents are no scalar codes have interventions only. ``blocks`` have the shape (blocks, steps,
+    num_latents, …).
     """
 
     def __init__(self, summary: Summary, data: str, model: str, *, by_code: bool = False):
