@@ -1,8 +1,8 @@
 """Run one job at a time: train and evaluate it in its run directory. Every engine ends here.
 
-As a process, ``python -m qlae.study.worker STUDY --parent PID`` reads names of runs from standard input, one per line, and answers
-each with a line that says how the run ended. The process ends when its input ends and when a run has failed (the device
-may be broken). On SIGTERM, or when its parent process is gone, it saves its run and ends.
+As a process, ``python -m qlae.study.worker STUDY --parent PID`` reads names of runs from standard input, one per line,
+and answers each with a line that says how the run ended. The process ends when its input ends and when a run has failed
+(the device may be broken). On SIGTERM, or when its parent process is gone, it saves its run and ends.
 """
 
 import argparse
