@@ -54,7 +54,7 @@ Reading a plan executes nothing. [Studies](../../study.md#the-plan) explains how
 keys mean; this page lists all other keys.
 
 ```bash
-qlae study mine.toml --dry-run      # check a plan, list its runs and estimate the time
+qlae study mine.toml --dry-run      # check a plan and list its runs
 ```"""
 
 

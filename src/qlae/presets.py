@@ -43,7 +43,6 @@ class TrainingPreset:
         beta2: by form.
         num_values: values per codebook, for latent spaces that have codebooks of scalars.
         weight_decay_factor: on the tuned weight decay, which was tuned for the full size.
-        relative_seconds: time per update relative to an autoencoder's, by type of device; for estimates only.
         clip: elementwise bound on gradients also in the form ``paper``; None for none.
         decay_share: of a run, over which a learning rate decays if nothing else is asked for.
         objective_options, latent_options: settings of the objective and of the latent space at this size.
@@ -56,7 +55,6 @@ class TrainingPreset:
     steps: int
     num_values: int
     weight_decay_factor: float = 1.0
-    relative_seconds: Mapping[str, float] = field(default_factory=lambda: {"cpu": 1.0, "cuda": 1.0})
     clip: float | None = None
     decay_share: float = 0.5
     objective_options: Mapping[str, Any] = field(default_factory=dict)
@@ -65,9 +63,7 @@ class TrainingPreset:
 
 # The same two tables, and of the first (Table "Fixed latent quantization hyperparameters") the number of values.
 _FULL_AE = TrainingPreset(1e-3, 0.9, {"paper": 0.99, "official": 0.999}, 128, 200_000, num_values=10)
-_FULL_GAN = TrainingPreset(
-    2e-4, 0.0, {"paper": 0.9, "official": 0.9}, 64, 200_000, num_values=10, relative_seconds={"cpu": 3.0, "cuda": 2.0}
-)
+_FULL_GAN = TrainingPreset(2e-4, 0.0, {"paper": 0.9, "official": 0.9}, 64, 200_000, num_values=10)
 # Ours, for a CPU, found by a search at 32×32. Four values instead of ten matter most: small networks organise 4^12
 # codes in a few thousand updates, 10^12 in several times as many.
 _SMALL_AE = replace(_FULL_AE, learning_rate=2e-3, batch_size=64, steps=7_000, num_values=4, weight_decay_factor=3.0)
@@ -75,9 +71,7 @@ _SMALL_GAN = replace(_FULL_GAN, steps=8_000, num_values=4)
 
 # Of the models that came after (objectives/tripod.py, objectives/total_correlation.py). Their small ones are ours.
 _ADAM_BETA2 = {"paper": 0.999, "official": 0.999}
-_FULL_TRIPOD = TrainingPreset(
-    2e-4, 0.9, _ADAM_BETA2, 64, 250_000, num_values=12, clip=1.0, relative_seconds={"cpu": 6.0, "cuda": 4.0}
-)
+_FULL_TRIPOD = TrainingPreset(2e-4, 0.9, _ADAM_BETA2, 64, 250_000, num_values=12, clip=1.0)
 _SMALL_TRIPOD = replace(_FULL_TRIPOD, learning_rate=1e-3, steps=7_000, num_values=4)
 _FULL_FACTOR_VAE = TrainingPreset(1e-4, 0.9, _ADAM_BETA2, 128, 500_000, num_values=10)
 _FULL_FACTOR_QVAE = TrainingPreset(

@@ -9,7 +9,6 @@ from fuzzing import NUM_INPUTS, fuzz_bytes, fuzz_json
 from rich.console import Console
 
 from qlae.study import StudyFolder
-from qlae.study.local import LocalEngine
 from qlae.study.plan import read_plan
 from qlae.study.report.summary import summarise
 from qlae.study.status import describe_study, status
@@ -37,11 +36,10 @@ def test_plan_in_json(tmp_path):
 
 def test_dry_run(tmp_path):
     path = tmp_path / "plan.json"
-    engine = LocalEngine(1, device="cpu")
     fuzz_json(
         path,
         PLAN,
-        lambda: describe_study(read_plan(path), tmp_path / "out", engine),
+        lambda: describe_study(read_plan(path), tmp_path / "out"),
         num_inputs=max(10, NUM_INPUTS // 5),
     )
 

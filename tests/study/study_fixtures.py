@@ -41,12 +41,7 @@ def tiny_plan(**changes) -> Plan:
 class InlineEngine:
     """Run jobs one after another in this process, record their names, and optionally stop after some of them."""
 
-    num_workers = 1
-    device_type = "cpu"
     imports = ()
-
-    def describe(self):
-        return "this process"
 
     def __init__(self, stop_after: int | None = None):
         self.stop_after, self.names = stop_after, []

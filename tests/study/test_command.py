@@ -24,15 +24,13 @@ def run(*arguments: str) -> int:
 
 
 def test_a_dry_run_lists_all_runs_and_executes_nothing(tmp_path, capsys):
-    assert (
-        run("study", "paper-quick", "--out", str(tmp_path / "x"), "--dry-run", "--workers", "2", "--device", "cpu") == 0
-    )
+    assert run("study", "paper-quick", "--out", str(tmp_path / "x"), "--dry-run") == 0
     out = capsys.readouterr().out
     assert "1. tune: 24 runs" in out
     assert "   shapes3d/qlae/weight-decay-0.1-s0  2,500 updates" in out
     assert "   isaac3d/qlae/(selected value)-s4  2,500 updates" in out
     assert "66 runs" in out
-    assert "with 2 workers, 1 CPU thread each" in out
+    assert "To estimate the time of one of them on this machine: qlae train MODEL … --dry-run" in out
     assert not (tmp_path / "x").exists()
 
 

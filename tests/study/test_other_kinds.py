@@ -9,7 +9,6 @@ from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.study import StudyFolder, run_study
 from qlae.study.report import report_study
-from qlae.study.status import describe_study
 
 SHAPES = {"wide": (8, 12, 1), "array": (9, 9, 2), "table": (5,)}
 
@@ -60,11 +59,3 @@ def test_the_report_does_not_compare_with_results_that_the_paper_does_not_have(s
     assert "ours and published" not in page
     correlations = json.loads((folder.report_path / "correlations.json").read_text())
     assert not [row for row in correlations if "PSNR" in row["what"]]
-
-
-def test_updates_on_vectors_are_not_expected_to_take_as_long_as_on_images(tmp_path):
-    models = {"qlae": {"grid": [], "size": "full", "steps": 200_000, "batch_size": 128}}
-    plans = [tiny_plan(data={name: {}}, models=models, rerun_seeds=1) for name in ("shapes3d", "sensors")]
-    texts = [describe_study(plan, tmp_path / "study", InlineEngine()).splitlines()[-1] for plan in plans]
-    assert "roughly 10 days" in texts[0]
-    assert "roughly 49 min" in texts[1]

@@ -6,7 +6,7 @@ import pytest
 from study_fixtures import OWN_MODEL, tiny_plan
 
 from qlae._imports import import_modules
-from qlae.study import run_study
+from qlae.study import ray_engine, run_study
 from qlae.study.ray_engine import RayEngine
 
 pytestmark = [
@@ -30,7 +30,9 @@ def cluster(monkeypatch):
 
 
 @pytest.mark.parametrize("in_place", [True, False], ids=["shared folder", "sent back"])
-def test_a_node_killed_mid_study_loses_nothing(cluster, tmp_path, in_place):
+def test_a_node_killed_mid_study_loses_nothing(cluster, tmp_path, monkeypatch, in_place):
+    if not in_place:  # as on nodes that do not see the folder
+        monkeypatch.setattr(ray_engine, "_token", lambda folder: "another")
     plan = tiny_plan(steps=600, rerun_seeds=3, models={"qlae": {"grid": []}, "ae": {"grid": []}})
     killed = []
 
@@ -40,7 +42,7 @@ def test_a_node_killed_mid_study_loses_nothing(cluster, tmp_path, in_place):
             killed.append(len(index.runs) - done)
             cluster.remove_node(cluster.nodes[0], allow_graceful=False)
 
-    engine = RayEngine(cluster.address, device="cpu", in_place=in_place)
+    engine = RayEngine(cluster.address, device="cpu")
     index = run_study(plan, tmp_path / "study", engine, show=kill_a_node)
     assert killed[0] >= 3  # more runs were left than the two nodes had started
     assert {name: (entry.state, entry.error) for name, entry in index.runs.items()} == dict.fromkeys(

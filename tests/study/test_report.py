@@ -18,11 +18,19 @@ from qlae.metrics import infomec
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS
 from qlae.study.report import figures, report_study, study_page
-from qlae.study.report.correlations import between_metrics, mean_scores, published_means, spearman, with_published
+from qlae.study.report.analyses import (
+    between_metrics,
+    by_bins,
+    by_depth,
+    by_neighbours,
+    mean_scores,
+    published_means,
+    spearman,
+    with_published,
+)
 from qlae.study.report.figures import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, models_to_compare
 from qlae.study.report.summary import AGGREGATED, summarise
 from qlae.study.report.tables import study_tables, to_markdown
-from qlae.study.report.vignettes import by_bins, by_depth, by_neighbours
 
 
 @pytest.fixture

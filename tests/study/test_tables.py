@@ -15,10 +15,9 @@ from study_fixtures import HALF, INFOM, write_run
 from qlae._io import write_json
 from qlae.published import PAPER_ROWS, published_results
 from qlae.study import Plan, StudyFolder
-from qlae.study.report.cells import Cell, combine_data_sets, make_cell, mark_bold
 from qlae.study.report.notes import notes
-from qlae.study.report.summary import AGGREGATED, summarise
-from qlae.study.report.tables import study_tables, to_csv, to_html, to_latex, to_markdown
+from qlae.study.report.summary import AGGREGATED, Cell, combine_data_sets, make_cell, summarise
+from qlae.study.report.tables import mark_bold, study_tables, to_csv, to_html, to_latex, to_markdown
 
 COMMITTED = Path(__file__).parents[2] / "results" / "study"
 

@@ -113,7 +113,7 @@ def test_studies_of_vectors_speak_of_r2(tmp_path):
     data = {"rows": {"path": str(tmp_path / "rows.npy")}}
     plan = tiny_plan(data=data, models={"qlae": {"grid": [0.1, 0.3]}, "ae": {"grid": []}}, num_latents=3)
     engine = InlineEngine()
-    text = describe_study(plan, tmp_path / "study", engine)
+    text = describe_study(plan, tmp_path / "study")
     assert "mean R² is near the best of the grid (1 − R² at most 4 times as large)" in text
     assert "PSNR" not in text
     run_study(plan, tmp_path / "study", engine)

@@ -15,7 +15,6 @@ from .arguments import Aggregate, Flag, Imports, OptionalInt, OptionalPath, Scor
 
 if TYPE_CHECKING:
     from ..study import Plan
-    from ..study.folder import StudyState
     from ..study.run import Engine
 
 
@@ -35,7 +34,8 @@ class Study:
             or .json file, or the folder of a study to resume.
         folder: The folder of the study, after `status`.
         out: The study's folder; by default runs/PLAN.
-        dry_run: List the runs in order and estimate the time, without running anything.
+        dry_run: List the runs in order with their updates, without running anything. `qlae train … --dry-run`
+            estimates the time of one of them.
         list: Print one command for each run that is not finished and can run now, for a cluster's scheduler. Each
             command is safe to repeat. When all have run, list again: the reruns of tuned models follow.
         run: Run only the run of this name, in this process, as the commands of --list do.
@@ -98,8 +98,7 @@ class Study:
             out = self.out or Path("runs") / plan.name
         plan = plan.with_options(scored_weights=self.scored_weights, aggregate=self.aggregate)
         if self.dry_run:
-            text = describe_study(plan, out, self._build_engine())
-            Console(soft_wrap=True, highlight=False).print(text, markup=False)
+            print(describe_study(plan, out))
         elif self.list:
             self._list(plan, out)
         elif self.run is not None:
@@ -135,23 +134,25 @@ class Study:
 
     def _run(self, plan: "Plan", out: Path) -> None:
         from ..study import StudyFolder, run_study
-        from ..study.status import resume_command, study_progress
+        from ..study.status import resume_command, status, study_progress
 
         engine = self._build_engine()
         folder = StudyFolder(out)
         try:
-            with study_progress(folder, plan, engine, show=not self.quiet) as show:
+            with study_progress(folder, show=not self.quiet) as show:
                 state = run_study(plan, out, engine, retry_failed=self.retry_failed, show=show)
         except KeyboardInterrupt as stop:
             again = f"To resume it, repeat the command or run {resume_command(folder)}"
             print(f"\nqlae: stopped; {out} is saved. {again}", file=sys.stderr)
             raise stop
-        _print_unfinished(state)
+        all_done = len(state.names("done")) == len(state.runs)
+        if not all_done:
+            Console(soft_wrap=True).print(status(folder))
         if not self.no_report and state.names("done"):
             from ..study.report import report_study
 
             print(report_study(folder, show=not self.quiet))
-        if len(state.names("done")) < len(state.runs):
+        if not all_done:
             sys.exit(1)
 
     def _build_engine(self) -> "Engine":
@@ -169,18 +170,6 @@ class Study:
             threads=self.threads,
             imports=self.imports,
         )
-
-
-def _print_unfinished(state: "StudyState") -> None:
-    """Print why runs failed, and which are left to other processes."""
-    failed = state.names("failed")
-    for name in failed:
-        print(f"failed {name}: {state.runs[name].error}")
-    if failed:
-        print(f"{len(failed)} runs failed; --retry-failed repeats them")
-    for name in state.names("waiting") + state.names("running"):
-        reason = state.runs[name].error or "another process is running it"
-        print(f"not finished {name}: {reason}; repeat the command later")
 
 
 def _qlae() -> list[str]:

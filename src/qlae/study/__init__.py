@@ -3,8 +3,7 @@
 ``qlae.study.report`` writes the tables and the page.
 """
 
-from .collect import collect
-from .folder import StudyFolder, is_study
+from .folder import StudyFolder, collect, is_study
 from .plan import Plan, plan_names, read_plan
 from .run import run_study
 

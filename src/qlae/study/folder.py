@@ -1,25 +1,37 @@
 """A study on disk: ``study.json`` (the plan) and ``runs/`` (the run directories), which show the state of the study.
 
 Nothing else is stored. A run is finished if its directory has all that its job asks for, failed if a ``failure.json``
-there says why, and running while a process holds its lock.
+there says why, and running while a process holds its lock. `collect` returns one table of all runs. Everything that a
+report shows is an expression over this table, and so is most of what you may want to know:
+
+    runs = qlae.study.collect("runs/paper-quick")
+    runs[runs.counts].groupby(["data", "model"]).infom.agg(["mean", "std"])
+    runs[runs.stage == "tune"].pivot_table("psnr", ["data", "model"], "value")
 """
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from .._checks import require_known
 from .._io import LOCK_FILE, TEMPORARY, is_locked, locked_directory, read_json, write_json
 from .._version import __version__
+from ..config import flatten
+from ..metrics import count_informative
 from ..runs.directory import Run
 from .jobs import Job, missing_work, rerun_jobs, tune_jobs
-from .plan import Plan
+from .plan import AGGREGATES, SCORED_WEIGHTS, Plan
 from .tuning import AGREEMENT, Candidate, run_agreements, select
 
 STATES = ("done", "running", "failed", "waiting")
 FAILURE_FILE = "failure.json"
+FACTS = ("seconds", "steps", "num_samples", "protocol", "device")  # entries of results.json
 
 
 class StudyFolder:
@@ -31,9 +43,6 @@ class StudyFolder:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
-
-    def __repr__(self) -> str:
-        return f"StudyFolder({str(self.path)!r})"
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> "StudyFolder":
@@ -68,8 +77,7 @@ class StudyFolder:
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that the study's last driver imported. Reading them executes nothing."""
-        content = read_json(self.plan_path)
-        names = content.get("imports", []) if isinstance(content, dict) else []
+        names = read_json(self.plan_path).get("imports")
         return tuple(map(str, names)) if isinstance(names, list) else ()
 
     def run(self, name: str) -> Run:
@@ -100,11 +108,8 @@ class StudyFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the study for the length of a ``with`` block; raise ``ValueError`` if another process is running it."""
-        message = (
-            f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another folder "
-            "with out=…"
-        )
-        with locked_directory(self.path, message):
+        message = f"{self.path} is being run by another process ({{holder}}); wait for it, stop it, or choose another"
+        with locked_directory(self.path, f"{message} folder with out=…"):
             yield
 
     def is_driven(self) -> bool:
@@ -161,8 +166,7 @@ def read_run_state(job: Job, run: Run) -> RunState:
         return RunState(job, "done", results=run.results)
     if is_locked(run.path):
         return RunState(job, "running")
-    failure = read_failure(run)
-    if failure is not None:
+    if (failure := read_failure(run)) is not None:
         return RunState(job, "failed", failure)
     return RunState(job, error=missing if run.results_path.is_file() else None)
 
@@ -172,26 +176,28 @@ class StudyState:
     """The state of a study.
 
     Attributes:
+        plan: its plan.
         runs: the state of each run by name.
         candidates: the values of each grid whose tuning is over by (data, model); none if all its runs failed.
     """
 
-    runs: dict[str, RunState] = field(default_factory=dict)
+    plan: Plan
+    runs: dict[str, RunState]
     candidates: dict[tuple[str, str], list[Candidate]] = field(default_factory=dict)
 
     def selected_values(self, data: str, model: str) -> list[float]:
         """Return the selected value of a model on a data set as a list; it is empty if nothing is tuned (yet)."""
         return [candidate.value for candidate in self.candidates.get((data, model), ()) if candidate.selected]
 
-    def rerun_values(self, plan: Plan) -> dict[tuple[str, str], float | None]:
+    def rerun_values(self) -> dict[tuple[str, str], float | None]:
         """Return the values for the reruns by (data, model): the selected one, or None if nothing is tuned.
 
         Pairs whose selection is not made yet are absent.
         """
         return {
             (data.label, model.label): value
-            for data in plan.data
-            for model in plan.models
+            for data in self.plan.data
+            for model in self.plan.models
             for value in (self.selected_values(data.label, model.label) if model.grid else [None])
         }
 
@@ -208,7 +214,7 @@ class StudyState:
 
 def read_state(plan: Plan, folder: StudyFolder) -> StudyState:
     """Return the state of a study from its run directories."""
-    state = StudyState({job.name: read_run_state(job, folder.run(job.name)) for job in tune_jobs(plan)})
+    state = StudyState(plan, {job.name: read_run_state(job, folder.run(job.name)) for job in tune_jobs(plan)})
     for data in plan.data:
         for model in plan.models:
             pair = data.label, model.label
@@ -216,7 +222,7 @@ def read_state(plan: Plan, folder: StudyFolder) -> StudyState:
             if model.grid and all(run.state in ("done", "failed") for run in runs):  # tuning is over
                 scores = _grid_scores([run for run in runs if run.results], folder, plan.scored_weights)
                 state.candidates[pair] = select(scores, plan.near_db if model.reconstructs else None)
-    reruns = rerun_jobs(plan, state.rerun_values(plan))
+    reruns = rerun_jobs(plan, state.rerun_values())
     state.runs |= {job.name: read_run_state(job, folder.run(job.name)) for job in reruns}
     _leave_out_other_images(state, folder)
     return state
@@ -246,3 +252,104 @@ def _leave_out_other_images(state: StudyState, folder: StudyFolder) -> None:
                 "study, or choose another folder with out=…"
             )
             state.runs[name] = RunState(job, error=error, contradicts=True)
+
+
+def collect(
+    folder: str | os.PathLike[str] | StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None
+) -> pd.DataFrame:
+    """Return the runs of a study as a table, from their directories.
+
+    Args:
+        folder: the folder of the study.
+        scored_weights: the weights whose scores have plain names (``infom``), ``"averaged"`` or ``"raw"``; by default
+            those of the plan. Scores of the other weights have a prefix (``raw_infom``).
+        aggregate: which runs count in tables, as in a plan; by default as the plan says.
+
+    Returns:
+        One row per planned run, finished or not:
+
+        - ``run`` (its directory below ``runs``), ``data``, ``model``, ``stage``, ``seed``, the ``preset`` of
+          the model, and the ``value`` of the tuned ``hyperparameter``, which is missing if nothing is tuned
+        - ``state`` (``"done"``, ``"running"``, ``"failed"`` or ``"waiting"``) and ``error``
+        - ``selected``: whether the run has the selected value; ``near``: whether the value was eligible; ``counts``:
+          whether the run counts in tables
+        - ``weights`` (those of the plain scores), facts of the evaluation such as ``seconds`` and ``warnings``
+        - settings, named as in ``config.json``, such as ``training.batch_size``
+        - scores, named as in ``results.json``. On data without sources, ``agreement`` compares the runs that count,
+          ``tuning_agreement`` those of a grid.
+    """
+    folder = folder if isinstance(folder, StudyFolder) else StudyFolder.open(folder)
+    plan = folder.plan
+    weights = require_known(scored_weights or plan.scored_weights, SCORED_WEIGHTS, "scored_weights")
+    aggregate = require_known(aggregate or plan.aggregate, AGGREGATES, "aggregate")
+    state = read_state(plan, folder)
+    facts, settings, scores = [], [], []
+    for name, run in state.runs.items():
+        facts.append(_facts(run, state, aggregate) | {"weights": weights})
+        settings.append(_settings(folder.run(name)) if run.results else {})
+        scores.append(_scores(run.results or {}, weights))
+    runs = pd.concat([pd.DataFrame(part) for part in (facts, settings, scores)], axis=1)
+    return _with_agreements(runs, folder, weights, plan.scored_weights)
+
+
+def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
+    """Return what is known about a run: its place in the plan, its state, whether it counts, and its evaluation."""
+    job = run.job
+    candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
+    selected = candidate.selected if candidate else job.value is None
+    only_reruns = aggregate == "reruns" and job.model.rerun_seeds > 0
+    facts = {
+        "run": job.name,
+        "data": job.data.label,
+        "model": job.model.label,
+        "stage": job.stage,
+        "seed": job.seed,
+        "preset": job.model.name,
+        "hyperparameter": job.model.tuned if job.model.grid else None,
+        "value": job.value,
+        "state": run.state,
+        "error": run.error,
+        "selected": selected,
+        "near": candidate.near if candidate and job.stage == "tune" else None,
+        "counts": run.state == "done" and (job.stage == "rerun" or (selected and not only_reruns)),
+    }
+    if run.results:
+        facts |= {key: run.results.get(key) for key in FACTS}
+        facts["num_sources"] = len(run.results["data"]["source_names"])
+        facts["warnings"] = "\n".join(run.results.get("warnings", ())) or None
+    return facts
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """Return the config of a run as one flat mapping; lists are written as JSON."""
+    flat = flatten(run.config.to_dict())
+    del flat["model"]  # the column `preset`
+    return {key: json.dumps(value) if isinstance(value, list | tuple) else value for key, value in flat.items()}
+
+
+def _scores(results: Mapping[str, Any], scored: str) -> dict[str, Any]:
+    """Return the numbers and words of all scores; those of other weights have their name as a prefix."""
+    columns: dict[str, Any] = {}
+    for weights in (scored, *(other for other in SCORED_WEIGHTS if other != scored)):
+        scores = results.get(weights) or {}
+        prefix = "" if weights == scored else f"{weights}_"
+        columns |= {prefix + key: value for key, value in scores.items() if isinstance(value, int | float | str)}
+        if count := count_informative(scores):
+            columns |= {f"{prefix}informative": count.informative, f"{prefix}active": count.active}
+    return columns
+
+
+def _with_agreements(runs: pd.DataFrame, folder: StudyFolder, weights: str, tuned_weights: str) -> pd.DataFrame:
+    """Add the agreement between runs on data without sources.
+
+    The runs that count are compared with all others on their data set, tuning runs with those of the same grid.
+    """
+    without = runs[(runs.state == "done") & (runs.get("num_sources", 1) == 0)]
+    compared = [(AGREEMENT, weights, rows) for _, rows in without[without.counts].groupby("data")]
+    tuning = without[without.stage == "tune"].groupby(["data", "model"])
+    compared += [(f"tuning_{AGREEMENT}", tuned_weights, rows) for _, rows in tuning]
+    for column, of_weights, rows in compared:
+        agreements = run_agreements([folder.run(name) for name in rows.run], of_weights)
+        for place, name in rows.run.items():
+            runs.loc[place, column] = agreements.get(folder.run(name).path, float("nan"))
+    return runs

@@ -76,13 +76,13 @@ def planned_jobs(plan: Plan) -> list[Job]:
     """
     return [
         Job(plan, data, model, value, seed)
-        for seed in range(plan.tune_seeds + max(map(plan.rerun_seeds_of, plan.models)))
+        for seed in range(plan.tune_seeds + max(model.rerun_seeds for model in plan.models))
         for data in plan.data
         for model in plan.models
         for value in model.grid or (None,)
         if (0 if model.grid or plan.aggregate != "reruns" else plan.tune_seeds)
         <= seed
-        < plan.tune_seeds + plan.rerun_seeds_of(model)
+        < plan.tune_seeds + model.rerun_seeds
     ]
 
 
@@ -145,58 +145,41 @@ def _checked_data(spec: DataSpec, plan: Plan) -> DataConfig:
     return config
 
 
-def missing_work(job: Job, run: Run) -> str | None:
+def missing_work(job: Job, run: Run, *, scores: bool = True) -> str | None:
     """Describe what a run directory lacks of what its job asks for; return None if it is finished.
+
+    Without `scores`, the metrics and the protocol are ignored: what is not missing then can be scored again.
 
     Raises:
         ValueError: if the directory holds a run that contradicts the job.
     """
     if not run.is_begun:
         return "not trained yet"
-    if not run.config_path.is_file():
-        return "it has no config.json"
     try:
         config = run.config
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         return str(error)
     _require_same_run(job, run, config)
     if not run.results_path.is_file():
         return "not evaluated yet"
     try:
-        results = run.results
-        return _missing_training(job, run, results) or _missing_scores(job, results)
+        return _missing_results(job, config, run.results, scores)
     except (ValueError, KeyError, TypeError) as error:
         return f"its results cannot be read ({error})"
 
 
-def needs_scores_only(job: Job, run: Run) -> bool:
-    """Return whether an unfinished run is trained and its sample can be scored again."""
-    if not (run.is_begun and run.config_path.is_file() and run.sample_path.is_file()):
-        return False
-    _require_same_run(job, run, run.config)
-    try:
-        return _missing_training(job, run, run.results) is None
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
-def _missing_training(job: Job, run: Run, results: Mapping[str, Any]) -> str | None:
-    """Describe whether a run has fewer updates, or another number of samples, than its job asks for."""
-    steps, num_samples = job.steps, min(job.plan.num_samples, run.config.data.num_images)
-    if results["steps"] < steps:
-        return f"evaluated after {results['steps']:,} updates, the plan says {steps:,}"
+def _missing_results(job: Job, config: RunConfig, results: Mapping[str, Any], scores: bool) -> str | None:
+    plan, num_samples = job.plan, min(job.plan.num_samples, config.data.num_images)
+    if results["steps"] < job.steps:
+        return f"evaluated after {results['steps']:,} updates, the plan says {job.steps:,}"
     if results["num_samples"] != num_samples:
         return f"scored on {results['num_samples']:,} samples, the plan says {num_samples:,}"
-    return None
-
-
-def _missing_scores(job: Job, results: Mapping[str, Any]) -> str | None:
-    """Describe whether a run was scored with another protocol, or without some metric of its job."""
-    if results["protocol"] != job.plan.protocol:
-        return f"scored with the protocol {results['protocol']}, the plan says {job.plan.protocol}"
-    if not results["data"]["source_names"]:
-        return None  # metrics need sources
-    missing = [metric for metric in job.plan.metrics if not find_metric(metric).is_in(results["averaged"])]
+    if not scores:
+        return None
+    if results["protocol"] != plan.protocol:
+        return f"scored with the protocol {results['protocol']}, the plan says {plan.protocol}"
+    metrics = plan.metrics if results["data"]["source_names"] else ()
+    missing = [metric for metric in metrics if not find_metric(metric).is_in(results["averaged"])]
     return f"not scored with {', '.join(missing)} yet" if missing else None
 
 
@@ -204,11 +187,13 @@ def _require_same_run(job: Job, run: Run, config: RunConfig) -> None:
     """Raise ``ValueError`` if a run's config contradicts its job. A run with fewer updates can be resumed."""
     options = {"precision": config.training.precision} | job.options  # the device decides it unless the plan does
     differences = config.difference(resolve(job.model.name, config.data, len(config.data.source_names), **options))
-    spec = job.data.spec
-    if difference := config.data.difference(replace(config.data, name=spec.name, spec=spec)):
-        raise ValueError(f"{run.path} holds another run: {difference} in the plan. Choose another folder with out=…")
     if config.training.steps > job.steps:
         differences["training.steps"] = config.training.steps, job.steps
-    if differences:
+    spec = job.data.spec
+    details = config.data.difference(replace(config.data, name=spec.name, spec=spec))
+    if details:
+        details += " in the plan"
+    else:
         details = "; ".join(f"{key} is {old!r}, the plan says {new!r}" for key, (old, new) in differences.items())
+    if details:
         raise ValueError(f"{run.path} holds another run: {details}. Choose another folder with out=…")

@@ -5,11 +5,10 @@ a new worker is started and resumes the job from its last checkpoint.
 """
 
 import os
-import queue
 import subprocess
 import sys
-import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import IO
 
 import torch
@@ -49,30 +48,23 @@ class LocalEngine:
         self.gpus = [] if device == "cpu" else visible_gpus()
         self.num_workers = workers or len(self.gpus) or max(1, num_cores() // threads)
 
-    @property
-    def device_type(self) -> str:
-        return "cuda" if self.gpus else "cpu"
-
-    def describe(self) -> str:
-        """Describe the number of workers and their devices."""
-        if self.gpus:
-            return f"{_count(self.num_workers, 'worker')} on {_count(len(self.gpus), 'GPU')}"
-        return f"{_count(self.num_workers, 'worker')}, {_count(self.threads, 'CPU thread')} each"
-
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs until all have ended, and yield about once per second."""
-        job_queue: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        for job in jobs:
-            job_queue.put(job)
-        dispatchers = [_Dispatcher(self, n, folder, job_queue) for n in range(min(self.num_workers, len(jobs)))]
-        try:
-            while not all(dispatcher.ended.wait(TICK_SECONDS) for dispatcher in dispatchers):
-                yield  # a signal may not interrupt `Thread.join`, which would take the thread for ended
-        finally:
-            for dispatcher in dispatchers:
-                dispatcher.stop()
-            for dispatcher in dispatchers:
-                dispatcher.join()
+        waiting = iter(jobs)  # of which each dispatcher takes the next
+        dispatchers = [_Dispatcher(self, number, folder) for number in range(min(self.num_workers, len(jobs)))]
+        with ThreadPoolExecutor(len(dispatchers)) as pool:
+            futures = [pool.submit(dispatcher.run_jobs, waiting) for dispatcher in dispatchers]
+            try:
+                while wait(futures, TICK_SECONDS).not_done:
+                    yield
+            finally:
+                for dispatcher in dispatchers:
+                    dispatcher.stop()
+                wait(futures, STOP_SECONDS)
+                for dispatcher in dispatchers:
+                    dispatcher.kill()
+            for future in futures:
+                future.result()  # raises what a dispatcher raised
 
     def start_worker(self, number: int, folder: StudyFolder) -> Worker:
         """Start the process of a worker, whose errors go to ``worker-NUMBER.log``."""
@@ -95,44 +87,36 @@ class LocalEngine:
 
 
 class _Dispatcher:
-    """A thread that hands jobs to one worker, and starts a new worker when that one dies."""
+    """Hand jobs to one worker, and start a new worker when that one dies."""
 
-    def __init__(self, engine: LocalEngine, number: int, folder: StudyFolder, job_queue: "queue.SimpleQueue[Job]"):
-        self.engine, self.number, self.folder, self.job_queue = engine, number, folder, job_queue
+    def __init__(self, engine: LocalEngine, number: int, folder: StudyFolder):
+        self.engine, self.number, self.folder = engine, number, folder
         self.worker: Worker | None = None
-        self.stopping, self.ended = threading.Event(), threading.Event()
-        self.thread = threading.Thread(target=self._dispatch, daemon=True)
-        self.thread.start()
+        self.is_stopping = False
 
     def stop(self) -> None:
         """Ask the worker to save its run and end."""
-        self.stopping.set()
+        self.is_stopping = True
         if self.worker is not None and self.worker.poll() is None:
             self.worker.terminate()
 
-    def join(self) -> None:
-        """Wait until the worker has ended, and kill it if that takes too long."""
-        self.thread.join(STOP_SECONDS)
+    def kill(self) -> None:
+        """Kill the worker if it has not ended."""
         if self.worker is not None and self.worker.poll() is None:
             self.worker.kill()
-            self.worker.wait()
 
-    def _dispatch(self) -> None:
-        try:
-            while not self.stopping.is_set():
-                self._run_job(self.job_queue.get_nowait())
-        except queue.Empty:
-            pass
-        finally:
-            self.ended.set()
-            if self.worker is not None:
-                _pipe(self.worker.stdin).close()
-                self.worker.wait()
+    def run_jobs(self, jobs: Iterator[Job]) -> None:
+        """Run jobs, one after another, until there are no more; other dispatchers take jobs as well."""
+        while not self.is_stopping and (job := next(jobs, None)):
+            self._run_job(job)
+        if self.worker is not None:
+            _pipe(self.worker.stdin).close()
+            self.worker.wait()
 
     def _run_job(self, job: Job) -> None:
         """Let the worker run a job, and replace it if it dies."""
         for _ in range(MAX_LOSSES):
-            if self._ask_worker(job) or self.stopping.is_set():
+            if self._ask_worker(job) or self.is_stopping:
                 return
         assert self.worker is not None
         error = f"{MAX_LOSSES} workers died during this run, the last with exit code {self.worker.returncode}"
@@ -142,7 +126,7 @@ class _Dispatcher:
         """Return how the worker says that a job ended; an empty string if the worker died first."""
         if self.worker is None or self.worker.poll() is not None:
             self.worker = self.engine.start_worker(self.number, self.folder)
-        if self.stopping.is_set():  # `stop` was called while the worker was being started
+        if self.is_stopping:  # `stop` was called while the worker was being started
             self.worker.terminate()
         try:
             _pipe(self.worker.stdin).write(f"{job.name}\n")
@@ -165,7 +149,3 @@ def visible_gpus() -> list[str]:
     count = torch.cuda.device_count()
     names = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return names[:count] if len(names) >= count else [str(number) for number in range(count)]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -31,7 +31,7 @@ ScoredWeights = Literal["averaged", "raw"]
 Aggregate = Literal["reruns", "all-seeds", "authors"]
 #: Sets of weights that runs are scored with, as ``results.json`` names them. The authors' code has the raw ones only.
 SCORED_WEIGHTS: tuple[str, ...] = get_args(ScoredWeights)
-#: Which runs of the selected value count, and how their interval is computed (`report.cells`).
+#: Which runs of the selected value count, and how their interval is computed (`report.summary`).
 AGGREGATES: tuple[str, ...] = get_args(Aggregate)
 #: Names of other files and columns of the report, which data sets may not have as labels.
 RESERVED_LABELS = (
@@ -93,16 +93,13 @@ class DataPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model of a plan, under a label; `grid` is empty if nothing is tuned.
-
-    `own_rerun_seeds` replaces the number of seeds that the plan has for all models.
-    """
+    """A model of a plan, under a label; `grid` is empty if nothing is tuned."""
 
     label: str
     name: str
-    grid: tuple[float, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
-    own_rerun_seeds: int | None = None
+    grid: tuple[float, ...]
+    options: dict[str, Any]
+    rerun_seeds: int
 
     @property
     def tuned(self) -> str:
@@ -134,10 +131,10 @@ class Plan(_Settings):
         """Return the plan that the content of a file describes; raise ``ValueError`` naming the first wrong entry."""
         table = parse(content, _PlanTable, "plan")
         _require_no_seed(content, "plan")
-        tables = {label: _with_absolute_paths(entry) for label, entry in _tables("data", table.data).items()}
+        tables = _tables("data", table.data)
         data = tuple(_data_plan(label, entry) for label, entry in tables.items())
         shared = {key: value for key, value in content.items() if key in MODEL_OPTIONS}
-        models = [_model_plan(label, t, shared, table.tune) for label, t in _tables("models", table.models).items()]
+        models = [_model_plan(label, t, shared, table) for label, t in _tables("models", table.models).items()]
         settings = {field.name: getattr(table, field.name) for field in fields(_Settings)}
         settings |= {"name": content.get("name", name), "metrics": tuple(dict.fromkeys(("infomec", *table.metrics)))}
         absolute = {one.label: tables[one.label] | one.spec.paths() for one in data}
@@ -155,10 +152,6 @@ class Plan(_Settings):
         """The labels of each data set and model, in the order of the plan."""
         return [(data.label, model.label) for data in self.data for model in self.models]
 
-    def rerun_seeds_of(self, model: ModelPlan) -> int:
-        """Return the number of seeds that a model is rerun with."""
-        return self.rerun_seeds if model.own_rerun_seeds is None else model.own_rerun_seeds
-
     def check(self) -> None:
         """Raise ``ValueError`` if a number or a name is invalid."""
         for key, least in (("tune_seeds", 1), ("rerun_seeds", 0), ("num_samples", 2), ("near_db", 0)):
@@ -170,9 +163,9 @@ class Plan(_Settings):
             require_known(metric, METRICS, "metric")
         require_known(self.protocol, PROTOCOLS, "protocol")
         for model in self.models:
-            if self.rerun_seeds_of(model) < 0:
-                raise ValueError(f"models.{model.label}: rerun_seeds must be at least 0, got {model.own_rerun_seeds}")
-        untuned = ", ".join(one.label for one in self.models if not one.grid and not self.rerun_seeds_of(one))
+            if model.rerun_seeds < 0:
+                raise ValueError(f"models.{model.label}: rerun_seeds must be at least 0, got {model.rerun_seeds}")
+        untuned = ", ".join(model.label for model in self.models if not model.grid and not model.rerun_seeds)
         if untuned:
             raise ValueError(f"rerun_seeds is 0 and {untuned} has no grid, so it would never run; set rerun_seeds")
 
@@ -220,14 +213,8 @@ def _tables(key: str, entries: list[str] | dict[str, dict[str, Any]]) -> dict[st
     return tables
 
 
-def _with_absolute_paths(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the table of a data set with absolute paths; relative ones start at the working directory."""
-    paths = {key: table.get(key) for key in ("path", "source_file")}
-    return {**table, **{key: os.path.abspath(path) for key, path in paths.items() if isinstance(path, str) and path}}
-
-
 def _data_plan(label: str, table: Mapping[str, Any]) -> DataPlan:
-    """Return a data set of a plan from its table."""
+    """Return a data set of a plan from its table; relative paths start at the working directory."""
     if label in RESERVED_LABELS:
         raise ValueError(f"data.{label}: the report has a file or column of this name; choose another label")
     options = {"name": label, **table}
@@ -236,6 +223,8 @@ def _data_plan(label: str, table: Mapping[str, Any]) -> DataPlan:
             raise ValueError(f"data.{label}: {key} must be a string, got {options[key]!r}")
         if options.get(key) == "":
             raise ValueError(f"data.{label}: {key} is empty")
+        if key != "name" and key in options:
+            options[key] = os.path.abspath(options[key])
     try:
         spec = data_spec(**options)
         for key in options:  # `data_spec` ignores other options if they are empty, such as false
@@ -245,15 +234,18 @@ def _data_plan(label: str, table: Mapping[str, Any]) -> DataPlan:
         raise ValueError(f"data.{label}: {error}") from None
 
 
-def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tune: bool) -> ModelPlan:
+def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], plan: _PlanTable) -> ModelPlan:
     """Return a model of a plan from its table and the options that all models share."""
     table = parse(content, _ModelTable, f"models.{label}")
     _require_no_seed(content, f"models.{label}")
-    name = _known_model(table.model or label)
+    try:
+        name = require_known(table.model or label, MODELS, "model")
+    except ValueError as error:
+        raise ValueError(f"{error}. For a model of your own, import its module first (--import MODULE)") from None
     options = shared | {key: value for key, value in content.items() if key in MODEL_OPTIONS}
     preset = MODELS[name]
     if table.grid is None:
-        grid = tuple(preset.grid) if tune else ()
+        grid = tuple(preset.grid) if plan.tune else ()
         if preset.tuned == "weight_decay":  # the paper's grid is for full-size networks
             factor = preset.training_preset(options.get("size", "full")).weight_decay_factor
             grid = tuple(float(f"{factor * value:.6g}") for value in grid)
@@ -263,17 +255,10 @@ def _model_plan(label: str, content: dict[str, Any], shared: dict[str, Any], tun
         raise ValueError(f"models.{label}: grid must list numbers of at least 0, got {list(grid)}")
     if len({f"{value:g}" for value in grid}) < len(grid):
         raise ValueError(f"models.{label}: values of grid must differ in their first six digits, got {list(grid)}")
-    return ModelPlan(label, name, grid, options, table.rerun_seeds)
+    rerun_seeds = plan.rerun_seeds if table.rerun_seeds is None else table.rerun_seeds
+    return ModelPlan(label, name, grid, options, rerun_seeds)
 
 
 def _require_no_seed(table: Mapping[str, Any], where: str) -> None:
     if "seed" in table:
         raise ValueError(f"{where}: the study chooses the seeds; tune_seeds and rerun_seeds are their numbers")
-
-
-def _known_model(name: str) -> str:
-    """Return the name of a model; raise ``ValueError`` if no preset has it."""
-    try:
-        return require_known(name, MODELS, "model")
-    except ValueError as error:
-        raise ValueError(f"{error}. For a model of your own, import its module first (--import MODULE)") from None

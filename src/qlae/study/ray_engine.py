@@ -7,14 +7,16 @@ it works in a temporary folder of the node and sends the run directory back. qla
 
 import os
 import secrets
+import tempfile
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import Any
 
-from .._io import read_regular, write_bytes
+from .._io import LOCK_FILE, read_regular, write_bytes
 from .folder import FAILURE_FILE, StudyFolder, write_failure
 from .jobs import Job
 from .run import TICK_SECONDS
-from .worker import run_job_on_node
+from .worker import run_named
 
 MAX_RETRIES = 3  # for a task whose node or worker was lost
 
@@ -30,7 +32,6 @@ class RayEngine:
         threads: number of torch threads in each task.
         imports: modules that each task imports before it reads its job (names, or paths of .py files). They must be
             installed on the nodes, or lie in a current directory that the nodes see.
-        in_place: False to send run directories back even if the nodes see the study's folder.
     """
 
     def __init__(
@@ -42,32 +43,19 @@ class RayEngine:
         device: str = "auto",
         threads: int = 1,
         imports: Sequence[str] = (),
-        in_place: bool = True,
     ):
         for name, value in (("cpus_per_run", cpus_per_run), ("gpus_per_run", gpus_per_run)):
             if not 0 <= value < 1e6:
                 raise ValueError(f"{name} must not be negative, got {value}")
-        self.ray = _load_ray()
+        try:
+            import ray
+        except ImportError:
+            raise ValueError(
+                "RayEngine needs Ray, which is not installed: pip install 'qlae[ray]', or use the local engine"
+            ) from None
+        self.ray: Any = ray
         self.address, self.cpus_per_run, self.gpus_per_run = address, cpus_per_run, gpus_per_run
-        self.device, self.threads, self.imports, self.in_place = device, threads, tuple(imports), in_place
-
-    @property
-    def num_workers(self) -> int:
-        """The number of runs that the cluster has room for; 1 before it is connected."""
-        if not self.ray.is_initialized():
-            return 1
-        resources = self.ray.cluster_resources()
-        limits = [resources.get("CPU", 0) / self.cpus_per_run] if self.cpus_per_run else []
-        limits += [resources.get("GPU", 0) / self.gpus_per_run] if self.gpus_per_run else []
-        return max(1, int(min(limits, default=1)))
-
-    @property
-    def device_type(self) -> str:
-        return "cuda" if self.gpus_per_run or self.device == "cuda" else "cpu"
-
-    def describe(self) -> str:
-        """Describe how many runs Ray has room for."""
-        return f"{self.num_workers} runs at a time on Ray" if self.ray.is_initialized() else "one run at a time on Ray"
+        self.device, self.threads, self.imports = device, threads, tuple(imports)
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs until all have ended, and yield at least once per second."""
@@ -89,10 +77,9 @@ class RayEngine:
             ray.init(address=self.address, log_to_driver=False, include_dashboard=None if self.address else False)
         resources = {"num_cpus": self.cpus_per_run, "num_gpus": self.gpus_per_run}
         task = ray.remote(max_retries=MAX_RETRIES, retry_exceptions=False, **resources)(run_job_on_node)
-        token = _token(folder) if self.in_place else secrets.token_hex(8)
         options = {"device": self.device, "threads": self.threads, "imports": self.imports, "directory": os.getcwd()}
         options |= {"plan": folder.plan.content}
-        return {task.remote(job.name, str(folder.path.resolve()), token, **options): job for job in jobs}
+        return {task.remote(job.name, str(folder.path.resolve()), _token(folder), **options): job for job in jobs}
 
     def _keep_files(self, job: Job, reference: Any, folder: StudyFolder) -> None:
         """Write the files that a task sent back, or that it was lost."""
@@ -110,19 +97,26 @@ class RayEngine:
             write_bytes(run.path / name, content)
 
 
+def run_job_on_node(name: str, study: str, token: str, **options: Any) -> tuple[str, dict[str, bytes]]:
+    """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
+
+    A node recognises the folder by the token in its ``.token`` file. Options are those of `run_named`.
+
+    Returns:
+        How the job ended, as `run_job` says; and from a temporary folder, the content of the run directory.
+    """
+    token_path = Path(study, ".token")
+    if token_path.is_file() and read_regular(token_path) == token.encode():
+        return run_named(name, Path(study, "runs"), **options), {}
+    with tempfile.TemporaryDirectory(prefix="qlae-study-") as folder:
+        state = run_named(name, Path(folder), **options)
+        paths = [path for path in Path(folder, name).iterdir() if path.is_file() and path.name != LOCK_FILE]
+        return state, {path.name: read_regular(path) for path in paths}
+
+
 def _token(folder: StudyFolder) -> str:
     """Return the content of a file by which a node recognises the study's folder; write the file if it is missing."""
     path = folder.path / ".token"
     if not path.is_file():
         write_bytes(path, secrets.token_hex(8).encode())
     return read_regular(path).decode("ascii", errors="replace")
-
-
-def _load_ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise ValueError(
-            "RayEngine needs Ray, which is not installed: pip install 'qlae[ray]', or use the local engine"
-        ) from None
-    return ray

@@ -6,10 +6,8 @@ by hand (`qlae study PLAN --list`). The driver reads what happened from the run 
 
 import contextlib
 import os
-import signal
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
 from .folder import FAILURE_FILE, StudyFolder, StudyState, read_run_state, read_state
@@ -26,19 +24,8 @@ class Engine(Protocol):
     """Run jobs, several at a time."""
 
     @property
-    def num_workers(self) -> int:
-        """The number of jobs that run at the same time; a guess if the engine cannot know it."""
-
-    @property
-    def device_type(self) -> str:
-        """The device that runs train on, ``"cpu"`` or ``"cuda"``; a guess if the engine cannot know it."""
-
-    @property
     def imports(self) -> tuple[str, ...]:
         """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
-
-    def describe(self) -> str:
-        """Describe the engine, as in ``"2 workers, 1 CPU thread each"``."""
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs, each until its directory says how it ended; yield at least once per ``TICK_SECONDS``."""
@@ -69,7 +56,7 @@ def run_study(
             study.
     """
     folder = checked_folder(plan, out)
-    with folder.locked(), _sigterm_as_interrupt():
+    with folder.locked():
         state = _start(plan, folder, engine.imports, retry_failed=retry_failed)
         _run_stage("tune", state, folder, engine, show)
         state = read_state(plan, folder)  # with the reruns of the values that are selected now
@@ -100,12 +87,10 @@ def checked_folder(plan: Plan, out: str | os.PathLike[str]) -> StudyFolder:
 
 def _start(plan: Plan, folder: StudyFolder, imports: Sequence[str], *, retry_failed: bool) -> StudyState:
     """Write the plan into the folder if no run there contradicts it; return the state."""
+    for job in planned_jobs(plan) if retry_failed else ():
+        (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
     state = read_state(plan, folder)
     state.require_consistent()
-    if retry_failed:
-        for job in planned_jobs(plan):
-            (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
-        state = read_state(plan, folder)
     _warn_about_unplanned_runs(plan, folder)
     folder.write_plan(plan, imports)
     return state
@@ -137,21 +122,3 @@ def _run_stage(stage: str, state: StudyState, folder: StudyFolder, engine: Engin
             for _ in ticks:
                 update()
         update()
-
-
-@contextlib.contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
-    """Let SIGTERM end a study as Ctrl-C does, so that workers save their runs."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        previous = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # only the main thread may set signal handlers
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

@@ -1,12 +1,7 @@
 """Select the value of a model's grid with the best InfoM; for autoencoders, among those whose PSNR is near the best.
 
-On data without sources there is no InfoM. The agreement between the runs of the grid takes its place
-(see `qlae.selection`).
-
-The paper filters its autoencoders "for near-perfect data reconstruction", gives no number, and does not filter its
-InfoGANs, which "are generally more lossy". Here *near* is a setting, ``near_db``: the mean PSNR over seeds may be at
-most that many decibels below the best mean of the same grid. For vectors and series, −10 log10(1 − R²) takes the place
-of the PSNR.
+On data without sources, the agreement between the runs of the grid takes the place of InfoM (see `qlae.selection`).
+For vectors and series, −10 log10(1 − R²) takes the place of the PSNR. docs/study.md explains the rule.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,23 +16,20 @@ from ..scoring.fidelity import FIDELITIES, fidelity_db
 from ..selection.agreement import agreement_matrix, scores_of
 from ..selection.ranking import common_representations, read_codes
 
-#: Default of ``near_db``: twice the root mean squared error. The authors' choices are up to 5.7 dB below what the same
-#: model reaches without its regularizer (docs/study.md), so a default must be larger than that.
+#: Default of ``near_db``: twice the root mean squared error; docs/study.md says why.
 NEAR_DB = 6.0
 FIDELITY_SCORES = tuple(fidelity.key for fidelity in FIDELITIES)  # PSNR of images, R² of vectors and series
 AGREEMENT = "agreement"  # the score that takes the place of InfoM
 
 
 class Candidate(NamedTuple):
-    """A value of a grid, with the mean InfoM (or agreement) and the mean PSNR of the runs that finished.
+    """A value of a grid, with the mean InfoM (or agreement) of the runs that finished.
 
-    `near` says whether the PSNR is near the best of the grid, `selected` whether the value is the selected one.
+    `near` says whether the mean PSNR is near the best of the grid, `selected` whether the value is the selected one.
     """
 
     value: float
     quality: float
-    psnr: float
-    num_seeds: int
     near: bool
     selected: bool
 
@@ -59,11 +51,10 @@ def select(scores: Iterable[tuple[float, Mapping[str, Any]]], near_db: float | N
         return []
     table = pd.DataFrame(runs, columns=["value", "infom", AGREEMENT, "psnr"])
     quality = AGREEMENT if table.infom.isna().any() else "infom"
-    means = table.groupby("value").agg(quality=(quality, fmean), psnr=("psnr", fmean), num_seeds=("psnr", "size"))
+    means = table.groupby("value").agg(quality=(quality, fmean), psnr=("psnr", fmean))
     near = means.psnr >= (float("-inf") if near_db is None else means.psnr.max() - near_db)
     best = means.quality[near].idxmax()  # the smallest of equally good values
-    means = means.assign(near=near, selected=means.index == best)
-    return [Candidate(*row) for row in means.itertuples()]
+    return [Candidate(value, means.quality[value], near[value], value == best) for value in means.index]
 
 
 def describe_rule(near_db: float, scored_weights: str, fidelity: Sequence[str] = ("psnr",)) -> str:

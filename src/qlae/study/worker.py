@@ -1,8 +1,8 @@
 """Run one job at a time: train and evaluate it in its run directory. Every engine ends here.
 
-As a process, ``python -m qlae.study.worker STUDY`` reads names of runs from standard input, one per line, and answers
-each with a line that says how the run ended. The process ends when its input ends and when a run has failed (the device
-may be broken). On SIGTERM, or when its parent process is gone, it saves its run and ends.
+As a process, ``python -m qlae.study.worker STUDY --parent PID`` reads names of runs from standard input, one per line,
+and answers each with a line that says how the run ended. The process ends when its input ends and when a run has failed
+(the device may be broken). On SIGTERM, or when its parent process is gone, it saves its run and ends.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import math
 import os
 import signal
 import sys
-import tempfile
 import threading
 import time
 import traceback
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .._imports import import_modules
-from .._io import is_locked, read_regular
+from .._io import is_locked
 from .._process import keep_freed_memory
 from ..config import DataConfig
 from ..configuring import configure
@@ -31,17 +30,13 @@ from ..runs.directory import Run
 from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import require_scorable, rescore_run
 from .folder import FAILURE_FILE, StudyFolder, write_failure
-from .jobs import Job, find_job, missing_work, needs_scores_only
+from .jobs import Job, find_job, missing_work
 from .plan import Plan
 
 MAX_CACHE_BYTES = 2**28  # a worker renders data sets of up to this size once and keeps their images
 LOCK_SECONDS = 120.0  # time to wait for a run whose last worker is still ending
 GRACE_SECONDS = 2.0  # `is_locked`, which the driver asks every second, holds the lock for an instant
 PARENT_SECONDS = 1.0  # between two checks whether the parent process is alive
-RETURNED_FILES = (
-    *("config.json", "log.jsonl", "results.json", "sample.npz", "pictures.npz", FAILURE_FILE),
-    *("checkpoint.safetensors", "checkpoint.json", "fitted.safetensors"),
-)
 BACKUP_FILES = ("previous.safetensors", "previous.json")  # useless in a finished run, and half of its size
 
 _data_cache: dict[str, SourceDataset] = {}  # the data of the last job
@@ -90,7 +85,7 @@ def _wait_until_free(run: Run, seconds: float) -> bool:
 def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
     """Do what is missing in a run directory."""
     scoring: dict[str, Any] = {"protocol": job.plan.protocol, "jobs": threads, "show": False}
-    if needs_scores_only(job, run):
+    if run.sample_path.is_file() and missing_work(job, run, scores=False) is None:
         with contextlib.suppress(ValueError):  # the sample is damaged; the checkpoint may be intact
             rescore_run(run, metrics=job.plan.metrics, **scoring)
             return
@@ -134,23 +129,6 @@ def _load_data(job: Job) -> SourceDataset:
     return _data_cache[key]
 
 
-def run_job_on_node(name: str, study: str, token: str, **options: Any) -> tuple[str, dict[str, bytes]]:
-    """Run a job on any node: in the study's folder if the node sees it, otherwise in a temporary folder of the node.
-
-    A node recognises the folder by the token in its ``.token`` file. Options are those of `run_named`.
-
-    Returns:
-        How the job ended, as `run_job` says; and from a temporary folder, the content of the run directory.
-    """
-    token_path = Path(study, ".token")
-    if token_path.is_file() and read_regular(token_path) == token.encode():
-        return run_named(name, Path(study, "runs"), **options), {}
-    with tempfile.TemporaryDirectory(prefix="qlae-study-") as folder:
-        state = run_named(name, Path(folder), **options)
-        paths = [Path(folder, name, file) for file in RETURNED_FILES]
-        return state, {path.name: read_regular(path) for path in paths if path.is_file()}
-
-
 def run_named(
     name: str,
     runs: Path,
@@ -187,7 +165,7 @@ def main() -> int:
     parser.add_argument("study", type=Path)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--parent", type=int, default=os.getppid())
+    parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--import", dest="imports", action="append", default=[])
     arguments = parser.parse_args()
     options = {name: getattr(arguments, name) for name in ("device", "threads", "imports")}

@@ -5,8 +5,8 @@
 - *codes* show the same of QLAE by the values of its codebooks, and what lies between two of them (Section 5).
 - *nmi* follows Figure 3: the heatmaps of AE, β-TCVAE and QLAE side by side.
 
-The paper's figures leave VQ-VAE out, although it is the prior method with the highest InfoM on Shapes3D: its codes have
-no range to interpolate. Here it can be included. Each model is represented by its run of median InfoM.
+The paper's figures leave VQ-VAE out, because its codes have no range to interpolate. Here it can be included. Each
+model is represented by its run of median InfoM.
 """
 
 import io
@@ -127,8 +127,8 @@ def _has_tiles(summary: Summary, data: str) -> bool:
 class _ShownRun:
     """The run that represents a model, with interpolations or, by code, interventions.
 
-    Evaluations of earlier versions stored no interpolations of codes, so their interventions are shown. ``blocks`` have
-    the shape (blocks, steps, num_latents, …).
+    Models whose latents are no scalar codes have interventions only. ``blocks`` have the shape (blocks, steps,
+    num_latents, …).
     """
 
     def __init__(self, summary: Summary, data: str, model: str, *, by_code: bool = False):

@@ -9,8 +9,7 @@ from ...published import PAPER_COLUMNS
 from ...selection.ranking import MIN_RUNS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
-from .cells import MIN_SEEDS
-from .summary import AGGREGATED, Summary, describe_counts
+from .summary import AGGREGATED, MIN_SEEDS, Summary, describe_counts
 
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",

@@ -1,6 +1,5 @@
 """Write the report of a study: tables, figures and one page, from its run directories."""
 
-import html
 import io
 import json
 import warnings
@@ -12,7 +11,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -22,15 +20,21 @@ from ...presets import MODELS
 from ...report.html_page import ReportFiles, Section, page, paragraph, picture, plain_table
 from ..folder import StudyFolder
 from ..tuning import AGREEMENT, FIDELITY_SCORES, describe_rule, lowest_near
+from .analyses import (
+    VIGNETTES,
+    between_metrics,
+    compute_vignettes,
+    draw_vignette,
+    mean_scores,
+    published_means,
+    with_published,
+)
 from .charts import draw_curve, draw_dots, make_bounds
-from .correlations import between_metrics, mean_scores, published_means, with_published
-from .figures import draw_sheets
+from .figures import draw_sheets, figure_pixels
 from .notes import NOT_THE_SAME, notes, uninformative_groups
 from .summary import Summary, summarise
 from .tables import EVERYTHING, study_tables, to_csv, to_html, to_latex, to_markdown
-from .vignettes import VIGNETTES, caption_vignette, compute_vignettes, draw_vignette
 
-DPI = 150
 #: Scores that have a chart of all seeds.
 CHARTS = tuple(key for key in EVERYTHING if key not in ("informative", "infoe_corrected", "infoc_corrected"))
 
@@ -146,10 +150,11 @@ def _draw_vignettes(files: ReportFiles, summary: Summary) -> str:
     if table.empty:
         return ""
     files.write("vignettes.csv", table.to_csv(index=False, float_format="%.6g", lineterminator="\n").encode())
-    return "\n".join(
-        _figure(files, f"vignette-{one.name}", draw_vignette(one, data, table), caption_vignette(one, data, table))
+    pictures = [
+        (f"vignette-{one.name}", figure_pixels(draw_vignette(one, data, table)), f"{data}: {one.method}.")
         for one in VIGNETTES
-    )
+    ]
+    return "\n".join(_figure(files, *one) for one in pictures)
 
 
 def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[str]:
@@ -161,13 +166,10 @@ def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: b
         return []
 
 
-def _figure(files: ReportFiles, name: str, drawing: Figure | NDArray[np.uint8], caption: str) -> str:
+def _figure(files: ReportFiles, name: str, pixels: NDArray[np.uint8], caption: str) -> str:
     """Write a picture as PNG and return its HTML."""
     file = io.BytesIO()
-    if isinstance(drawing, Figure):
-        drawing.savefig(file, format="png", dpi=DPI)
-    else:
-        Image.fromarray(drawing).save(file, format="PNG", optimize=True)
+    Image.fromarray(pixels).save(file, format="PNG", optimize=True)
     files.write(f"{name}.png", file.getvalue())
     return picture(file.getvalue(), caption)
 
@@ -181,13 +183,9 @@ def score_dots(summary: Summary, runs: pd.DataFrame, score: str, weights: str | 
     titles = runs.seed.map("seed {}: ".format) + values.map(find_score(score).format)
     if score == "infom" and all(count.notna().all() for count in counts):
         titles += [f", {few:.0f} of {active:.0f} latents informative" for few, active in zip(*counts, strict=True)]
-    dots = pd.DataFrame({"label": runs.model, "value": values, "title": titles, "link": runs.run.map(run_link)})
+    links = [f"../runs/{quote(name)}/" for name in runs.run]
+    dots = pd.DataFrame({"label": runs.model, "value": values, "title": titles, "link": links})
     return dots.assign(hollow=runs.stage == "tune")
-
-
-def run_link(name: str) -> str:
-    """Return the address of a run's directory from the page."""
-    return f"../runs/{quote(name)}/"
 
 
 def _seeds_html(summary: Summary) -> str:
@@ -270,11 +268,10 @@ def _curves(summary: Summary, data: str, model: str, runs: pd.DataFrame) -> str:
 
 
 def _runs_html(summary: Summary) -> str:
-    """Return how many runs are finished, links to them, the errors, and the warnings from scoring."""
+    """Return how many runs are finished, the errors, and the warnings from scoring."""
     runs = summary.runs
     done, failed = ((runs.state == state).sum() for state in ("done", "failed"))
     parts = [paragraph(f"{done} runs finished, {failed} failed, {len(runs) - done - failed} left.")]
-    parts.append(_links_table(summary))
     warned = summary.counted.dropna(subset=["warnings"])
     warned = warned.assign(run=[f"{run.data}/{run.model}, seed {run.seed}" for run in warned.itertuples()])
     warned = warned.assign(warning=warned.warnings.astype(str).str.split("\n")).explode("warning")
@@ -286,21 +283,3 @@ def _runs_html(summary: Summary) -> str:
         if len(rows):
             parts.append(plain_table(heads, rows.to_numpy().tolist(), num_text=2))
     return "".join(parts)
-
-
-def _links_table(summary: Summary) -> str:
-    """Return the HTML of a table with one row per data set, model and value, and a link for each seed."""
-    rows = []
-    by_pair = dict(list(summary.runs.groupby(["data", "model"])))
-    for pair in summary.pairs:
-        for value, seeds in by_pair[pair].groupby("value", sort=False, dropna=False):
-            is_selected = " (selected)" if seeds.selected.iloc[0] else ""
-            texts = (*pair, "preset" if pd.isna(value) else f"{value:g}{is_selected}")
-            cells = "".join(f"<td class=text>{html.escape(text)}</td>" for text in texts)
-            links = ", ".join(
-                f'<a href="{run_link(run.run)}">{run.seed}</a>' if run.state == "done" else f"{run.seed} ({run.state})"
-                for run in seeds.sort_values("seed").itertuples()
-            )
-            rows.append(f"<tr>{cells}<td class=text>{links}</td></tr>")
-    heads = "".join(f"<th class=text>{head}</th>" for head in ("data", "model", "value", "seeds"))
-    return f"<div class=wide><table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"

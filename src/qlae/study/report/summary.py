@@ -2,17 +2,21 @@
 
 The runs of the selected value count: with ``aggregate = "reruns"`` those of new seeds (if the plan has no reruns, those
 of tuning), otherwise those of tuning as well. Each run has scores of its averaged and of its raw weights.
+
+The interval of a cell is mean ± t·s/√n. In the authors' tables, s divides by n instead of n − 1; over several data
+sets, they take t for all values together times the mean of the standard errors (docs/study.md).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, pstdev, stdev
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
 from ...data.sources import SOURCES
 from ...metrics import InformativeCount
@@ -21,17 +25,64 @@ from ...presets import MODELS
 from ...published import PAPER_ROWS, Published, published_metric, published_results
 from ...resolving import resolve
 from ...runs.directory import Run
-from ..collect import collect
-from ..folder import StudyFolder
+from ..folder import StudyFolder, collect
 from ..plan import DataPlan, ModelPlan, Plan
 from ..tuning import AGREEMENT, FIDELITY_SCORES
-from .cells import Cell, combine_data_sets, make_cell
 
 AGGREGATED = "aggregated"  # stands for the mean over data sets where the name of a data set is expected
 RESOLUTION, NUM_SAMPLES = 64, 10_000  # of the published results
 RANDOM_SOURCES = ("noise", "continuous", "correlated")  # entries of a data set that change its images
+MIN_SEEDS = 3  # below that, a mean has no useful interval (t = 12.7 for two seeds) and single values are shown
 
 Pair = tuple[str, str]  # the labels of a data set and a model
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The values of a score over seeds, and half of the width of the mean's 95% interval if it has one."""
+
+    values: tuple[float, ...]
+    half: float | None = None
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.values)
+
+
+def make_cell(values: Sequence[float], aggregate: str = "reruns") -> Cell:
+    """Return the values of seeds with their 95% interval; with fewer than three values it has none.
+
+    >>> round(make_cell((0.8, 0.9, 1.0)).half, 4), round(make_cell((0.8, 0.9, 1.0), "authors").half, 4)
+    (0.2484, 0.2028)
+    """
+    if len(values) < MIN_SEEDS:
+        return Cell(tuple(values))
+    return Cell(tuple(values), _t(len(values)) * _standard_error(values, aggregate))
+
+
+def combine_data_sets(by_data: Sequence[Mapping[int, float]], aggregate: str = "reruns") -> Cell | None:
+    """Return the mean over data sets, from the values of each by seed; None if there is nothing to combine.
+
+    Each value of the cell is the mean over data sets of one seed, for the seeds that all data sets have. With
+    ``"authors"``, all values are pooled, as in the authors' tables.
+    """
+    if not by_data or not all(by_data):
+        return None
+    if aggregate == "authors" and min(map(len, by_data)) >= MIN_SEEDS:
+        pooled = tuple(value for values in by_data for value in values.values())
+        error = fmean(_standard_error(tuple(values.values()), aggregate) for values in by_data)
+        return Cell(pooled, _t(len(pooled)) * error)
+    common = sorted(set.intersection(*(set(values) for values in by_data)))
+    return make_cell([fmean(values[seed] for values in by_data) for seed in common]) if common else None
+
+
+def _t(count: int) -> float:
+    return float(stats.t.ppf(0.975, count - 1))
+
+
+def _standard_error(values: Sequence[float], aggregate: str) -> float:
+    deviation = pstdev(values) if aggregate == "authors" else stdev(values)
+    return deviation / math.sqrt(len(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +140,8 @@ class Summary:
         """
         runs = self.groups[data, model]
         quality = self.quality(data)
-        ordered = (
-            runs.assign(quality=runs.get(quality, 0.0)).fillna({"quality": 0.0}).sort_values("quality", kind="stable")
-        )
-        return self.run(ordered.run.iloc[(len(ordered) - 1) // 2 if quality == "infom" else -1])
+        ordered = runs.reindex(columns=[quality])[quality].fillna(0.0).sort_values(kind="stable").index
+        return self.run(runs.run[ordered[(len(ordered) - 1) // 2 if quality == "infom" else -1]])
 
     def quality(self, data: str) -> str:
         """Return the score that ranks the runs of a data set: InfoM, or agreement if it has no sources."""
@@ -239,11 +288,8 @@ def _data_differences(data: DataPlan, description: dict[str, Any]) -> list[str]:
         reasons.append(f"{observed.size}{unit} instead of {RESOLUTION}×{RESOLUTION}")
     sources = SOURCES[data.label]
     missing = [source for source in sources if source not in description["source_names"]]
-    sizes = dict(zip(description["source_names"], description.get("source_sizes", ()), strict=False))
     if missing:
         reasons.append(f"no varying {', '.join(missing)}")
-    elif sizes and sizes != sources:
-        reasons.append("other numbers of values per source")
     elif description["num_images"] != math.prod(sources.values()):
         reasons.append(f"{description['num_images']:,} images instead of {math.prod(sources.values()):,}")
     changes = [key for key in RANDOM_SOURCES if getattr(data.spec, key, None)]

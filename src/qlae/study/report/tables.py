@@ -6,23 +6,27 @@ Each model has a row per set of weights, and below them the published numbers if
 published numbers, both sets of weights are shown, otherwise the one that the study uses. A cell reads ``0.95 ± 0.02``,
 mean and half of the 95% interval; with two seeds it shows both values, as in ``0.86, 0.81``. Rows have the same order
 in every table.
+
+Bold are the cells that Welch's t-test cannot tell from the best (one-sided, 5% over the column by Holm's correction),
+if it can tell any. With ``aggregate = "authors"`` the paper's rule applies: intervals that overlap the one with the
+highest upper end.
 """
 
 import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
 from ...metrics import METRICS, find_score
 from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
-from .cells import MIN_SEEDS, Cell, mark_bold
-from .summary import AGGREGATED, Summary, describe_counts
+from .summary import AGGREGATED, MIN_SEEDS, Cell, Summary, describe_counts
 
 INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "agreement", "psnr", "r2")
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
@@ -31,6 +35,7 @@ EVERYTHING = (
     *("infom", "informative", "infom_corrected", "infoe", "infoe_scalar", "infoe_corrected", "infoc"),
     *("infoc_corrected", *DCI, "agreement", "psnr", "r2"),
 )
+LEVEL = 0.05  # of the test
 PUBLISHED = "published"  # stands in the column of the weights
 
 EMPTY = {"text": "–", "note": "", "bold": False}  # a cell without a score
@@ -128,7 +133,9 @@ def _column_cells(
 ) -> list[dict[str, Any]]:
     """Return the cells of one column, for models that are compared with each other."""
     if weights == PUBLISHED:
-        return [EMPTY | _published_cell(summary, data, model, score) for model in models]
+        digits = printed_digits(score)
+        numbers = [summary.published(data, model, score) for model in models]
+        return [EMPTY | ({"text": _with_half(n.mean, n.half, digits)} if n else {}) for n in numbers]
     if score == "informative":
         return [EMPTY | _counts_cell(summary, data, model, weights) for model in models]
     cells = [summary.cell(data, model, score, weights) for model in models]
@@ -137,6 +144,48 @@ def _column_cells(
         EMPTY | {"bold": is_bold} | (_score_cell(summary, data, model, score, cell, most_seeds) if cell else {})
         for model, cell, is_bold in zip(models, cells, bold, strict=True)
     ]
+
+
+def mark_bold(cells: Sequence[Cell | None], *, aggregate: str = "reruns", digits: int = 2) -> list[bool]:
+    """Return which cells of a column are bold.
+
+    Cells with fewer than three seeds are never bold. Nothing is bold if such a cell has the highest mean, or if the
+    test cannot tell any model from the best. Means that are printed alike, with so many digits, count as equal.
+
+    >>> from qlae.study.report.summary import make_cell
+    >>> mark_bold([make_cell((0.5, 0.5, 0.6)), make_cell((0.9, 0.9, 0.8)), None])
+    [False, True, False]
+    """
+    if aggregate == "authors":
+        return _overlap_highest(cells)
+    best = max((cell for cell in cells if cell), key=lambda cell: cell.mean, default=None)
+    if best is None or best.half is None:
+        return [False] * len(cells)
+    tested = {number: cell for number, cell in enumerate(cells) if cell and cell.half is not None}
+    p_values = sorted((_p_value(best, cell, digits), number) for number, cell in tested.items() if cell is not best)
+    worse = set()
+    for rank, (p, number) in enumerate(p_values):  # Holm's procedure
+        if p > LEVEL / (len(p_values) - rank):
+            break
+        worse.add(number)
+    return [bool(worse) and number in tested and number not in worse for number in range(len(cells))]
+
+
+def _p_value(best: Cell, other: Cell, digits: int) -> float:
+    """Return p of Welch's test; 1 if the means are printed alike."""
+    if f"{best.mean:.{digits}f}" == f"{other.mean:.{digits}f}":
+        return 1.0
+    if len(set(best.values)) == len(set(other.values)) == 1:
+        return 0.0  # neither varies over seeds, and the means differ
+    moments = [number for cell in (best, other) for number in (cell.mean, stdev(cell.values), len(cell.values))]
+    return float(stats.ttest_ind_from_stats(*moments, equal_var=False, alternative="greater").pvalue)
+
+
+def _overlap_highest(cells: Sequence[Cell | None]) -> list[bool]:
+    """Return which intervals overlap the one with the highest upper end; a cell without an interval is not bold."""
+    ends = [(c.mean - c.half, c.mean + c.half) if c and c.half is not None else None for c in cells]
+    highest = max((end for end in ends if end), key=lambda end: end[1], default=None)
+    return [end is not None and highest is not None and end[1] >= highest[0] for end in ends]
 
 
 def _counts_cell(summary: Summary, data: str, model: str, weights: str) -> dict[str, Any]:
@@ -162,11 +211,6 @@ def _score_cell(summary: Summary, data: str, model: str, score: str, cell: Cell,
         "published": published.mean if published else None,
         "difference": cell.mean - published.mean if published else None,
     }
-
-
-def _published_cell(summary: Summary, data: str, model: str, score: str) -> dict[str, Any]:
-    published = summary.published(data, model, score)
-    return {"text": _with_half(published.mean, published.half, printed_digits(score))} if published else {}
 
 
 def _with_half(mean: float, half: float | None, digits: int) -> str:
@@ -243,9 +287,9 @@ def to_csv(table: Table) -> str:
 def to_html(table: Table) -> str:
     """Return the table as HTML, with narrow columns if there are many."""
     lefts = [table.columns[0], *table.columns]
-    classes = [_group_class(_starts_group(*pair)) for pair in zip(lefts, table.columns, strict=False)]
+    classes = [" class=group" * _starts_group(*pair) for pair in zip(lefts, table.columns, strict=False)]
     spans = "".join(
-        f'<th{_group_class(number > 0)} colspan="{width}">{html.escape(data)}</th>'
+        f'<th{" class=group" * (number > 0)} colspan="{width}">{html.escape(data)}</th>'
         for number, (data, width) in enumerate(table.spans)
     )
     titles = [find_score(score).heading.replace(" ", "<br>") for _, score in table.columns]
@@ -288,7 +332,3 @@ def _html_cell(cell: Any, css_class: str) -> str:
 def _starts_group(left: tuple[str, str], column: tuple[str, str]) -> bool:
     """Return whether a rule separates two columns: between data sets, and between DCI and other scores."""
     return left[0] != column[0] or (left[1] in DCI) != (column[1] in DCI)
-
-
-def _group_class(starts_group: bool) -> str:
-    return " class=group" if starts_group else ""
