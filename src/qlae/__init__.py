@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .runs.load_model import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
-    from .selection import select
+    from .selection.ranking import select
     from .selection.train_seeds import train_seeds
     from .training.callbacks import Callback
 
@@ -73,7 +73,7 @@ _HOMES = {
     "runs.load_model": ("load",),
     "scoring.evaluation": ("evaluate",),
     "scoring.sample": ("rescore",),
-    "selection": ("select",),
+    "selection.ranking": ("select",),
     "selection.train_seeds": ("train_seeds",),
     "training.callbacks": ("Callback",),
 }

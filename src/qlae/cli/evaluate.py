@@ -198,8 +198,8 @@ class Select:
 
     def __call__(self) -> None:
         from .._io import write_bytes
-        from ..selection import select
         from ..selection.display import plot_selection, print_selection, require_picture_path, selection_csv
+        from ..selection.ranking import select
 
         import_modules(self.imports)
         if not self.runs:

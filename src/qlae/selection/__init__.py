@@ -1,6 +1,8 @@
-"""Choosing among runs without labels: by how much the representations of different runs agree."""
+"""Comparing runs without labels: which to take (`ranking`), and on which factors they agree (`consensus`).
+
+Importing this package, or a consensus of arrays, does not import torch.
+"""
 
 from .agreement import Representation, agreement, represent, similarity
-from .ranking import RankedRun, Selection, select
 
-__all__ = ["RankedRun", "Representation", "Selection", "agreement", "represent", "select", "similarity"]
+__all__ = ["Representation", "agreement", "represent", "similarity"]
