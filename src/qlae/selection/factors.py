@@ -362,9 +362,8 @@ class _Pool:
         """Leave out latents, and exchange them for cheaper ones, as long as the coverage stays."""
         goal = goal - 1e-9
         while True:
-            dispensable = (
-                i for i in sorted(chosen, key=lambda i: -costs[i]) if self._covers(_without(chosen, i), goal)
-            )
+            by_cost = sorted(chosen, key=lambda i: -costs[i])
+            dispensable = (i for i in by_cost if self.coverage(_without(chosen, i)) >= goal)
             if (left_out := next(dispensable, None)) is not None:
                 chosen = _without(chosen, left_out)
                 continue
