@@ -206,9 +206,10 @@ class _Pool:
         self.run = np.array([k for k, columns in enumerate(runs) for _ in columns], dtype=np.int64)
         self.latent = [j for columns in runs for j in columns]
         columns = [column for run in runs for column in run.values()]
-        self.labels = np.stack(columns, axis=1) if columns else np.zeros((0, 0), dtype=np.int64)
+        self.labels = np.asfortranarray(np.stack(columns, axis=1) if columns else np.zeros((0, 0), dtype=np.int64))
         self.levels = np.array([int(column.max()) + 1 for column in columns], dtype=np.int64)
         self.entropies = np.array([_entropy(np.bincount(column)) for column in columns])
+        self.terms = _column_terms(self.labels)
         self.shares = np.clip(self._explained_by(self.labels, self.levels), 0.0, 1.0)
         self.pairs: dict[tuple[int, int], Floats] = {}
         self._score()
@@ -219,7 +220,8 @@ class _Pool:
         runs = np.unique(self.run[kept])
         other.num_runs, other.run = len(runs), np.searchsorted(runs, self.run[kept])
         other.latent = [self.latent[i] for i in kept]
-        other.labels, other.levels, other.entropies = self.labels[:, kept], self.levels[kept], self.entropies[kept]
+        other.labels, other.levels = np.asfortranarray(self.labels[:, kept]), self.levels[kept]
+        other.entropies, other.terms = self.entropies[kept], self.terms[kept]
         other.shares = self.shares[np.ix_(kept, kept)]
         place = {int(i): k for k, i in enumerate(kept)}
         other.pairs = {
@@ -234,7 +236,7 @@ class _Pool:
 
     def _explained_by(self, labels: Ints, levels: Ints) -> Floats:
         """Return the share (pool, columns) of the entropy of each latent that columns of labels explain."""
-        nats = _information(self.labels, self.levels, labels, levels)
+        nats = _information(self.labels, self.levels, labels, levels, self.terms)
         return nats / np.maximum(self.entropies, 1e-12)[:, None]
 
     def _score(self) -> None:
@@ -385,10 +387,10 @@ class _Pool:
         """Return the highest replicability of a latent if the rows of each run are shuffled."""
         if self.size < 2:
             return 0.0
-        random, labels = np.random.default_rng(0), self.labels.copy()
+        random, labels = np.random.default_rng(0), self.labels.copy(order="F")
         for k in range(self.num_runs):
             labels[:, self.run == k] = labels[random.permutation(len(labels))][:, self.run == k]
-        nats = _information(labels, self.levels, labels, self.levels)
+        nats = _information(labels, self.levels, labels, self.levels, self.terms)
         similarity = np.maximum(nats, 0.0) / np.sqrt(np.outer(self.entropies, self.entropies))
         best = [np.where(self.other, similarity, 0.0)[:, self.run == k].max(axis=1) for k in set(self.run.tolist())]
         return float((np.sum(best, axis=0) / max(len(best) - 1, 1)).max())
@@ -437,17 +439,20 @@ def _entropy(counts: Ints) -> float:
     return float(np.log(counts.sum()) - (counts * np.log(counts)).sum() / counts.sum())
 
 
-def _information(first: Ints, first_levels: Ints, second: Ints, second_levels: Ints) -> Floats:
+def _information(first: Ints, first_levels: Ints, second: Ints, second_levels: Ints, terms: Floats) -> Floats:
     """Return the information (m, k) of all pairs of columns of labels (n, m) and (n, k), minus that by chance.
 
-    The amount by chance is (levels − 1) (levels − 1) / 2n.
+    The amount by chance is (levels − 1) (levels − 1) / 2n. ``terms`` are those of the first columns, Σ c log c.
     """
     if not first.size or not second.size:
         return np.zeros((first.shape[1], second.shape[1]))
     joint, n = _compiled_joint_terms()(first, first_levels, second, second_levels), len(first)
-    terms = [np.array([_count_terms(np.bincount(column)) for column in labels.T]) for labels in (first, second)]
-    nats = np.log(n) + (joint - terms[0][:, None] - terms[1][None, :]) / n
+    nats = np.log(n) + (joint - terms[:, None] - _column_terms(second)[None, :]) / n
     return np.asarray(nats - np.outer(first_levels - 1, second_levels - 1) / (2 * n))
+
+
+def _column_terms(labels: Ints) -> Floats:
+    return np.array([_count_terms(np.bincount(column)) for column in labels.T])
 
 
 def _count_terms(counts: Ints) -> float:
