@@ -25,12 +25,13 @@ class Study:
     Ctrl-C saves the study. To resume a study that was interrupted or killed, repeat the command, or name its folder.
     For example:
       qlae study paper-quick                # minutes on two cores
+      qlae study paper-small                # the whole experiment with small networks: hours
       qlae study paper --dry-run            # list the runs
       qlae study status runs/paper-quick    # from another shell
       qlae study runs/paper-quick           # resume
 
     Attributes:
-        plan: A plan of the package (paper, paper-quick, ablations, negative, negative-quick), a plan in a .toml
+        plan: A plan of the package (paper, paper-small, paper-quick, ablations, negative, negative-quick), a plan in a .toml
             or .json file, or the folder of a study to resume.
         folder: The folder of the study, after `status`.
         out: The study's folder; by default runs/PLAN.
@@ -50,6 +51,7 @@ class Study:
             local cluster.
         gpus_per_run: Ray: number of GPUs per run; with a fraction, runs share a GPU.
         cpus_per_run: Ray: number of CPUs per run.
+        form: Train all models as the paper's text says, or as the authors' code does; by default as in the plan.
         scored_weights: Whether selection and tables use the scores of the averaged or the raw weights; by default as in
             the plan.
         aggregate: Which seeds of the selected value count in the tables: those of the reruns, all, or all with the
@@ -73,6 +75,7 @@ class Study:
     address: Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")] = None
     gpus_per_run: float = 0.0
     cpus_per_run: float = 1.0
+    form: Annotated[Literal["paper", "official"] | None, arg(help_behavior_hint="")] = None
     scored_weights: ScoredWeights = None
     aggregate: Aggregate = None
     no_report: Flag = False
@@ -96,7 +99,7 @@ class Study:
         else:
             plan = read_plan(self.plan)
             out = self.out or Path("runs") / plan.name
-        plan = plan.with_options(scored_weights=self.scored_weights, aggregate=self.aggregate)
+        plan = plan.with_options(form=self.form, scored_weights=self.scored_weights, aggregate=self.aggregate)
         if self.dry_run:
             print(describe_study(plan, out))
         elif self.list:
