@@ -31,6 +31,7 @@ This module does not import torch. ``docs/consensus.md`` has the evidence.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -49,7 +50,7 @@ COVERAGE = 0.98  # of what the runs explain about each other
 PRICE = 0.05  # of a latent, in units of impurity
 MIN_GAIN = 0.006  # of coverage, by a latent that enters the consensus
 FOUND = 0.4  # similarity of a counterpart, from which on a run counts as having found a factor
-CLEAR = 0.5  # median similarity of the counterparts of at least one factor, without which there is no consensus
+CLEAR = 0.55  # similarity that one factor must reach in half of the other runs, or there is no consensus
 CONFIRMED = 0.5  # share of the other runs that must have found a confirmed factor
 TIMES_CHANCE = 3.0  # a counterpart is at least so many times as similar as the best by chance
 MAX_ROWS = 10_000  # observations that are compared
@@ -157,7 +158,7 @@ def find_factors(representations: Sequence[Representation]) -> FoundFactors:
     chosen = pool.solve() if pool.size else []
     without = _without_each_run(pool, chosen)
     clear, found = (max(limit, TIMES_CHANCE * chance) for limit in (CLEAR, FOUND))
-    is_consensus = any(pool.median_similarity(i) >= clear for i in chosen)
+    is_consensus = any(pool.similarity_in_half(i) >= clear for i in chosen)
     factors = [pool.factor(i, found, without, is_consensus) for i in chosen]
     order = sorted(range(len(chosen)), key=lambda k: -factors[k].replicability)
     columns = [representations[factors[k].run].labels[:, factors[k].latent] for k in order]
@@ -395,9 +396,10 @@ class _Pool:
         best = [np.where(self.other, similarity, 0.0)[:, self.run == k].max(axis=1) for k in set(self.run.tolist())]
         return float((np.sum(best, axis=0) / max(len(best) - 1, 1)).max())
 
-    def median_similarity(self, i: int) -> float:
-        """Return the median, over the other runs, of the similarity of the counterpart."""
-        return float(np.median(np.nan_to_num(np.delete(self.best[i], self.run[i]))))
+    def similarity_in_half(self, i: int) -> float:
+        """Return the similarity that the counterparts of a latent reach in half of the other runs."""
+        others = np.sort(np.nan_to_num(np.delete(self.best[i], self.run[i])))[::-1]
+        return float(others[max(1, math.ceil(CONFIRMED * others.size)) - 1])
 
     def factor(self, i: int, found: float, without: Sequence[tuple[int, list[int]]], is_consensus: bool) -> Factor:
         """Return a latent of the consensus with its counterparts; a run found it from a similarity on."""
