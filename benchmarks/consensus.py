@@ -120,7 +120,10 @@ def groups() -> Iterator[tuple[str, tuple[Name, ...]]]:
                     yield "subset", named(data, model, sorted(random.choice(chosen_on, count, replace=False).tolist()))
             yield "chosen on", named(data, model, chosen_on)
         for start in range(0, len(chosen_on), 5):
-            yield "chosen on" if model == "qlae" else "other", named(data, model, chosen_on[start : start + 5])
+            yield (
+                "chosen on" if model == "qlae" and len(chosen_on) == 10 else "other",
+                named(data, model, chosen_on[start : start + 5]),
+            )
         if fresh:
             yield "fresh", named(data, model, fresh)
         if model == "qlae" and all((data, other) in seeds for other in MIXED):
@@ -130,6 +133,22 @@ def groups() -> Iterator[tuple[str, tuple[Name, ...]]]:
         subsets = list(itertools.combinations(full, count))
         for subset in [subsets[i] for i in random.permutation(len(subsets))[:NUM_SUBSETS]]:
             yield "full length", named("shapes3d-64", "qlae", list(subset))
+
+
+def measure_all() -> None:
+    """Score the groups that are not in the table yet, and write it after each."""
+    path = FOLDER / "scores.csv"
+    rows = pd.read_csv(path).to_dict("records") if path.exists() else []
+    known = {(row["data"], row["models"], row["seeds"], row["kind"]) for row in rows}
+    everything = list(groups())
+    with progress_bar("scoring", len(everything)) as report:
+        for done, (kind, names) in enumerate(everything, start=1):
+            models, seeds = "+".join(sorted({name[1] for name in names})), " ".join(str(name[2]) for name in names)
+            if (names[0][0], models, seeds, kind) not in known:
+                rows.append(measure(kind, names))
+                table = pd.DataFrame(rows)
+                write_bytes(path, table.to_csv(index=False, float_format="%.4f").encode())
+            report(done)
 
 
 def named(data: str, model: str, seeds: list[int]) -> tuple[Name, ...]:
@@ -175,13 +194,7 @@ def main() -> None:
     elif arguments.command == "noise":
         noise(arguments.folder)
     else:
-        everything, rows = list(groups()), []
-        with progress_bar("scoring", len(everything)) as report:
-            for done, (kind, names) in enumerate(everything, start=1):
-                rows.append(measure(kind, names))
-                table = pd.DataFrame(rows)
-                write_bytes(FOLDER / "scores.csv", table.to_csv(index=False, float_format="%.4f").encode())
-                report(done)
+        measure_all()
 
 
 if __name__ == "__main__":
