@@ -217,6 +217,8 @@ def build(description: Mapping[str, Any], fill: Callable[[NDArray[np.uint8]], Co
     task = f"{'rendering' if description['origin'] == 'rendered' else 'preparing'} {description['name']}"
     with _lock_entry(key, task):
         if not (final / "info.json").is_file():
+            if partial.is_symlink():
+                raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
             shutil.rmtree(partial, ignore_errors=True)
             try:
                 _write_entry(partial, description, fill)
