@@ -1,4 +1,4 @@
-"""Measure how well agreement between runs finds disentangled ones: its rank correlation with InfoM, and what is chosen.
+"""Measure how well agreement between runs finds disentangled ones: its rank correlation with InfoM, and the choice.
 
     # 40 small runs, about a minute each on one core
     python benchmarks/selection.py train runs/selection-3000 --steps 3000 --models qlae beta-tcvae ae vq-vae
@@ -225,7 +225,7 @@ def measure_within(scores: np.ndarray, infom: np.ndarray, models: np.ndarray) ->
 
 
 def measure_subsets(matrix: np.ndarray, infom: np.ndarray) -> list[dict]:
-    """Return what is chosen among few runs, compared only with each other: means over random subsets."""
+    """Return the choices among few runs, compared only with each other: means over random subsets."""
     random = np.random.default_rng(0)
     rows = []
     for size in SUBSETS:

@@ -1,4 +1,4 @@
-"""Copy what is committed of a study into ``results``, for maintainers.
+"""Copy the committed part of a study into ``results``, for maintainers.
 
     python tools/keep_runs.py runs/leaderboard-small results/leaderboard-small
     python tools/keep_runs.py runs/leaderboard results/leaderboard --samples

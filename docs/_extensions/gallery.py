@@ -115,7 +115,7 @@ def _draw_interventions(name: str, results: dict[str, Any], path: Path) -> None:
     """Draw two samples with each latent set to each of its values."""
     exploration = open_run(name, show=False)
     rows = np.random.default_rng(0).choice(len(exploration), 2, replace=False)
-    count, values = exploration.num_latents, 1 + int(exploration.codes.max())
+    count, values = exploration.codes.shape[1], 1 + int(exploration.codes.max())
     codes = np.repeat(exploration.codes[rows][:, None, None], values, 1).repeat(count, 2)  # (2, values, n, n)
     for latent in range(count):
         codes[:, :, latent, latent] = np.arange(values)

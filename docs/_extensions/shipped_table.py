@@ -1,4 +1,4 @@
-"""Write the table of the models that come with the package: their scores, what they are and how to open them."""
+"""Write the table of the models that come with the package: their scores, their training and how to open them."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ the models here are small and saw rendered images, so the two columns do not mea
 
 """
 MAKING = """
-## What they are
+## Their training
 
 Weights are stored in half precision; the file is `model.safetensors`. The best of several runs scores higher than a run
 does on average: [Recipes](../../recipe.md#longer-runs-of-small-networks) lists the runs that those on Falcor3D, Isaac3D

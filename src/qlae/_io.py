@@ -263,7 +263,7 @@ def read_json(path: Path, *, remedy: str = "") -> dict[str, Any]:
 
 @contextlib.contextmanager
 def explain_damage(name: object, remedy: str, reason: str | None = None) -> Iterator[None]:
-    """Turn what readers of archives and arrays raise for damaged content into one clear ``ValueError``.
+    """Turn the errors that readers of archives and arrays raise for damaged content into one clear ``ValueError``.
 
     The message calls the file ``name`` and ends with ``remedy``. ``reason`` explains a ``ValueError`` of the reader;
     with None it passes unchanged.

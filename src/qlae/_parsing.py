@@ -70,6 +70,8 @@ def parse(content: Any, kind: type[T], where: str, *, allow_unknown: bool = Fals
         raise ValueError(_explain(error, content, kind, where)) from error.__cause__
     except RecursionError:
         raise ValueError(f"{_named(where)} is nested too deeply") from None
+    except UnicodeError:
+        raise ValueError(f"{_named(where)} contains half of a character, which UTF-8 does not allow") from None
     except (TypeError, NameError) as error:  # from a dataclass registered outside the package
         raise ValueError(
             f"{_named(where)} has a field whose type JSON cannot hold ({error}); use numbers, strings, tuples"

@@ -30,7 +30,7 @@ class Kind:
     Attributes:
         name: in ``config.json``.
         axes: names of the axes of one observation in an array.
-        one, many: what observations are called in messages.
+        one, many: the noun for observations in messages, singular and plural.
         networks: the default encoder and decoder, a name in ``registry.NETWORKS``.
         form: the class that turns arrays into inputs of networks and outputs into arrays, and measures errors.
         fidelity: the class that measures and scores reconstructions.

@@ -110,7 +110,7 @@ SIZES: dict[str, dict[str, TrainingPreset]] = {
 # paper's: 200,000 updates at a constant learning rate. ``fast`` is ours: 60,000 updates, in the second half of which
 # the learning rate falls to 0, and a penalty on the entropy of codes (``objectives/code_penalties.py``), which rises at
 # the start of the run and falls to a quarter at its end. Models that cannot compute the penalty, or have a schedule of
-# their own, go without. ``docs/recipe.md`` lists which models get what, what was tried and what it gave.
+# their own, go without. ``docs/recipe.md`` lists the recipe of each model, the experiments and their results.
 
 ShareCurve = tuple[tuple[float, float], ...]  # (share of the run, factor)
 
@@ -154,7 +154,7 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model before its data set is known: a latent space, an objective with its weights, and what is tuned.
+    """A model before its data set is known: a latent space, an objective with weights, and the tuned hyperparameter.
 
     Attributes:
         name: of the model, in results and on the command line.

@@ -195,7 +195,7 @@ class _Values:
         return [name for name in objective.optional_terms if name not in objective.code_terms or has_scalar_codes]
 
     def set_by_data(self, num_sources: int) -> None:
-        """Set what was tuned on the data set, and the number of latents."""
+        """Set the values tuned on the data set, and the number of latents."""
         spec, name, origin = self.spec, self.data.name, Origin("data set", self.data.name)
         tuned = {term: weight for term, weight in spec.weights_for(name).items() if weight != spec.weights[term]}
         self.set("objective.weights", origin, **tuned)
@@ -275,7 +275,7 @@ class _Values:
             self.set("training", Origin("default", note="for this device"), precision=auto_precision)
 
     def _derive_schedule(self, steps: int) -> None:
-        """Set the length of a decay of the learning rate; without one, leave out what describes it."""
+        """Set the length of a decay of the learning rate; without a decay, drop its options."""
         schedule = self.parts["training.schedule"]
         if schedule["kind"] == "constant":
             if "decay_steps" in schedule or schedule.get("floor"):

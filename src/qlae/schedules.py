@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ._checks import require_known, whole_number
+from ._checks import require_known, shortened, whole_number
 
 Curve = tuple[tuple[int, float], ...]  # (update, factor): linear in between, constant before and after
 
@@ -95,10 +95,10 @@ def check_curve(name: str, curve: Any) -> Curve:
     if not points or any(not 0 <= factor < math.inf for _, factor in points):
         raise ValueError(
             f"{name} must list pairs of an update and a factor that is not negative, such as [[0, 0.0], [5000, 1.0]] "
-            f'or "0:0,5000:1", got {curve!r}'
+            f'or "0:0,5000:1", got {shortened(curve)}'
         )
     if any(first[0] > second[0] for first, second in itertools.pairwise(points)):
-        raise ValueError(f"{name} must list its updates in ascending order, got {curve!r}")
+        raise ValueError(f"{name} must list its updates in ascending order, got {shortened(curve)}")
     return points
 
 

@@ -129,6 +129,10 @@ def test_failures_are_recorded_and_stop_no_other_run(tmp_path):
     run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", again)
     assert again.names == []
     assert "failed shapes3d/ae/s1: TrainingDiverged" in text_of(status(StudyFolder(tmp_path / "x")))
+    other = models | {"qlae": {"grid": [], "learning_rate": 1e-4}}
+    with pytest.raises(ValueError, match="holds another run"):
+        run_study(tiny_plan(models=other, rerun_seeds=1), tmp_path / "x", again, retry_failed=True)
+    assert (tmp_path / "x/runs/shapes3d/ae/s1/failure.json").exists()  # the plan is checked first
     retried = InlineEngine()
     run_study(tiny_plan(models=models, rerun_seeds=1), tmp_path / "x", retried, retry_failed=True)
     assert retried.names == ["shapes3d/ae/s1"]

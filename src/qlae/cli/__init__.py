@@ -12,7 +12,7 @@ from .._checks import nearest_name
 from .._imports import explain_missing
 from .._version import __version__
 
-#: Group → command → what it does, in a few words; the commands themselves say more (``qlae COMMAND --help``).
+#: Group → command → short description; the commands themselves say more (``qlae COMMAND --help``).
 GROUPS: dict[str, dict[str, str]] = {
     "Train and compare": {
         "demo": "train two small models on rendered images, in two minutes",

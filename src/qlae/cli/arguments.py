@@ -174,7 +174,7 @@ def _read_option(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | Non
 def hide_unset(command: Any) -> Any:
     """Return a command, and the groups of options in it, whose help shows no default that only says "not set".
 
-    These are None, False and empty collections: the text of an option says what they mean. The command itself, whose
+    These are None, False and empty collections: the text of an option explains them. The command itself, whose
     groups may be classes of the library, stays as it is.
     """
     hints, fields = typing.get_type_hints(command, include_extras=True), []

@@ -187,7 +187,7 @@ class Train:
 
 
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:
-    """Return where the pictures of a run are, and a command that works on what the run has."""
+    """Return where the pictures of a run are, and a command to continue with, which depends on its files."""
     from ..runs.export import is_pretrained
 
     pictures = sorted(path.name for path in run.path.glob("*.png"))

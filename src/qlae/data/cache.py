@@ -113,7 +113,7 @@ def name_of_files(path: str | Path, name: str = "") -> str:
 
 
 def file_fingerprint(path: Path) -> dict[str, Any]:
-    """Return what distinguishes a file from another of the same name, without reading it."""
+    """Return facts that distinguish a file from another of the same name, without reading it."""
     state = path.stat()
     return {"path": str(path.resolve()), "bytes": state.st_size, "modified_ns": state.st_mtime_ns}
 
@@ -199,7 +199,7 @@ def _is_below(name: str) -> bool:
 
 
 class Content(NamedTuple):
-    """What is written to an entry besides its images; `sources` are None for the full grid."""
+    """The content of an entry besides its images; `sources` are None for the full grid."""
 
     facts: dict[str, Any]
     sources: NDArray[Any] | None = None
@@ -217,6 +217,8 @@ def build(description: Mapping[str, Any], fill: Callable[[NDArray[np.uint8]], Co
     task = f"{'rendering' if description['origin'] == 'rendered' else 'preparing'} {description['name']}"
     with _lock_entry(key, task):
         if not (final / "info.json").is_file():
+            if partial.is_symlink():
+                raise ValueError(f"{partial} is a symbolic link, which would lead outside the cache; remove it")
             shutil.rmtree(partial, ignore_errors=True)
             try:
                 _write_entry(partial, description, fill)
@@ -287,7 +289,7 @@ class ImageSet:
         name: the data set's name.
         num_images: n.
         read: ``read(size)`` yields uint8 images (k, h, w, c), in order, or the reason why one row cannot be read.
-        fingerprint: what distinguishes these files from others (path, size, time), fit for JSON.
+        fingerprint: facts that distinguish these files from others (path, size, time), fit for JSON.
         source_names: the names of the n_s known sources.
         sources: (n, n_s) levels; ``None`` if the images are the full grid in row-major order.
         source_sizes: the numbers of values; counted if they are not given.

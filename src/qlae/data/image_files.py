@@ -29,7 +29,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._io import DAMAGE, explain_damage, open_regular, require_regular
+from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
 from ..registry import DATA
 from .array_files import COPY_AGAIN, open_zip, read_source_file
 from .cache import ImageSet, find_by_name, name_of_files
@@ -215,8 +215,7 @@ class FolderFiles(Files):
     def names(self) -> list[str]:
         names = []
         for folder, folders, files in os.walk(self.path, followlinks=False):
-            is_run = "config.json" in files and {"log.jsonl", "checkpoint.json", "results.json"} & set(files)
-            if is_run and Path(folder) != self.path:
+            if Path(folder) != self.path and _is_run(Path(folder), files):
                 folders.clear()
                 continue
             names += [(Path(folder) / name).relative_to(self.path).as_posix() for name in files]
@@ -232,6 +231,16 @@ class FolderFiles(Files):
 
     def stamps(self, names: Sequence[str]) -> list[tuple[int, ...]]:
         return [_stamp(self.path / name) for name in names]
+
+
+def _is_run(folder: Path, files: list[str]) -> bool:
+    """Return whether a folder is a run directory whose training has begun, judging by its files and its config."""
+    if "config.json" not in files or not {"log.jsonl", "checkpoint.json", "results.json"} & set(files):
+        return False
+    try:
+        return {"model", "data", "latent"} <= read_json(folder / "config.json").keys()
+    except (OSError, ValueError):
+        return False
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

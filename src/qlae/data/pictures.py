@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from .._checks import shortened
 from ..observations import COLOURS, Observations, require_sides
 
 Item = TypeVar("Item")
@@ -110,7 +111,7 @@ def picture_size(size: Any) -> PictureSize:
         return PictureSize(height, width or height, channels or COLOURS)
     raise ValueError(
         f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, or height and width, such as "
-        f"60x90, got {size}"
+        f"60x90, got {shortened(size)}"
     )
 
 
@@ -121,7 +122,9 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     if not size.is_standard:
         require_sides(size.height, size.width)
     elif not MIN_RESOLUTION <= size.height <= MAX_RESOLUTION:
-        raise ValueError(f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, got {resolution}")
+        raise ValueError(
+            f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, got {shortened(resolution)}"
+        )
     return size
 
 

@@ -339,7 +339,7 @@ def download(name: str, folder: str | Path, *, progress: Progress | None = None)
 
 
 def _fetch(url: str, file: IO[bytes], progress: Progress | None) -> None:
-    """Append what is missing of a file; start over if the server cannot resume."""
+    """Append the missing part of a file; start over if the server cannot resume."""
     num_bytes = file.seek(0, os.SEEK_END)
     request = urllib.request.Request(url, headers={"Range": f"bytes={num_bytes}-"} if num_bytes else {})
     try:

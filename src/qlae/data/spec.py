@@ -39,7 +39,7 @@ class DataSpec(ABC):
 
     Attributes:
         name: of the data set.
-        title: what messages call data of this kind.
+        title: the name of this kind of data in messages.
         path_fields: the fields that hold paths of files.
         known_names: the names that data of this kind may have; empty if they may have any.
     """

@@ -114,7 +114,7 @@ def from_frame(frame: Any, source_columns: Sequence[str], drop_columns: Sequence
 def split_frame(frame: pd.DataFrame, what: str, source_columns: Sequence[str], drop_columns: Sequence[str]) -> Table:
     """Return the features and sources in a data frame; one error names all text and missing values in it.
 
-    The name of the frame's index is what messages call a row, and `what` is what they call the table.
+    Messages call a row by the name of the frame's index, and the table by `what`.
     """
     names = feature_names(list(frame.columns), what, source_columns, drop_columns)
     numbers = {name: numbers_in(frame[name]) for name in names}

@@ -106,8 +106,8 @@ def features_per_split(max_features: Any, num_latents: int) -> int:
     if isinstance(max_features, (float, np.floating)) and 0.0 < max_features <= 1.0:
         return max(1, int(max_features * num_latents))
     raise ValueError(
-        f"max_features is {max_features!r}; give 'sqrt', 'log2', 'all', a whole number of latents, or a share of them "
-        "above 0 and up to 1.0."
+        f"max_features is {repr(max_features)[:60]}; give 'sqrt', 'log2', 'all', a whole number of latents, or a share "
+        "of them above 0 and up to 1.0."
     )
 
 

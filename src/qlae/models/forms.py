@@ -62,7 +62,7 @@ class Form(nn.Module, ABC):
 
     @abstractmethod
     def to_mean(self, outputs: Tensor) -> Tensor:
-        """Return the decoder's outputs as what they predict, in the space of the inputs."""
+        """Return the predictions that the decoder's outputs stand for, in the space of the inputs."""
 
     @abstractmethod
     def error(self, outputs: Tensor, inputs: Tensor) -> Tensor:

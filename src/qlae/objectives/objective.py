@@ -138,8 +138,8 @@ class Player:
     def __post_init__(self) -> None:
         if "loss" not in self.terms:
             raise ValueError(
-                f"terms of the player {self.name!r} must name what its loss returns, including 'loss', which it "
-                f"descends; got {self.terms!r}"
+                f"terms of the player {self.name!r} must name entries that its loss returns, including 'loss', which "
+                f"it descends; got {self.terms!r}"
             )
         whole_number(f"period of the player {self.name!r}", self.period)
 

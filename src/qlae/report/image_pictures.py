@@ -136,7 +136,7 @@ def measure_label_rise(labels: LatentLabels) -> float:
 
 
 def plot_strips(strips: Pixels, codes: NDArray[np.integer], labels: LatentLabels, title: str) -> Figure | None:
-    """Draw what lies between two neighbouring codes of each latent: the paper's "meaningful interpolation".
+    """Draw the transition between two neighbouring codes of each latent: the paper's "meaningful interpolation".
 
     Each row is a strip (num_steps, h, w, 3) from the image of a code to that of the next. Latents whose two ``codes``
     are equal are left out; the rows of uninformative latents are faded. None if no latent has two codes.

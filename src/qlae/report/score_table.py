@@ -97,7 +97,7 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
 
 
 def print_table(table: Table) -> Console:
-    """Print a table, into files and pipes at full width, and return the console for what follows it."""
+    """Print a table, into files and pipes at full width, and return the console for further output."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, _full_width(table)))

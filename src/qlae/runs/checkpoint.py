@@ -56,7 +56,7 @@ def save(directory: Path, checkpoint: Checkpoint) -> None:
 def load(directory: Path) -> Checkpoint | None:
     """Return the newest checkpoint that is intact, or ``None`` if there is none at all.
 
-    A damaged checkpoint causes a warning that says what is used instead.
+    A damaged checkpoint causes a warning that names the checkpoint used instead.
 
     Raises:
         ValueError: if there are checkpoints and none is intact.

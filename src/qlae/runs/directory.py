@@ -128,7 +128,7 @@ class Run:
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> "Run":
-        """Return a run that exists; raise an error that says what is missing otherwise."""
+        """Return a run that exists; otherwise raise an error that names what is missing."""
         run = Run(path)
         if run.config_path.is_file():
             return run

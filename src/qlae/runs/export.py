@@ -278,7 +278,7 @@ def _model_index(config: RunConfig, scores: Mapping[str, float]) -> str:
 
 
 def _score_text(origin: Origin, scores: Mapping[str, float]) -> str:
-    """Return the table of scores, what they were computed on, the paper's, and a warning about noise."""
+    """Return the table of scores, their sample, the paper's scores, and a warning about noise."""
     if not scores:
         return "It was not scored."
     config, results, found = origin.config, origin.results, [find_score(key) for key in scores]

@@ -71,7 +71,7 @@ class Names:
     def _require_distinct(self, names: dict[str, Any], latent: int, value: int | None, name: str) -> None:
         """Raise an error if a name stands for the first column, another latent, or another value of the latent."""
         if value is None:
-            owners = {"file": "the files", "image": "the images"}  # name → what it stands for
+            owners = {"file": "the files", "image": "the images"}  # name → its meaning
             own, count, custom, default, title = latent, len(self._num_values), names["latents"], "z{}", "z{}"
         else:
             owners = {}

@@ -160,7 +160,7 @@ def require_memory(
 ) -> None:
     """Raise a ``ValueError`` if a batch, or the pictures after a training, cannot fit into the memory of a device.
 
-    The networks take far more than what is counted here: only the parts that depend on numbers that a user can mistype.
+    The networks take far more memory: only the parts are counted whose size depends on numbers that a user can mistype.
     """
     latent, observed, place = config.latent, config.data.observations, pick_device(str(device))
     sizes, entries = tuple(getattr(latent, "values_each", ())), observed.num_entries

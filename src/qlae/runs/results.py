@@ -183,7 +183,7 @@ def check_arrays(
 ) -> None:
     """Raise a ``ValueError`` that names the first array which is missing, or is not as `FORMS` says.
 
-    ``observations`` say what arrays of pixels hold, if not square RGB images of bytes.
+    ``observations`` describe the arrays of pixels, if they are not square RGB images of bytes.
     """
     for name in (*required, *(["strip_codes"] if "strips" in arrays else [])):
         if name not in arrays:

@@ -123,7 +123,7 @@ LEAST_ERROR = 1e-10  # share of the variance, as for the PSNR, which is capped a
 
 
 def score_fidelity(arrays: Arrays, num_halves: int) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    """Return scores and, from ``num_halves`` half-samples if any, intervals of what was measured."""
+    """Return scores and, from ``num_halves`` half-samples if any, confidence intervals."""
     scores: dict[str, Any] = {}
     intervals: dict[str, list[float]] = {}
     for fidelity in FIDELITIES:

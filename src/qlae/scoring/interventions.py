@@ -6,7 +6,7 @@ Three kinds of changes to the latents of a sample show what each latent encodes.
   latents, even steps over its range.
 - *Interpolations* step evenly over the range of a latent's values, as in the paper's figures. They decode values that
   are in no codebook. For continuous latents they are the interventions.
-- *Strips* go from one value of a codebook to the next, in small steps. They show what lies between two codes.
+- *Strips* go from one value of a codebook to the next, in small steps. They show the transition between two codes.
 
 Codes of vectors have no order, so there is nothing to interpolate.
 """
@@ -75,7 +75,7 @@ def interpolation_steps(values: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> NDArray[Any]:
-    """Return what samples decode to if one latent at a time is set to each of its steps.
+    """Return the decoded samples with one latent at a time set to each of its steps.
 
     ``starts`` (samples, num_latents) and ``steps`` (steps, num_latents) are codes or latents; the result is (samples,
     steps, num_latents, r, r, 3).
@@ -91,7 +91,7 @@ def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> N
 def decode_strips(
     model: Model, codes: NDArray[np.integer], values: NDArray[Any], sample: int
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return what lies between two neighbouring codes of each latent, of which all other latents are those of a sample.
+    """Return the transition between two neighbouring codes of each latent; all other latents are those of a sample.
 
     Of all neighbours that occur in the evaluation sample, with ``codes`` and ``values`` (n, num_latents), those are
     taken whose images differ most. The result is images (num_latents, NUM_STRIP, r, r, 3), and the codes at both ends

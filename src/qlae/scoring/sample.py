@@ -119,7 +119,7 @@ def rescore_run(
 
 
 def _kept_scores(before: Mapping[str, Any], same_infomec: bool) -> dict[str, Any]:
-    """Return what stays valid of earlier scores: everything that does not depend on how InfoMEC is computed.
+    """Return the part of earlier scores that stays valid: everything that does not depend on how InfoMEC is computed.
 
     Scores of metrics that are not registered now are among it.
     """
@@ -290,7 +290,7 @@ def _with_infomec(metrics: str | Sequence[str]) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what scores depend on."""
+    """Return the versions of the packages that scores depend on."""
     return {
         "qlae": __version__,
         "python": platform.python_version(),

@@ -143,7 +143,7 @@ class FoundFactors:
 
 
 def find_factors(representations: Sequence[Representation]) -> FoundFactors:
-    """Return what representations of the same observations, at least two, agree on.
+    """Return the factors that two or more representations of the same observations agree on.
 
     >>> random = np.random.default_rng(0)
     >>> sources = random.integers(4, size=(2000, 3))
@@ -200,7 +200,7 @@ def _without_each_run(pool: _Pool, chosen: Sequence[int]) -> list[tuple[int, lis
 
 
 class _Pool:
-    """The latents of all runs, and what they tell about each other."""
+    """The latents of all runs, and the information that they share."""
 
     def __init__(self, runs: Sequence[dict[int, Ints]]):
         self.num_runs = len(runs)
@@ -307,7 +307,7 @@ class _Pool:
         return shares
 
     def _with(self, shares: Floats, chosen: Sequence[int], added: int) -> Floats:
-        """Return what the chosen latents explain together with one more, from what they explain without it."""
+        """Return the shares that the chosen latents explain with one more, given those without it."""
         alone = self.shares[:, added].copy()
         alone[added] = 0.0
         return np.maximum.reduce([shares, alone, *(self.pair(added, i) for i in chosen)])

@@ -293,7 +293,7 @@ def collect(
 
 
 def _facts(run: RunState, state: StudyState, aggregate: str) -> dict[str, Any]:
-    """Return what is known about a run: its place in the plan, its state, whether it counts, and its evaluation."""
+    """Return a summary of a run: its place in the plan, its state, whether it counts, and its evaluation."""
     job = run.job
     candidate = next((c for c in state.candidates.get(job.pair, ()) if c.value == job.value), None)
     selected = candidate.selected if candidate else job.value is None

@@ -131,7 +131,7 @@ def require_runnable(plan: Plan) -> None:
 
 
 def _checked_data(spec: DataSpec, plan: Plan) -> DataConfig:
-    """Return the data config of a plan's data after checking it; of files, only what is known without reading all."""
+    """Return the data config of a plan's data after checking it; files are not read in full."""
     if spec.paths():
         spec.require_files()
         config = unread_config(spec)
@@ -146,9 +146,9 @@ def _checked_data(spec: DataSpec, plan: Plan) -> DataConfig:
 
 
 def missing_work(job: Job, run: Run, *, scores: bool = True) -> str | None:
-    """Describe what a run directory lacks of what its job asks for; return None if it is finished.
+    """Describe the work that a run directory lacks to fulfil its job; return None if it is finished.
 
-    Without `scores`, the metrics and the protocol are ignored: what is not missing then can be scored again.
+    Without `scores`, the metrics and the protocol are ignored, since a finished training can be scored again.
 
     Raises:
         ValueError: if the directory holds a run that contradicts the job.

@@ -86,13 +86,15 @@ def checked_folder(plan: Plan, out: str | os.PathLike[str]) -> StudyFolder:
 
 
 def _start(plan: Plan, folder: StudyFolder, imports: Sequence[str], *, retry_failed: bool) -> StudyState:
-    """Write the plan into the folder if no run there contradicts it; return the state."""
-    for job in planned_jobs(plan) if retry_failed else ():
-        (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
+    """Write the plan into the folder, and forget failures, if no run there contradicts it; return the state."""
     state = read_state(plan, folder)
     state.require_consistent()
     _warn_about_unplanned_runs(plan, folder)
     folder.write_plan(plan, imports)
+    if retry_failed:
+        for job in planned_jobs(plan):
+            (folder.run(job.name).path / FAILURE_FILE).unlink(missing_ok=True)
+        state = read_state(plan, folder)
     return state
 
 

@@ -83,7 +83,7 @@ def _wait_until_free(run: Run, seconds: float) -> bool:
 
 
 def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
-    """Do what is missing in a run directory."""
+    """Do the missing work of a run directory."""
     scoring: dict[str, Any] = {"protocol": job.plan.protocol, "jobs": threads, "show": False}
     if run.sample_path.is_file() and missing_work(job, run, scores=False) is None:
         with contextlib.suppress(ValueError):  # the sample is damaged; the checkpoint may be intact

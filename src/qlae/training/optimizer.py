@@ -2,7 +2,7 @@
 
 All parameters of a player lie in one buffer, so that one operation updates all of them. Each parameter becomes a view
 of its span of the buffer, in the memory format that it had. Gradients, moments and averages are buffers of the same
-layout. What would be a loop over dozens of small tensors (optimizer, average, clipping) is then a few operations on
+layout. Instead of a loop over dozens of small tensors, optimizer, average and clipping are then a few operations on
 large ones.
 """
 

@@ -9,6 +9,7 @@ are in the JSON.
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,7 +61,15 @@ class TrainingState:
 
     def from_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Restore a state, bit for bit."""
-        tensors, state = checkpoint.tensors, checkpoint.state
+        try:
+            self._restore(checkpoint.tensors, checkpoint.state)
+        except KeyError as error:
+            raise ValueError(
+                f"the checkpoint has no {error}: it is damaged, or another version of qlae wrote it; "
+                "start again in another folder"
+            ) from None
+
+    def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         own, batches, turns = self._tensors(), self.update.batches, self.update.turns
         for name in sorted(tensors.keys() - {"sampler", "noise", "random", "random.cuda"} | own.keys()):
             shapes = [tuple(some[name].shape) if name in some else None for some in (tensors, own)]

@@ -36,7 +36,7 @@
       return { ...sample, picture, photo: qlae.state.run.has_originals ? `api/original/${row}` : null };
     }
 
-    // what is known about rows of the sample, without their pictures
+    // the data of rows of the sample, without their pictures
     async samples(rows) {
       return (await (await request(`api/samples?rows=${rows.join(",")}`)).json()).samples;
     }

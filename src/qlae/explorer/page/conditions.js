@@ -29,7 +29,7 @@
         (isContinuous() ? { latent: j, low: Math.min(low, high), high: Math.max(low, high) } : { latent: j, values: [...values] }));
     }
 
-    // one latent at its current value, instead of what was there
+    // one latent at its current value, instead of the previous conditions
     reset(j) {
       this.set([this.#current(j)]);
     }

@@ -52,7 +52,7 @@
     draw();
   }
 
-  // what changes are measured from, and whether pictures highlight them
+  // the reference that changes are measured from, and whether pictures highlight them
   const comparison = () => ({ start: start?.sample === state.sample ? start.observation : null, highlight: isHighlighting });
 
   function draw() {

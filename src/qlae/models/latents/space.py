@@ -117,7 +117,7 @@ class LatentSpace(nn.Module, ABC):
         return output, output.z.unflatten(-1, (self.num_latents, self.num_features))
 
     def fit(self, x: NDArray[Any]) -> None:
-        """Fit what is not trained by gradients to encoder outputs (n, num_inputs) of training images."""
+        """Fit parameters that gradients do not train to encoder outputs (n, num_inputs) of training images."""
 
     def require_inputs(self, x: Tensor) -> None:
         """Raise an error unless the last dimension of ``x`` has ``num_inputs`` entries."""

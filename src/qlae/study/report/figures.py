@@ -2,7 +2,7 @@
 
 - *interventions* follow Figure 4 and the appendix "Qualitative Results": decoded interpolations of each latent over its
   range, above NMI heatmaps, for QLAE (left) and the prior method with the highest InfoM (right).
-- *codes* show the same of QLAE by the values of its codebooks, and what lies between two of them (Section 5).
+- *codes* show the same of QLAE by the values of its codebooks, and the transition between two of them (Section 5).
 - *nmi* follows Figure 3: the heatmaps of AE, β-TCVAE and QLAE side by side.
 
 The paper's figures leave VQ-VAE out, because its codes have no range to interpolate. Here it can be included. Each
@@ -99,7 +99,7 @@ def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pix
 
 
 def draw_codes(summary: Summary, data: str) -> Pixels | None:
-    """Draw QLAE's interventions by code and what lies between two codes; None if no QLAE has stored both."""
+    """Draw QLAE's interventions by code and the transitions between codes; None if no QLAE has stored both."""
     if (data, "qlae") not in summary.groups or not _has_tiles(summary, data):
         return None
     run = _ShownRun(summary, data, "qlae", by_code=True)
