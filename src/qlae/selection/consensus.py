@@ -13,6 +13,7 @@ import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,21 +142,22 @@ class Consensus:
             },
         }
 
-    def save(self, folder: str | os.PathLike[str], *, show: bool = False) -> list[Path]:
+    def save(self, folder: str | os.PathLike[str], *, device: str = "cpu", show: bool = False) -> list[Path]:
         """Write the consensus to a folder, and return the paths.
 
         The files are ``consensus.json`` (the factors), ``codes.npz`` (the codes of the sample, as ``codes`` and, where
-        they exist, ``latents`` and ``indices``), ``factors.png`` (who found what) and ``index.html`` (a page with the
-        verdicts, and what each factor changes as the models of the runs decode it). Files of an earlier consensus are
-        replaced; the runs stay as they are.
+        they exist, ``latents`` and ``indices``), ``factors.png`` (who found what) and, for runs, ``index.html``, a page
+        with the verdicts and what each factor changes as the models of the runs decode it. Files of an earlier
+        consensus are replaced; the runs stay as they are.
 
         Args:
             folder: it is created if it does not exist.
+            device: where the models run.
             show: whether to draw progress bars.
         """
         from .consensus_page import write_consensus
 
-        return write_consensus(self, Path(folder), show=show)
+        return write_consensus(self, Path(folder), device=device, show=show)
 
     def encode(self, data: SourceDataset | NDArray[Any], *, device: str = "cpu", show: bool = False) -> Ints:
         """Return the codes (n, number of factors) of other observations, by the models of the runs.
@@ -172,7 +174,7 @@ class Consensus:
                 "this consensus is of arrays, so it has no models: encode the observations with your models, and take "
                 f"the columns {self._columns()}"
             )
-        images = data.images if hasattr(data, "source_names") else data
+        images: Any = getattr(data, "images", data)
         table = np.zeros((len(images), len(self.factors)), dtype=np.int64)
         used = sorted({factor.run for factor in self.factors})
         with progress_bar("encoding", len(used), show=show) as report:
@@ -224,11 +226,16 @@ class Consensus:
 
         The entries are ``code`` and ``confirmed`` (the confirmed factors alone; None if there are none), and ``mean``
         and ``best`` over those runs that were scored in the same way, of which there are ``num_runs``. ``best`` is the
-        run with the highest InfoM. Scores have no influence on the consensus.
+        run with the highest InfoM. ``sources`` has, for each factor, the name of the source that it is most informative
+        about and their NMI, or None. Scores have no influence on the consensus.
         """
+        return self._scores
+
+    @cached_property
+    def _scores(self) -> dict[str, Any] | None:
         from .consensus_scores import score_consensus
 
-        return score_consensus(self)
+        return score_consensus(self) if self.runs else None
 
 
 def consensus(
@@ -257,7 +264,7 @@ def consensus(
     >>> found.codes.shape, found.describe()
     ((2000, 2), 'Consensus: 2 factors, each found again by other runs.')
     """
-    given = [runs] if _is_path(runs) else list(runs)  # type: ignore[arg-type]
+    given: list[Any] = [runs] if _is_path(runs) else list(runs)  # type: ignore[arg-type]
     are_paths = [_is_path(item) for item in given]
     if any(are_paths) and not all(are_paths):
         raise ValueError(
@@ -351,7 +358,7 @@ def _named_twice(given: Sequence[RunLike]) -> list[Skipped]:
     """Return the run directories that are named more than once, which count once."""
     from .ranking import Skipped
 
-    paths = [Path(getattr(item, "path", item)) for item in given]
+    paths = [Path(item if isinstance(item, str | os.PathLike) else item.path) for item in given]
     resolved = [path.resolve() for path in paths]
     return [
         Skipped(path, f"{path} is named twice; it counts as one run")
@@ -394,8 +401,8 @@ def _caveats(found: FoundFactors, names: Sequence[str], num_samples: int, many: 
         )
     if unused := [name for name, count in zip(names, found.num_used, strict=True) if not count]:
         messages.append(
-            f"{', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no latent that varies: found nothing, and "
-            "counted as such. Leave failed runs out"
+            f"{', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no latent that varies, and count as runs that "
+            "found nothing. Leave out runs that failed"
         )
     if num_samples < SURE_SAMPLES:
         messages.append(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from .._process import evaluation_process, pick_device, usual_errors
-from ..config import RunConfig
+from ..config import DataConfig, RunConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats, Ints
@@ -72,7 +72,7 @@ class RunCodes:
 
     def take(self, rows: Ints) -> "RunCodes":
         """Return the codes and latents of some rows of the sample."""
-        arrays = {name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays}
+        arrays: Arrays = {name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays}
         return replace(self, indices=self.indices[rows], sources=self.sources[rows], arrays=arrays)
 
 
@@ -388,6 +388,20 @@ def _require_same_data(first: RunCodes, other: RunCodes) -> None:
         )
 
 
+def _fitting_data(config: DataConfig, data: SourceDataset | None, sample: RunCodes) -> SourceDataset:
+    """Return the data that samples are from; raise an error if what was passed cannot be these data."""
+    if data is None:
+        return load_from_config(config)
+    if difference := config.observations.difference(data.observations):
+        raise ValueError(difference)
+    if len(data) <= int(sample.indices.max()):
+        raise ValueError(
+            f"{sample.run.path} was evaluated on row {int(sample.indices.max()):,}, and the data that were passed have "
+            f"{len(data):,} rows; pass the data that the runs were trained on"
+        )
+    return data
+
+
 def common_representations(
     runs: Sequence[RunCodes], *, data: SourceDataset | None = None, device: str = "cpu", show: bool = False
 ) -> list[Representation]:
@@ -418,7 +432,7 @@ def common_codes(
                     "`qlae evaluate RUN --num-samples N`"
                 )
             if images is None:
-                data = load_from_config(run.config.data) if data is None else data
+                data = _fitting_data(run.config.data, data, largest)
                 images = images_of(data, largest.indices, str(pick_device(device)))
             with evaluation_process():
                 model = model_from(run.run, snapshot, weights=run.weights, device=device)
