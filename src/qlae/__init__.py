@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .runs.load_model import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
+    from .selection.consensus import consensus
     from .selection.ranking import select
     from .selection.train_seeds import train_seeds
     from .training.callbacks import Callback
@@ -45,6 +46,7 @@ __all__ = [
     "SourceDataset",
     "__version__",
     "configure",
+    "consensus",
     "evaluate",
     "find_components",
     "load",
@@ -73,6 +75,7 @@ _HOMES = {
     "runs.load_model": ("load",),
     "scoring.evaluation": ("evaluate",),
     "scoring.sample": ("rescore",),
+    "selection.consensus": ("consensus",),
     "selection.ranking": ("select",),
     "selection.train_seeds": ("train_seeds",),
     "training.callbacks": ("Callback",),

@@ -19,6 +19,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "train": "train a model, score it and draw its pictures",
         "evaluate": "score a trained run again, with other metrics or intervals",
         "select": "choose among runs without labels, by their agreement",
+        "consensus": "find the factors on which runs agree, without labels",
         "study": "run many trainings, ending in tables, figures and a page",
         "report": "redraw pictures and print scores side by side",
     },

@@ -223,7 +223,8 @@ def label_latents(axes: Any, centres: NDArray[Any], labels: LatentLabels) -> Non
 
 def latent_text(labels: LatentLabels, latent: int) -> str:
     """Return the label of a latent, in the notation of matplotlib."""
-    return f"$z_{{{latent}}}$ {escape_math(labels.names[latent])}".rstrip()
+    number = latent if labels.numbers is None else labels.numbers[latent]
+    return f"$z_{{{number}}}$ {escape_math(labels.names[latent])}".rstrip()
 
 
 def measure_text(text: str, size: float) -> float:

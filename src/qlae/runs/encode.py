@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from .._io import require_new, write_bytes
 from .._progress import progress_bar
-from ..data import SourceDataset, load_data, load_from_config
+from ..data import DataSpec, SourceDataset, load_data, load_from_config
 from ..data.array_files import is_array_file
 from ..data.pictures import GREY, PictureSize
 from ..data.tables import column_names, is_table
-from ..models.model import CHUNK, Model
-from ..observations import COLOURS, IMAGES
+from ..models.model import CHUNK
+from ..observations import COLOURS, IMAGES, Observations
 from .latent_names import Names, names_file
 from .load_model import load
 
@@ -54,7 +54,8 @@ def encode_to_csv(
     elif not isinstance(data, SourceDataset):
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
         with progress_bar("reading", show=show) as report:
-            data = load_data(where, progress=report, **_how_to_read(model, where))
+            spec = None if model.origin is None else model.origin.config.data.spec
+            data = load_data(where, progress=report, **how_to_read(model.observations, spec, where))
     if difference := model.observations.difference(data.observations):
         hint = f"; load them with resolution={model.observations.shape[0]}" if model.observations.is_standard else ""
         raise ValueError(f"{difference}{hint}")
@@ -70,18 +71,21 @@ def encode_to_csv(
     return path
 
 
-def _how_to_read(model: Model, where: str | Path) -> dict[str, Any]:
+def how_to_read(observed: Observations, spec: DataSpec | None, where: str | Path) -> dict[str, Any]:
     """Return the arguments of ``load_data`` by which another file is read as the training data were.
 
     A table may lack columns that are no features, and have others, which are left out.
+
+    Args:
+        observed: the observations that the model takes.
+        spec: how its training data were read; None for data in memory.
+        where: the other file or folder, or the name of a data set.
     """
-    observed = model.observations
     if observed.is_standard:
-        return {"resolution": model.observations.shape[0]}
+        return {"resolution": observed.shape[0]}
     is_picture = observed.kind == IMAGES and observed.dtype == "uint8" and observed.num_features in (GREY, COLOURS)
     if is_picture and not is_array_file(where) and not is_table(where):
         return {"resolution": PictureSize(*observed.shape).plain}
-    spec = None if model.origin is None else model.origin.config.data.spec
     how = {key: getattr(spec, key) for key in ("source_columns", "drop_columns", "layout") if hasattr(spec, key)}
     if is_table(where) and Path(where).is_file():
         present, features = column_names(where), observed.feature_names

@@ -17,6 +17,7 @@ class LatentLabels(NamedTuple):
     active: NDArray[np.bool_]  # (num_latents,)
     informative: NDArray[np.bool_]  # (num_latents,)
     names: list[str]  # of the source that each latent is most informative about; may be empty
+    numbers: tuple[int, ...] | None = None  # of the latents, if they are not all those of a model
 
     @staticmethod
     def from_results(results: dict[str, Any], num_latents: int) -> "LatentLabels":

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from .._process import evaluation_process, pick_device, usual_errors
-from ..config import RunConfig
+from ..config import DataConfig, RunConfig
 from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import find_score
 from ..metrics.inputs import Bools, Floats, Ints
@@ -66,9 +66,14 @@ class RunCodes:
     sources: NDArray[Any]  # (n, n_s), to detect different data; n_s is 0 if the data have none
     arrays: Arrays  # the codes and latents of these weights, whichever the model has
 
-    def represent(self, rows: Any = slice(None)) -> Representation:
-        """Return the representation of the sample, or of some of its rows."""
-        return represent(**{name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays})
+    def represent(self) -> Representation:
+        """Return the representation of the sample."""
+        return represent(**{name: self.arrays[name] for name in ("latents", "codes") if name in self.arrays})
+
+    def take(self, rows: Ints) -> "RunCodes":
+        """Return the codes and latents of some rows of the sample."""
+        arrays: Arrays = {name: self.arrays[name][rows] for name in ("latents", "codes") if name in self.arrays}
+        return replace(self, indices=self.indices[rows], sources=self.sources[rows], arrays=arrays)
 
 
 @dataclass(frozen=True)
@@ -383,21 +388,42 @@ def _require_same_data(first: RunCodes, other: RunCodes) -> None:
         )
 
 
+def _fitting_data(config: DataConfig, data: SourceDataset | None, sample: RunCodes) -> SourceDataset:
+    """Return the data that samples are from; raise an error if what was passed cannot be these data."""
+    if data is None:
+        return load_from_config(config)
+    if difference := config.observations.difference(data.observations):
+        raise ValueError(difference)
+    if len(data) <= int(sample.indices.max()):
+        raise ValueError(
+            f"{sample.run.path} was evaluated on row {int(sample.indices.max()):,}, and the data that were passed have "
+            f"{len(data):,} rows; pass the data that the runs were trained on"
+        )
+    return data
+
+
 def common_representations(
     runs: Sequence[RunCodes], *, data: SourceDataset | None = None, device: str = "cpu", show: bool = False
 ) -> list[Representation]:
-    """Return the representation of each run, all of the same observations in the same order.
+    """Return the representation of each run for the same observations; arguments as for `common_codes`."""
+    return [run.represent() for run in common_codes(runs, data=data, device=device, show=show)]
+
+
+def common_codes(
+    runs: Sequence[RunCodes], *, data: SourceDataset | None = None, device: str = "cpu", show: bool = False
+) -> list[RunCodes]:
+    """Return the codes of each run, all of the same observations in the same order.
 
     ``data``, ``device`` and ``show`` are those of `select`, and matter only if the samples differ.
     """
     samples = [run.indices for run in runs]
-    shared, largest = reduce(np.intersect1d, samples), max(samples, key=len)
-    if len(shared) >= min(MIN_COMMON, len(largest)):
-        return [run.represent(np.intersect1d(run.indices, shared, return_indices=True)[1]) for run in runs]
+    shared, largest = reduce(np.intersect1d, samples), max(runs, key=lambda run: len(run.indices))
+    if len(shared) >= min(MIN_COMMON, len(largest.indices)):
+        return [run.take(np.intersect1d(run.indices, shared, return_indices=True)[1]) for run in runs]
     images: NDArray[Any] | None = None
-    representations = []
+    common = []
     for run in runs:
-        if not np.array_equal(run.indices, largest):
+        if not np.array_equal(run.indices, largest.indices):
             snapshot = checkpoint.load(run.run.path)
             if snapshot is None or snapshot.state["step"] != run.results["steps"]:
                 raise ValueError(
@@ -406,11 +432,11 @@ def common_representations(
                     "`qlae evaluate RUN --num-samples N`"
                 )
             if images is None:
-                data = load_from_config(run.config.data) if data is None else data
-                images = images_of(data, largest, str(pick_device(device)))
+                data = _fitting_data(run.config.data, data, largest)
+                images = images_of(data, largest.indices, str(pick_device(device)))
             with evaluation_process():
                 model = model_from(run.run, snapshot, weights=run.weights, device=device)
                 arrays = encode_sample(model, images, task=f"encoding, {run.run.path.name}", show=show)
-            run = replace(run, indices=largest, arrays=arrays)
-        representations.append(run.represent())
-    return representations
+            run = replace(run, indices=largest.indices, sources=largest.sources, arrays=arrays)
+        common.append(run)
+    return common

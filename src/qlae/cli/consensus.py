@@ -1,0 +1,120 @@
+"""``qlae consensus``: the factors on which several runs agree."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from .._imports import import_modules
+from .arguments import Flag, Imports, OptionalName
+
+
+@dataclass(frozen=True)
+class Consensus:
+    """Find the factors on which several runs of one data set agree, without labels.
+
+    A latent that encodes one source of the data has a counterpart in every run that found the source. Entangled latents
+    are entangled differently in each run. So the code that is kept takes each latent from the run that has it purest,
+    and says how many other runs confirm it. Train five seeds or more, then compare them. For example:
+      qlae train qlae --data photos/ --num-latents 12 --seeds 5 --out runs/photos
+      qlae consensus runs/photos                    # a folder of runs
+      qlae consensus runs/photos --out consensus    # write a page with pictures: consensus/index.html
+      qlae consensus runs/a runs/b runs/c           # runs of different models or settings
+
+    Attributes:
+        runs: Run directories, or folders that hold run directories. They may differ in seed, hyperparameters and
+            model, but not in data.
+        out: Write a page (index.html), the picture of who found what (factors.png), the codes of the compared
+            observations (codes.npz) and all numbers (consensus.json) to this folder.
+        weights: Which weights to compare.
+        data: The data set by name, or the path of your own, if it is no longer where the runs say; needed only if the
+            runs were evaluated on different observations.
+        device: Where models run: auto, cpu, cuda, cuda:1, …
+        json: Print only JSON to standard output.
+        imports: A module or file of yours to import first, which registers the runs' parts.
+        quiet: Do not show progress bars.
+    """
+
+    runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN|FOLDER …", help_behavior_hint="")]]
+    out: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")] = None
+    weights: Literal["averaged", "raw"] = "averaged"
+    data: OptionalName = None
+    device: str = "auto"
+    json: Flag = False
+    imports: Imports = ()
+    quiet: Flag = False
+
+    def __call__(self) -> None:
+        from ..selection.consensus import consensus
+
+        import_modules(self.imports)
+        if not self.runs:
+            raise ValueError("name the runs to compare: qlae consensus runs/photos")
+        if self.out is not None:
+            require_folder(self.out)
+        show, data = not self.quiet, self._data()
+        found = consensus(self.runs, weights=self.weights, data=data, device=self.device, show=show)
+        scores = found.scores()
+        paths = [] if self.out is None else found.save(self.out, device=self.device, show=show)
+        if self.json:
+            print(json.dumps(found.to_dict() | {"scores": scores}, indent=2, allow_nan=False))
+            return
+        print_consensus(found, scores)
+        if paths:
+            print(f"{self.out}: {', '.join(path.name for path in paths)}")
+        else:
+            print("For a page that shows what each factor changes, add --out DIR")
+
+    def _data(self) -> Any:
+        """Return the data set that was named, read as the first run reads its data; None if none was named."""
+        if self.data is None:
+            return None
+        from ..data import load_data
+        from ..runs.encode import how_to_read
+        from ..selection.ranking import find_runs
+
+        config = find_runs(self.runs)[0].config.data
+        return load_data(self.data, **how_to_read(config.observations, config.spec, self.data))
+
+
+def require_folder(path: Path) -> None:
+    """Raise an error unless a consensus can be written to a folder: a new or an empty one, or that of a consensus."""
+    if path.is_file():
+        raise ValueError(f"--out takes a folder, and {path} is a file")
+    if path.is_dir() and any(path.iterdir()) and not (path / "consensus.json").is_file():
+        raise ValueError(f"{path} is not empty and holds no consensus; choose a new folder with --out")
+
+
+def print_consensus(found: Any, scores: dict[str, Any] | None) -> None:
+    """Print the factors, the scores if the data have sources, what to be careful about, and the verdict."""
+    from ..report.score_table import print_table
+    from ..selection.consensus_display import consensus_table
+
+    console = print_table(consensus_table(found)) if found.factors else Console()
+    if scores:
+        console.print()
+        console.print(score_table(scores))
+    console.print()
+    notes = [f"Skipped: {skip.reason}" for skip in found.skipped]
+    notes += [f"Warning: {warning}" for warning in found.warnings]
+    for note in notes:
+        console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    console.print(found.describe(), markup=False, highlight=False, soft_wrap=True)
+
+
+def score_table(scores: dict[str, Any]) -> Table:
+    """Return InfoMEC of the code and of the single runs as a table."""
+    from ..selection.consensus_page import score_rows
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, caption="By the sources, which the consensus never uses")
+    table.caption_justify = "left"
+    for name in ("code", "InfoM", "InfoE", "InfoC"):
+        table.add_column(name, justify="left" if name == "code" else "right")
+    for name, row in score_rows(scores):
+        table.add_row(name, *(f"{row[key]:.3f}" for key in ("infom", "infoe", "infoc")))
+    return table
