@@ -136,10 +136,11 @@ class FoundFactors:
             return f"No consensus: these {runs} runs found different things. Do not name their latents."
         if confirmed == count:
             return f"Consensus: {_many(confirmed, 'factor')}, each found again by other runs."
-        return (
-            f"Consensus: {_many(confirmed, 'factor')} found again by at least half of the other runs, and "
-            f"{_many(count - confirmed, 'latent')} that complete the code and are not confirmed."
+        left = count - confirmed
+        rest = (
+            f"{_many(left, 'latent')} that {'completes' if left == 1 else 'complete'} the code but cannot be confirmed"
         )
+        return f"Consensus: {_many(confirmed, 'factor')} found again by at least half of the other runs, and {rest}."
 
 
 def find_factors(representations: Sequence[Representation]) -> FoundFactors:
