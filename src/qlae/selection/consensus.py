@@ -401,8 +401,7 @@ def _caveats(found: FoundFactors, names: Sequence[str], num_samples: int, many: 
         )
     if unused := [name for name, count in zip(names, found.num_used, strict=True) if not count]:
         messages.append(
-            f"{', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no latent that varies, and count as runs that "
-            "found nothing. Leave out runs that failed"
+            f"no latent of {', '.join(unused)} varies, which counts as having found nothing. Leave out runs that failed"
         )
     if num_samples < SURE_SAMPLES:
         messages.append(
