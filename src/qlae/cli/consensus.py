@@ -99,6 +99,7 @@ def print_consensus(found: Any, scores: dict[str, Any] | None) -> None:
     if scores:
         console.print()
         console.print(score_table(scores))
+        console.print("Scores by the sources, which the consensus never uses", highlight=False)
     console.print()
     notes = [f"Skipped: {skip.reason}" for skip in found.skipped]
     notes += [f"Warning: {warning}" for warning in found.warnings]
@@ -111,8 +112,7 @@ def score_table(scores: dict[str, Any]) -> Table:
     """Return InfoMEC of the code and of the single runs as a table."""
     from ..selection.consensus_page import score_rows
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, caption="By the sources, which the consensus never uses")
-    table.caption_justify = "left"
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
     for name in ("code", "InfoM", "InfoE", "InfoC"):
         table.add_column(name, justify="left" if name == "code" else "right")
     for name, row in score_rows(scores):

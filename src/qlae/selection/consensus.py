@@ -93,6 +93,14 @@ class Consensus:
             return f"No consensus: {which} latents that vary, so there is nothing to compare."
         return self.found.describe()
 
+    def describe_factor(self, number: int) -> str:
+        """Return the verdict on a factor in a sentence."""
+        factor = self.factors[number]
+        if not self.confirmed and factor.num_found > 1:
+            others = f"{factor.num_found - 1} of {len(factor.found) - 1} other runs"
+            return f"somewhat alike in {others}: not enough to rely on it"
+        return factor.describe()
+
     def _using(self) -> list[str]:
         return [name for name, count in zip(self.names, self.found.num_used, strict=True) if count]
 
@@ -128,7 +136,7 @@ class Consensus:
             "latent": factor.latent,
             "is_continuous": bool(self.is_continuous[number]),
             "status": factor.status,
-            "verdict": factor.describe(),
+            "verdict": self.describe_factor(number),
             "num_found": factor.num_found,
             "purity": round(factor.purity, DIGITS),
             "replicability": round(factor.replicability, DIGITS),
@@ -216,7 +224,7 @@ class Consensus:
         made, compared = directory.updates_made, directory.results["steps"]
         if made is not None and made != compared:
             raise ValueError(
-                f"{directory.path} was trained to update {made:,} after it was scored at update {compared:,}; run "
+                f"{directory.path} was scored after update {compared:,}, and its checkpoint is of update {made:,}; run "
                 f"`qlae evaluate {directory.path}`"
             )
         return load(directory.path, weights=self.weights, device=device)
@@ -401,8 +409,8 @@ def _caveats(found: FoundFactors, names: Sequence[str], num_samples: int, many: 
         )
     if unused := [name for name, count in zip(names, found.num_used, strict=True) if not count]:
         messages.append(
-            f"{', '.join(unused)} {'has' if len(unused) == 1 else 'have'} no latent that varies, and count as runs that "
-            "found nothing. Leave out runs that failed"
+            f"no latent of {', '.join(unused)} varies enough to be compared, which counts as having found nothing. "
+            "Leave out runs that failed"
         )
     if num_samples < SURE_SAMPLES:
         messages.append(

@@ -35,7 +35,7 @@ def consensus_table(consensus: Consensus) -> Table:
             f"{factor.replicability:.2f}",
             f"{factor.purity:.2f}",
             "–" if np.isnan(factor.stability) else f"{factor.stability:.0%}",
-            factor.describe(),
+            consensus.describe_factor(number),
         )
         table.add_row(*cells, style=None if factor.is_confirmed else "dim")
     return table

@@ -75,7 +75,8 @@ def consensus_page(consensus: Consensus, strips: Strips, scores: dict[str, Any] 
     rest = [k for k in order if k not in confirmed]
     intro = paragraph(consensus.describe(), "note" if confirmed else "warning")
     intro += paragraph(describe_comparison(consensus))
-    notes = [*consensus.warnings, *(f"Left out: {skip.reason}" for skip in consensus.skipped)]
+    notes = [*(f"{text[0].upper()}{text[1:]}" for text in consensus.warnings)]
+    notes += [f"Left out: {skip.reason}" for skip in consensus.skipped]
     notes += [f"{consensus.names[run]} is not shown below: {reason}" for run, reason in strips.missing.items()]
     intro += "".join(paragraph(note, "warning") for note in notes)
     sections = []
@@ -121,7 +122,7 @@ def _factor(consensus: Consensus, strips: Strips, scores: dict[str, Any] | None,
     from .consensus_strips import strip_figure, strip_runs
 
     factor = consensus.factors[number]
-    verdict = factor.describe()
+    verdict = consensus.describe_factor(number)
     numbers = f"Similarity {factor.replicability:.2f}, purity {factor.purity:.2f}"
     if not np.isnan(factor.stability):
         numbers += f", stability {factor.stability:.0%}"

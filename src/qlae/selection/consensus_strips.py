@@ -28,7 +28,7 @@ from ..scoring.latent_labels import LatentLabels
 from ..scoring.sample import PREFIXES
 from .consensus import Consensus
 
-TILE, ROW_GAP = 0.68, 0.06  # inches
+TILE = 0.75  # inches from one image to the next
 WHITE = 255
 
 
@@ -140,7 +140,7 @@ def strip_figure(consensus: Consensus, strips: Strips, number: int) -> Figure | 
     if kind.has_tiles:
         rows = [to_colours(strips.decoded[number, run], observed) for run in runs]
         names = [f"{escape_math(consensus.names[run])} $z_{{{factor.counterparts[run]}}}$" for run in runs]
-        return _image_strips(rows, names)
+        return _image_strips(rows, names, is_own=[run == factor.run for run in runs])
     count = max(len(strips.steps[number, run]) for run in runs)
     every = {run: np.linspace(0, len(strips.steps[number, run]) - 1, count).round().astype(int) for run in runs}
     blocks = np.stack([strips.decoded[number, run][every[run]] for run in runs], axis=1)[None]
@@ -151,8 +151,8 @@ def strip_figure(consensus: Consensus, strips: Strips, number: int) -> Figure | 
     return figure
 
 
-def _image_strips(rows: Sequence[NDArray[np.uint8]], names: Sequence[str]) -> Figure:
-    """Draw images (steps, h, w, 3) of each run in a row."""
+def _image_strips(rows: Sequence[NDArray[np.uint8]], names: Sequence[str], *, is_own: Sequence[bool]) -> Figure:
+    """Draw images (steps, h, w, 3) of each run in a row; the name of the run that the factor is from is bold."""
     most, height, width = max(map(len, rows)), *rows[0].shape[1:3]
     sheet = np.full((len(rows), most, height, width, 3), WHITE, np.uint8)
     for row, images in zip(sheet, rows, strict=True):
@@ -168,5 +168,6 @@ def _image_strips(rows: Sequence[NDArray[np.uint8]], names: Sequence[str]) -> Fi
     axes.set_yticks(np.arange(len(rows)) * (height + GAP) + height / 2, names)
     axes.tick_params(length=0, labelsize=LABEL_SIZE)
     axes.spines[:].set_visible(False)
-    axes.get_yticklabels()[0].set_fontweight("bold")
+    for label, is_bold in zip(axes.get_yticklabels(), is_own, strict=True):
+        label.set_fontweight("bold" if is_bold else "normal")
     return figure
