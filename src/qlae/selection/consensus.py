@@ -1,4 +1,4 @@
-"""Consensus of runs: read what they encode for the same observations, and keep the latents on which they agree.
+"""Consensus of runs: compare their latents on the same observations, and keep those on which they agree.
 
 `factors` finds the latents. This file reads the runs, or arrays of codes, and returns a `Consensus`: a code made of the
 latents of several runs, which `Consensus.encode` computes for other observations. Sources, if the data have any, are
@@ -154,9 +154,9 @@ class Consensus:
         """Write the consensus to a folder, and return the paths.
 
         The files are ``consensus.json`` (the factors), ``codes.npz`` (the codes of the sample, as ``codes`` and, where
-        they exist, ``latents`` and ``indices``), ``factors.png`` (who found what) and, for runs, ``index.html``, a page
-        with the verdicts and what each factor changes as the models of the runs decode it. Files of an earlier
-        consensus are replaced; the runs stay as they are.
+        they exist, ``latents`` and ``indices``), ``factors.png`` (a picture of factors × runs) and, for runs,
+        ``index.html``, a page with the verdicts and traversals of each factor, decoded by the models of the runs. Files
+        of an earlier consensus are replaced; the runs stay as they are.
 
         Args:
             folder: it is created if it does not exist.
@@ -409,8 +409,7 @@ def _caveats(found: FoundFactors, names: Sequence[str], num_samples: int, many: 
         )
     if unused := [name for name, count in zip(names, found.num_used, strict=True) if not count]:
         messages.append(
-            f"no latent of {', '.join(unused)} varies enough to be compared, which counts as having found nothing. "
-            "Leave out runs that failed"
+            f"no latent of {', '.join(unused)} varies, which counts as having found nothing. Leave out runs that failed"
         )
     if num_samples < SURE_SAMPLES:
         messages.append(

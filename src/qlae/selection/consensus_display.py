@@ -1,4 +1,4 @@
-"""Show a consensus: as a table in the terminal, as text, and as a picture of who found what."""
+"""Show a consensus as a table in the terminal, or as text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ordered_factors(consensus: Consensus) -> list[int]:
 
 
 def describe_comparison(consensus: Consensus) -> str:
-    """Describe what was compared."""
+    """Describe the comparison: the data, and the numbers of runs and observations."""
     from ..observations import KINDS
 
     many = KINDS[consensus.kind].many if consensus.kind else "rows"

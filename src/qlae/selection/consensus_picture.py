@@ -1,4 +1,4 @@
-"""The picture of a consensus: factors × runs, who found what.
+"""The picture of a consensus: factors × runs, with the latents that correspond to each other.
 
 Lengths are in inches, from the upper left corner.
 """
@@ -57,7 +57,7 @@ def consensus_figure(consensus: Consensus, *, has_title: bool = True) -> Figure:
 
 
 class _Drawing:
-    """Draws from top to bottom; ``y`` is the upper edge of what comes next."""
+    """Draws from top to bottom; ``y`` is the upper edge of the next part."""
 
     def __init__(self, consensus: Consensus):
         self.consensus = consensus

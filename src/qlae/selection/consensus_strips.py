@@ -1,4 +1,4 @@
-"""What the factors of a consensus change: one latent moved through its values, in each run that found the factor.
+"""Traversals of the factors of a consensus: one latent moved through its values, in each run that found the factor.
 
 All runs start from the codes of the same observation. The values of a counterpart are shown in the order of those
 values of the factor that occur together with them, since runs number their codes differently.
@@ -40,7 +40,7 @@ class Strips:
         decoded: (steps, *shape) of each factor in each run that found it.
         steps: (steps,) the codes or values that the latent is set to.
         missing: why a run has no strips, by its position.
-        observations: what the models give.
+        observations: their description.
     """
 
     decoded: dict[tuple[int, int], NDArray[Any]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Strips:
 
 
 def decode_strips(consensus: Consensus, *, device: str = "cpu", show: bool = False) -> Strips:
-    """Return what every factor changes, decoded by the models of the runs that found it."""
+    """Return the traversals of every factor, decoded by the models of the runs that found it."""
     strips = Strips()
     used = [k for k in range(len(consensus.runs)) if any(factor.found[k] for factor in consensus.factors)]
     with progress_bar("decoding", len(used), show=show) as report:
@@ -103,7 +103,7 @@ def _start(num_samples: int, rows: Ints, common: Ints) -> int:
 
 
 def _steps(model: Model, latent: int, column: NDArray[Any]) -> NDArray[Any]:
-    """Return what a latent is set to: its codes that occur (n,), in order, or even steps over the range of numbers."""
+    """Return the steps of a traversal: the codes that occur (n,), in order, or even steps over the range of numbers."""
     if not isinstance(model.latent, DiscreteLatent):
         return np.asarray(interpolation_steps(column[:, None])[:, 0])
     codes = model.latent.ordered_codes(latent, column, NUM_STEPS)
@@ -132,7 +132,7 @@ def strip_runs(consensus: Consensus, strips: Strips, number: int) -> list[int]:
 
 
 def strip_figure(consensus: Consensus, strips: Strips, number: int) -> Figure | None:
-    """Return the picture of what a factor changes, one row per run for images; None if no run can decode it."""
+    """Return the picture of the traversals of a factor, one row per run for images; None if no run can decode it."""
     runs, factor, observed = strip_runs(consensus, strips, number), consensus.factors[number], strips.observations
     if not runs or observed is None:
         return None
