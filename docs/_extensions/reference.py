@@ -26,7 +26,7 @@ MODULES = {
     "qlae.objectives": "Objectives: what a model is trained to do.",
     "qlae.training": "Training and callbacks.",
     "qlae.report": "Tables and pictures of runs.",
-    "qlae.selection": "Choosing among runs without labels.",
+    "qlae.selection": "Comparing runs without labels.",
     "qlae.study": "Studies: many runs, tables and figures.",
     "qlae.study.report": "Reports of studies.",
     "qlae.explorer": "The explorer.",

@@ -29,7 +29,7 @@ class Consensus:
     Attributes:
         runs: Run directories, or folders that hold run directories. They may differ in seed, hyperparameters and
             model, but not in data.
-        out: Write a page (index.html), the picture of who found what (factors.png), the codes of the compared
+        out: Write a page (index.html), a picture of factors and runs (factors.png), the codes of the compared
             observations (codes.npz) and all numbers (consensus.json) to this folder.
         weights: Which weights to compare.
         data: The data set by name, or the path of your own, if it is no longer where the runs say; needed only if the
@@ -68,7 +68,7 @@ class Consensus:
         if paths:
             print(f"{self.out}: {', '.join(path.name for path in paths)}")
         else:
-            print("For a page that shows what each factor changes, add --out DIR")
+            print("For a page with pictures of each factor, add --out DIR")
 
     def _data(self) -> Any:
         """Return the data set that was named, read as the first run reads its data; None if none was named."""
@@ -91,7 +91,7 @@ def require_folder(path: Path) -> None:
 
 
 def print_consensus(found: Any, scores: dict[str, Any] | None) -> None:
-    """Print the factors, the scores if the data have sources, what to be careful about, and the verdict."""
+    """Print the factors, the scores if the data have sources, the caveats and the verdict."""
     from ..report.score_table import print_table
     from ..selection.consensus_display import consensus_table
 
@@ -99,6 +99,7 @@ def print_consensus(found: Any, scores: dict[str, Any] | None) -> None:
     if scores:
         console.print()
         console.print(score_table(scores))
+        console.print("Scores by the sources, which the consensus never uses", highlight=False)
     console.print()
     notes = [f"Skipped: {skip.reason}" for skip in found.skipped]
     notes += [f"Warning: {warning}" for warning in found.warnings]
@@ -111,8 +112,7 @@ def score_table(scores: dict[str, Any]) -> Table:
     """Return InfoMEC of the code and of the single runs as a table."""
     from ..selection.consensus_page import score_rows
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, caption="By the sources, which the consensus never uses")
-    table.caption_justify = "left"
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
     for name in ("code", "InfoM", "InfoE", "InfoC"):
         table.add_column(name, justify="left" if name == "code" else "right")
     for name, row in score_rows(scores):

@@ -1,4 +1,4 @@
-"""Consensus of runs: read what they encode for the same observations, and keep the latents on which they agree.
+"""Consensus of runs: compare their latents on the same observations, and keep those on which they agree.
 
 `factors` finds the latents. This file reads the runs, or arrays of codes, and returns a `Consensus`: a code made of the
 latents of several runs, which `Consensus.encode` computes for other observations. Sources, if the data have any, are
@@ -93,6 +93,14 @@ class Consensus:
             return f"No consensus: {which} latents that vary, so there is nothing to compare."
         return self.found.describe()
 
+    def describe_factor(self, number: int) -> str:
+        """Return the verdict on a factor in a sentence."""
+        factor = self.factors[number]
+        if not self.confirmed and factor.num_found > 1:
+            others = f"{factor.num_found - 1} of {len(factor.found) - 1} other runs"
+            return f"somewhat alike in {others}: not enough to rely on it"
+        return factor.describe()
+
     def _using(self) -> list[str]:
         return [name for name, count in zip(self.names, self.found.num_used, strict=True) if count]
 
@@ -128,7 +136,7 @@ class Consensus:
             "latent": factor.latent,
             "is_continuous": bool(self.is_continuous[number]),
             "status": factor.status,
-            "verdict": factor.describe(),
+            "verdict": self.describe_factor(number),
             "num_found": factor.num_found,
             "purity": round(factor.purity, DIGITS),
             "replicability": round(factor.replicability, DIGITS),
@@ -146,9 +154,9 @@ class Consensus:
         """Write the consensus to a folder, and return the paths.
 
         The files are ``consensus.json`` (the factors), ``codes.npz`` (the codes of the sample, as ``codes`` and, where
-        they exist, ``latents`` and ``indices``), ``factors.png`` (who found what) and, for runs, ``index.html``, a page
-        with the verdicts and what each factor changes as the models of the runs decode it. Files of an earlier
-        consensus are replaced; the runs stay as they are.
+        they exist, ``latents`` and ``indices``), ``factors.png`` (a picture of factors × runs) and, for runs,
+        ``index.html``, a page with the verdicts and traversals of each factor, decoded by the models of the runs. Files
+        of an earlier consensus are replaced; the runs stay as they are.
 
         Args:
             folder: it is created if it does not exist.
@@ -216,7 +224,7 @@ class Consensus:
         made, compared = directory.updates_made, directory.results["steps"]
         if made is not None and made != compared:
             raise ValueError(
-                f"{directory.path} was trained to update {made:,} after it was scored at update {compared:,}; run "
+                f"{directory.path} was scored after update {compared:,}, and its checkpoint is of update {made:,}; run "
                 f"`qlae evaluate {directory.path}`"
             )
         return load(directory.path, weights=self.weights, device=device)

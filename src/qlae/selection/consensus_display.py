@@ -1,4 +1,4 @@
-"""Show a consensus: as a table in the terminal, as text, and as a picture of who found what."""
+"""Show a consensus as a table in the terminal, or as text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def consensus_table(consensus: Consensus) -> Table:
             f"{factor.replicability:.2f}",
             f"{factor.purity:.2f}",
             "–" if np.isnan(factor.stability) else f"{factor.stability:.0%}",
-            factor.describe(),
+            consensus.describe_factor(number),
         )
         table.add_row(*cells, style=None if factor.is_confirmed else "dim")
     return table
@@ -47,7 +47,7 @@ def ordered_factors(consensus: Consensus) -> list[int]:
 
 
 def describe_comparison(consensus: Consensus) -> str:
-    """Describe what was compared."""
+    """Describe the comparison: the data, and the numbers of runs and observations."""
     from ..observations import KINDS
 
     many = KINDS[consensus.kind].many if consensus.kind else "rows"

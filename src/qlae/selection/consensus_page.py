@@ -75,14 +75,15 @@ def consensus_page(consensus: Consensus, strips: Strips, scores: dict[str, Any] 
     rest = [k for k in order if k not in confirmed]
     intro = paragraph(consensus.describe(), "note" if confirmed else "warning")
     intro += paragraph(describe_comparison(consensus))
-    notes = [*consensus.warnings, *(f"Left out: {skip.reason}" for skip in consensus.skipped)]
+    notes = [*(f"{text[0].upper()}{text[1:]}" for text in consensus.warnings)]
+    notes += [f"Left out: {skip.reason}" for skip in consensus.skipped]
     notes += [f"{consensus.names[run]} is not shown below: {reason}" for run, reason in strips.missing.items()]
     intro += "".join(paragraph(note, "warning") for note in notes)
     sections = []
     if order:
         caption = "One row per factor, one column per run. z14 is the latent of that run that is most like the factor."
         overview = _png(consensus_figure(consensus, has_title=False))
-        sections.append(Section("runs", "Who found what", picture(overview, caption)))
+        sections.append(Section("runs", "Factors and runs", picture(overview, caption)))
     for anchor, title, numbers in (("confirmed", "Confirmed factors", confirmed), ("rest", "Not confirmed", rest)):
         if numbers:
             body = "\n".join(_factor(consensus, strips, scores, k) for k in numbers)
@@ -109,19 +110,19 @@ def _explain(consensus: Consensus, strips: Strips, anchor: str) -> str:
     texts = {
         "confirmed": strip,
         "none": f"These runs have no factor in common. The latents below come closest to one. {strip}",
-        "rest": "These latents complete the code: they hold what the confirmed factors leave open. Too few other runs "
-        "have them, so what they seem to show may be an accident of one training.",
+        "rest": "These latents complete the code with information that the confirmed factors lack. Too few other runs "
+        "have them, so their apparent meaning may be an accident of one training.",
     }
     return paragraph(texts[anchor if consensus.confirmed else "none"])
 
 
 def _factor(consensus: Consensus, strips: Strips, scores: dict[str, Any] | None, number: int) -> str:
-    """Return the HTML of one factor: the verdict, the numbers, and what it changes."""
+    """Return the HTML of one factor: the verdict, the numbers, and its traversals."""
     from ..report.html_page import paragraph, picture
     from .consensus_strips import strip_figure, strip_runs
 
     factor = consensus.factors[number]
-    verdict = factor.describe()
+    verdict = consensus.describe_factor(number)
     numbers = f"Similarity {factor.replicability:.2f}, purity {factor.purity:.2f}"
     if not np.isnan(factor.stability):
         numbers += f", stability {factor.stability:.0%}"
@@ -132,7 +133,7 @@ def _factor(consensus: Consensus, strips: Strips, scores: dict[str, Any] | None,
     figure = strip_figure(consensus, strips, number)
     if figure is not None:
         shown = strip_runs(consensus, strips, number)
-        caption = f"What f{number} changes, as decoded by {', '.join(consensus.names[run] for run in shown)}"
+        caption = f"Traversals of f{number}, decoded by {', '.join(consensus.names[run] for run in shown)}"
         parts.append(picture(_png(figure), caption))
     else:
         parts.append(paragraph("No run that found it has a checkpoint to decode it with."))
@@ -158,7 +159,7 @@ def _scores(consensus: Consensus, scores: dict[str, Any]) -> str:
 
 
 def score_rows(scores: dict[str, Any]) -> list[tuple[str, dict[str, float]]]:
-    """Return the scores to be shown, with what has them."""
+    """Return the rows of the table of scores, with their names."""
     rows = [("consensus", scores["code"])]
     if scores["confirmed"] and scores["confirmed"] != scores["code"]:
         rows.append(("confirmed factors alone", scores["confirmed"]))

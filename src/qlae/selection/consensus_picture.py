@@ -1,4 +1,4 @@
-"""The picture of a consensus: factors × runs, who found what.
+"""The picture of a consensus: factors × runs, with the latents that correspond to each other.
 
 Lengths are in inches, from the upper left corner.
 """
@@ -57,7 +57,7 @@ def consensus_figure(consensus: Consensus, *, has_title: bool = True) -> Figure:
 
 
 class _Drawing:
-    """Draws from top to bottom; ``y`` is the upper edge of what comes next."""
+    """Draws from top to bottom; ``y`` is the upper edge of the next part."""
 
     def __init__(self, consensus: Consensus):
         self.consensus = consensus
@@ -168,17 +168,15 @@ class _Drawing:
             found = "the latent of that run that is most alike, the darker the more"
             own = "the latent that those of the other runs are compared with"
             lacking = "the nearest latent of that run is too unlike"
-        for text, face, edge in ((found, "", ""), (own, self.colours(1.0), OWN), (lacking, EMPTY, "")):
-            if not edge and not face:
-                for step in range(5):
-                    place = (step * 0.1, self.y + 0.03)
-                    colour = self.colours(0.4 + 0.6 * step / 4)
-                    self.axes.add_patch(Rectangle(place, 0.101, LINE - 0.06, color=colour, linewidth=0))
-            else:
-                style = {"facecolor": face, "edgecolor": edge or face, "linewidth": 2 if edge else 0}
-                self.axes.add_patch(Rectangle((0.02, self.y + 0.03), 0.46, LINE - 0.06, **style))
+        shades = [self.colours(0.4 + 0.15 * step) for step in range(5)]
+        for text, faces, edge in ((found, shades, ""), (own, shades[-1:], OWN), (lacking, [EMPTY], "")):
+            width = 0.5 / len(faces)
+            for step, face in enumerate(faces):
+                patch = Rectangle((step * width, self.y + 0.03), width, LINE - 0.06, facecolor=face)
+                patch.set(edgecolor=edge or face, linewidth=2 if edge else 0)
+                self.axes.add_patch(patch)
             self._text(LEFT, self.y + LINE / 2, text, size=SMALL_SIZE)
-            self.y += LINE + 0.02
+            self.y += LINE + 0.04
 
 
 def _length(text: str, size: float = TEXT_SIZE) -> float:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .consensus import Consensus
 
 SCORES = ("infom", "infoe", "infoc")
-HOW = ("protocol", "prune", "num_samples")  # what scores must have in common to be compared
+HOW = ("protocol", "prune", "num_samples")  # settings that scores must have in common to be compared
 
 
 def score_consensus(consensus: Consensus) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What the factors of a consensus change: one latent moved through its values, in each run that found the factor.
+"""Traversals of the factors of a consensus: one latent moved through its values, in each run that found the factor.
 
 All runs start from the codes of the same observation. The values of a counterpart are shown in the order of those
 values of the factor that occur together with them, since runs number their codes differently.
@@ -28,7 +28,7 @@ from ..scoring.latent_labels import LatentLabels
 from ..scoring.sample import PREFIXES
 from .consensus import Consensus
 
-TILE, ROW_GAP = 0.68, 0.06  # inches
+TILE = 0.75  # inches from one image to the next
 WHITE = 255
 
 
@@ -40,7 +40,7 @@ class Strips:
         decoded: (steps, *shape) of each factor in each run that found it.
         steps: (steps,) the codes or values that the latent is set to.
         missing: why a run has no strips, by its position.
-        observations: what the models give.
+        observations: their description.
     """
 
     decoded: dict[tuple[int, int], NDArray[Any]] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Strips:
 
 
 def decode_strips(consensus: Consensus, *, device: str = "cpu", show: bool = False) -> Strips:
-    """Return what every factor changes, decoded by the models of the runs that found it."""
+    """Return the traversals of every factor, decoded by the models of the runs that found it."""
     strips = Strips()
     used = [k for k in range(len(consensus.runs)) if any(factor.found[k] for factor in consensus.factors)]
     with progress_bar("decoding", len(used), show=show) as report:
@@ -103,7 +103,7 @@ def _start(num_samples: int, rows: Ints, common: Ints) -> int:
 
 
 def _steps(model: Model, latent: int, column: NDArray[Any]) -> NDArray[Any]:
-    """Return what a latent is set to: its codes that occur (n,), in order, or even steps over the range of numbers."""
+    """Return the steps of a traversal: the codes that occur (n,), in order, or even steps over the range of numbers."""
     if not isinstance(model.latent, DiscreteLatent):
         return np.asarray(interpolation_steps(column[:, None])[:, 0])
     codes = model.latent.ordered_codes(latent, column, NUM_STEPS)
@@ -132,7 +132,7 @@ def strip_runs(consensus: Consensus, strips: Strips, number: int) -> list[int]:
 
 
 def strip_figure(consensus: Consensus, strips: Strips, number: int) -> Figure | None:
-    """Return the picture of what a factor changes, one row per run for images; None if no run can decode it."""
+    """Return the picture of the traversals of a factor, one row per run for images; None if no run can decode it."""
     runs, factor, observed = strip_runs(consensus, strips, number), consensus.factors[number], strips.observations
     if not runs or observed is None:
         return None
@@ -140,7 +140,7 @@ def strip_figure(consensus: Consensus, strips: Strips, number: int) -> Figure | 
     if kind.has_tiles:
         rows = [to_colours(strips.decoded[number, run], observed) for run in runs]
         names = [f"{escape_math(consensus.names[run])} $z_{{{factor.counterparts[run]}}}$" for run in runs]
-        return _image_strips(rows, names)
+        return _image_strips(rows, names, is_own=[run == factor.run for run in runs])
     count = max(len(strips.steps[number, run]) for run in runs)
     every = {run: np.linspace(0, len(strips.steps[number, run]) - 1, count).round().astype(int) for run in runs}
     blocks = np.stack([strips.decoded[number, run][every[run]] for run in runs], axis=1)[None]
@@ -151,8 +151,8 @@ def strip_figure(consensus: Consensus, strips: Strips, number: int) -> Figure | 
     return figure
 
 
-def _image_strips(rows: Sequence[NDArray[np.uint8]], names: Sequence[str]) -> Figure:
-    """Draw images (steps, h, w, 3) of each run in a row."""
+def _image_strips(rows: Sequence[NDArray[np.uint8]], names: Sequence[str], *, is_own: Sequence[bool]) -> Figure:
+    """Draw images (steps, h, w, 3) of each run in a row; the name of the run that the factor is from is bold."""
     most, height, width = max(map(len, rows)), *rows[0].shape[1:3]
     sheet = np.full((len(rows), most, height, width, 3), WHITE, np.uint8)
     for row, images in zip(sheet, rows, strict=True):
@@ -168,5 +168,6 @@ def _image_strips(rows: Sequence[NDArray[np.uint8]], names: Sequence[str]) -> Fi
     axes.set_yticks(np.arange(len(rows)) * (height + GAP) + height / 2, names)
     axes.tick_params(length=0, labelsize=LABEL_SIZE)
     axes.spines[:].set_visible(False)
-    axes.get_yticklabels()[0].set_fontweight("bold")
+    for label, is_bold in zip(axes.get_yticklabels(), is_own, strict=True):
+        label.set_fontweight("bold" if is_bold else "normal")
     return figure
