@@ -61,7 +61,7 @@ def test_metrics_import_nothing_else_of_qlae():
 
 ORDER = [
     *("_version", "_imports", "_checks", "_parsing", "_io", "_progress", "metrics", "registry", "schedules"),
-    *("options", "observations", "config", "published", "presets", "resolving", "data", "ops"),
+    *("options", "observations", "config", "paper_tables", "presets", "resolving", "data", "ops"),
     *(
         "_process",
         "models",

@@ -10,7 +10,7 @@ import pandas as pd
 from generated_pages import register, write_page
 from run_pictures import TITLES, beside_heatmap, copy_pictures, draw_heatmap, find_pictures
 
-from qlae.published import published_results
+from qlae.paper_tables import published_results
 from qlae.study.folder import StudyFolder
 from qlae.study.report.charts import draw_dots
 from qlae.study.report.study_page import score_dots

@@ -8,7 +8,7 @@ from run_pictures import TITLES
 
 import qlae
 from qlae.metrics import find_score
-from qlae.published import published_results
+from qlae.paper_tables import published_results
 from qlae.runs.directory import Run, find_folder, shipped_models
 
 SCORES = ("infom", "infoe", "infoc", "psnr")

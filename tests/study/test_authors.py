@@ -9,8 +9,8 @@ import pytest
 from study_fixtures import tiny_plan, write_run
 
 from qlae.cli import main
+from qlae.paper_tables import published_results
 from qlae.presets import MODELS
-from qlae.published import published_results
 from qlae.study import Plan, StudyFolder, collect, read_plan
 from qlae.study.folder import read_state
 from qlae.study.jobs import rerun_jobs, tune_jobs

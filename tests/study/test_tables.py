@@ -13,7 +13,7 @@ from scipy import stats
 from study_fixtures import HALF, INFOM, write_run
 
 from qlae._io import write_json
-from qlae.published import PAPER_ROWS, published_results
+from qlae.paper_tables import PAPER_ROWS, published_results
 from qlae.study import Plan, StudyFolder
 from qlae.study.report.notes import notes
 from qlae.study.report.summary import AGGREGATED, Cell, combine_data_sets, make_cell, summarise

@@ -37,7 +37,7 @@ from ..metrics import count_informative, find_score
 from ..models.building import Networks
 from ..models.latents import DiscreteLatent
 from ..models.model import Model
-from ..published import published_results
+from ..paper_tables import published_results
 from ..registry import NETWORKS
 from .directory import Run, read_config
 from .latent_names import FILE as NAMES_FILE

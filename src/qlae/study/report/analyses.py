@@ -23,8 +23,8 @@ from ...metrics.forest import features_per_split, forest_by_depth
 from ...metrics.infomec import find_protocol
 from ...metrics.information import concentration, equal_width_columns, nmi
 from ...metrics.inputs import check_latents, check_sources, random_split
+from ...paper_tables import INFOE_KEYS, PAPER_COLUMNS, published_metric, published_results
 from ...presets import MODELS
-from ...published import INFOE_KEYS, PAPER_COLUMNS, published_metric, published_results
 from ...registry import LATENTS
 from .summary import Summary
 

@@ -21,7 +21,7 @@ from ...data.pictures import to_colours
 from ...metrics import count_informative
 from ...metrics.heatmap import nmi_figure
 from ...observations import described_observations
-from ...published import PRIOR
+from ...paper_tables import PRIOR
 from ...report.image_pictures import measure_label_rise, plot_interventions, plot_strips
 from ...scoring.latent_labels import LatentLabels
 from .summary import Summary

@@ -4,8 +4,8 @@ import pandas as pd
 
 from ...metrics import find_score
 from ...observations import described_observations
+from ...paper_tables import PAPER_COLUMNS
 from ...presets import training_preset
-from ...published import PAPER_COLUMNS
 from ...selection.ranking import MIN_RUNS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT

@@ -21,8 +21,8 @@ from scipy import stats
 from ...data.sources import SOURCES
 from ...metrics import InformativeCount
 from ...observations import described_observations, square_images
+from ...paper_tables import PAPER_ROWS, Published, published_metric, published_results
 from ...presets import MODELS
-from ...published import PAPER_ROWS, Published, published_metric, published_results
 from ...resolving import resolve
 from ...runs.directory import Run
 from ..folder import StudyFolder, collect

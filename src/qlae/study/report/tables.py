@@ -23,7 +23,7 @@ import pandas as pd
 from scipy import stats
 
 from ...metrics import METRICS, find_score
-from ...published import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS
+from ...paper_tables import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
 from .summary import AGGREGATED, MIN_SEEDS, Cell, Summary, describe_counts
