@@ -175,14 +175,14 @@ def test_what_cannot_be_imitated_is_an_error(teachers, tiny_data, tmp_path, rng)
     arrays = qlae.selection.consensus.consensus([rng.integers(3, size=(50, 2)), rng.integers(3, size=(50, 2))])
     with pytest.raises(ValueError, match="is of arrays, which have no models to imitate"):
         train_consensus_model(arrays, tiny_data, out)
-    with pytest.raises(ValueError, match="nothing to imitate. No consensus"):
+    with pytest.raises(ValueError, match=r"nothing to imitate\. No consensus"):
         train_consensus_model(as_consensus(teachers, [(0, 1, False)]), tiny_data, out)
     with pytest.raises(ValueError, match="name the new run directory"):
         train_consensus_model(as_consensus(teachers, CHOSEN), tiny_data)
     with pytest.raises(ValueError, match="num_latents follows from the consensus"):
         train_consensus_model(as_consensus(teachers, CHOSEN), tiny_data, out, num_latents=4)
+    other = qlae.load_data("shapes3d", resolution=16, sources=["floor hue", "scale"])
     with pytest.raises(ValueError, match=r"the data are not those of .*s0: the number of images"):
-        other = qlae.load_data("shapes3d", resolution=16, sources=["floor hue", "scale"])
         train_consensus_model(as_consensus(teachers, CHOSEN), other, out)
     vectors = [qlae.train("vq-vae", tiny_data, out=tmp_path / "vq", num_values=8, steps=1, evaluate=False, **OPTIONS)]
     qlae.evaluate(vectors[0], device="cpu", show=False)
@@ -209,3 +209,49 @@ def test_the_model_of_a_consensus_is_no_evidence_for_it(distilled, teachers):
     skipped = qlae.select([*teachers, distilled], show=False).skipped
     assert [skip.path for skip in skipped] == [distilled.path]
     assert "imitates the latents of other runs" in skipped[0].reason
+
+
+COMMAND = ["--sources", "floor hue", "shape", "--resolution", "16", "--size", "small", "--steps", "60", "--batch-size"]
+COMMAND += ["8", "--num-latents", "3", "--num-values", "3", "4", "5", "--weight-decay", "0", "--threads", "1"]
+
+
+def test_the_command_trains_seeds_in_processes_and_the_model(tmp_path, capsys, monkeypatch):
+    from qlae.selection import train_consensus as module
+
+    out = tmp_path / "runs"
+    monkeypatch.setattr(module, "consensus", lambda runs, **_: as_consensus(runs, CHOSEN))
+    monkeypatch.setattr(Consensus, "save", lambda *_, **__: [])
+    monkeypatch.setattr(Consensus, "scores", lambda _: None)
+    command = ["train", "qlae", "--consensus", "2", "--workers", "2", *COMMAND, "--quiet", "--out", str(out)]
+    for _ in range(2):  # the second time, everything is there
+        with pytest.raises(SystemExit) as end:
+            main(command)
+        text = capsys.readouterr().out
+        assert end.value.code == 0, text
+        assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["model", "s0", "s1"]
+        assert "model, imitated latents alone" in text
+        assert f"{out}: 2 runs compared in" in text
+        assert f"qlae explore {out / 'model'}" in text
+    assert json.loads((out / "selection.json").read_text())["take"] == str(out / "model")
+    model = qlae.Run(out / "model").config
+    assert model.latent.num_latents == 3 + 4
+    assert model.training.steps == qlae.Run(out / "s1").config.training.steps == 60
+
+
+def test_runs_in_processes_are_those_of_one_process(tmp_path, tiny_data):
+    options = OPTIONS | {"num_latents": 3, "steps": 20}
+    alone = qlae.train_seeds("qlae", tiny_data, out=tmp_path / "alone", seeds=2, **options)
+    parallel = qlae.train_seeds("qlae", tiny_data, out=tmp_path / "parallel", seeds=2, workers=2, **options)
+    assert len(parallel.runs) == 2
+    for run in alone.runs:
+        tensors = [checkpoint.load(tmp_path / name / run.path.name).tensors for name in ("alone", "parallel")]
+        assert all(torch.equal(tensors[0][name], tensors[1][name]) for name in tensors[0])
+
+
+def test_what_other_processes_cannot_load_is_refused(tmp_path, rng):
+    images = rng.integers(256, size=(40, 16, 16, 3), dtype=np.uint8)
+    with pytest.raises(ValueError, match="data in memory, which have no name or path"):
+        qlae.train_seeds("qlae", images, out=tmp_path / "a", seeds=2, workers=2, num_latents=3, **OPTIONS)
+    with pytest.raises(ValueError, match="callbacks cannot be passed to other processes"):
+        qlae.train_seeds("qlae", "mixtures", out=tmp_path / "b", seeds=2, workers=2, callbacks=[Kill()], **OPTIONS)
+    assert not (tmp_path / "a").exists()

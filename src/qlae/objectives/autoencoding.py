@@ -5,6 +5,7 @@ The latent space brings its own terms, so a variant is a latent space and a set 
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,7 +30,7 @@ class Autoencoding(Objective):
     standardised values (``models/forms.py``).
     """
 
-    terms = ("reconstruct",)
+    terms: ClassVar[tuple[str, ...]] = ("reconstruct",)
     optional_terms = (L1, *PENALTIES)
     code_terms = PENALTIES
 

@@ -10,12 +10,14 @@ A few *free* latents after them learn what the reconstruction needs and no facto
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from .._checks import MAX_LATENTS, values_per_latent, whole_number
@@ -24,6 +26,7 @@ from .._process import usual_errors
 from .._progress import progress_bar
 from ..configuring import configure, require_data
 from ..data import RenderedImages, SourceDataset, data_config, keep_on_disk, load_from_config
+from ..models.latents import DiscreteLatent, LatentSpace
 from ..objectives.imitation import IMITATE, Imitated
 from ..pipeline import train
 from ..presets import ModelSpec, find_model
@@ -63,7 +66,8 @@ def train_consensus_model(
         num_free: number of latents that imitate nothing.
         show: whether to draw progress bars.
         options: as for ``qlae.train("qlae", …)``; the number of latents follows from the consensus, and ``num_values``
-            is that of the free latents. By default the learning rate falls to 0 in the second half of the run.
+            is that of the free latents. By default the networks have the size of those of the first run, and the
+            learning rate falls to 0 in the second half of the training.
 
     Returns:
         The run. ``config.objective.imitated`` names the latents that it imitates, and ``names.json`` labels those that
@@ -78,10 +82,11 @@ def train_consensus_model(
         raise ValueError("name the new run directory with out=…")
     if "num_latents" in options:
         raise ValueError("num_latents follows from the consensus; choose the number of free latents with num_free=…")
+    options.setdefault("size", consensus.runs[0].config.networks.size)
     run = Run(out)
     data = _data_of(consensus, data, show=show)
     begun = _read_codes(run, consensus, data) if run.is_begun else None
-    targets, num_values = begun or _imitated_codes(consensus, data, device=options.get("device", "cpu"), show=show)
+    targets, num_values = begun or _imitated_codes(consensus, data, device=options.get("device", "auto"), show=show)
     spec = _specification(consensus, targets, [*num_values, *_free_values(num_free, options)])
     options.pop("num_values", None)
     config = configure(spec, data, out=run.path, **options).config
@@ -112,17 +117,20 @@ def _require_imitable(consensus: Consensus, num_free: int) -> None:
             )
 
 
-def _data_of(consensus: Consensus, data: Any, *, show: bool) -> SourceDataset:
+def _data_of(consensus: Consensus, given: Any, *, show: bool) -> SourceDataset:
     """Return the data of the runs, with all images rendered; raise an error if the caller's are other ones."""
     config = consensus.runs[0].config.data
-    data = load_from_config(config) if data is None else require_data(data, show=show)
-    if difference := config.difference(data_config(data)):
+    data: SourceDataset = load_from_config(config) if given is None else require_data(given, show=show)
+    described = data_config(data)
+    if difference := config.difference(described):
         raise ValueError(f"the data are not those of {consensus.runs[0].path}: {difference}")
+    data = copy.copy(data)
+    data.checksum = described.checksum  # computed once
     if not isinstance(data.images, RenderedImages):
         return data
     with progress_bar("rendering", len(data), show=show) as report:
-        keep = keep_on_disk if data.images.name in SLOW_SCENES else SourceDataset.in_memory
-        return keep(data, progress=report)
+        is_slow = data.images.name in SLOW_SCENES
+        return keep_on_disk(data, progress=report) if is_slow else data.in_memory(progress=report)
 
 
 def _imitated(consensus: Consensus) -> tuple[Imitated, ...]:
@@ -137,36 +145,31 @@ def _imitated_codes(
     consensus: Consensus, data: SourceDataset, *, device: str, show: bool
 ) -> tuple[NDArray[Any], list[int]]:
     """Return the codes (n, k) of all observations, in the order of their values, and how many each latent has."""
+    latents = {run: consensus.load_model(run).latent for run in {factor.run for factor in consensus.factors}}
+    values = [_values_of(latents[factor.run], factor.latent) for factor in consensus.factors]
+    for factor, own in zip(consensus.factors, values, strict=True):
+        if latents[factor.run].has_codes and own is None:
+            raise ValueError(
+                f"the codes of {consensus.runs[factor.run].path} stand for vectors and have no order, so a latent "
+                "cannot imitate them; take a consensus without such runs"
+            )
     codes = consensus.encode(data, device=device, show=show)
-    models: dict[int, Any] = {}
-    columns, num_values = [], []
-    for factor, column in zip(consensus.factors, codes.T, strict=True):
-        latent = models.setdefault(factor.run, consensus.load_model(factor.run)).latent
-        values = np.arange(column.max() + 1.0)  # of the bins of a continuous latent
-        if latent.has_codes:
-            values = _values_of(latent, factor.latent)
-            if values is None:
-                raise ValueError(
-                    f"the codes of {consensus.runs[factor.run].path} stand for vectors and have no order, so a latent "
-                    "cannot imitate them; take a consensus without such runs"
-                )
-        ranks, count = ordered(column, values)
-        columns.append(ranks)
-        num_values.append(count)
-    return np.stack(columns, axis=1).astype(np.uint8), num_values
+    bins = [np.arange(column.max() + 1.0) for column in codes.T]  # of continuous latents
+    imitated = [
+        ordered(column, numbers if own is None else own)
+        for column, own, numbers in zip(codes.T, values, bins, strict=True)
+    ]
+    return np.stack([ranks for ranks, _ in imitated], axis=1).astype(np.uint8), [count for _, count in imitated]
 
 
-def _values_of(latent: Any, column: int) -> NDArray[np.float64] | None:
-    """Return the values of the codes of one latent; None if they stand for vectors."""
-    import torch
-
-    if latent.num_outputs != latent.num_latents:
+def _values_of(latent: LatentSpace, column: int) -> NDArray[np.float64] | None:
+    """Return the values of the codes of one latent; None if they stand for vectors, or there are none."""
+    if not isinstance(latent, DiscreteLatent) or latent.num_outputs != latent.num_latents:
         return None
     codes = torch.zeros(latent.num_values[column], latent.num_latents, dtype=torch.int64)
     codes[:, column] = torch.arange(len(codes))
     with torch.no_grad():
-        values: NDArray[np.float64] = latent.to_values(codes)[:, column].double().cpu().numpy()
-    return values
+        return np.asarray(latent.to_values(codes)[:, column].double().numpy())
 
 
 def ordered(codes: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
@@ -197,7 +200,7 @@ def _read_codes(run: Run, consensus: Consensus, data: SourceDataset) -> tuple[ND
 
 def _free_values(num_free: int, options: Mapping[str, Any]) -> list[int]:
     """Return the number of values of each free latent: that of the options, or of a QLAE of this size."""
-    preset = find_model(BASE).training_preset(options.get("size", "full"))
+    preset = find_model(BASE).training_preset(options["size"])
     return list(values_per_latent(num_free, options.get("num_values") or preset.num_values)) if num_free else []
 
 
