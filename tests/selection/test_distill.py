@@ -238,6 +238,25 @@ def test_the_command_trains_seeds_in_processes_and_the_model(tmp_path, capsys, m
     assert model.training.steps == qlae.Run(out / "s1").config.training.steps == 60
 
 
+def test_the_command_of_the_consensus_trains_its_model(teachers, tmp_path, capsys, monkeypatch):
+    from qlae.selection import consensus as module
+
+    monkeypatch.setattr(module, "consensus", lambda runs, **_: as_consensus(teachers, CHOSEN))
+    monkeypatch.setattr(Consensus, "save", lambda *_, **__: [])
+    monkeypatch.setattr(Consensus, "scores", lambda _: None)
+    command = ["consensus", *(str(run.path) for run in teachers), "--model", "--quiet"]
+    out = ["--out", str(tmp_path / "out"), "--steps", "5", "--threads", "1", "--free-latents", "1"]
+    for extra, code in ((out, 0), ([], 2)):
+        with pytest.raises(SystemExit) as end:
+            main([*command, *extra])
+        assert end.value.code == code
+    captured = capsys.readouterr()
+    assert f"{tmp_path / 'out' / 'model'}: a model that imitates the latents" in captured.out
+    assert "name it with --out DIR" in captured.err
+    config = qlae.Run(tmp_path / "out" / "model").config
+    assert (config.latent.num_latents, config.training.steps, config.networks.size) == (4, 5, "small")
+
+
 def test_runs_in_processes_are_those_of_one_process(tmp_path, tiny_data):
     options = OPTIONS | {"num_latents": 3, "steps": 20}
     alone = qlae.train_seeds("qlae", tiny_data, out=tmp_path / "alone", seeds=2, **options)
