@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
     from .selection.consensus import consensus
+    from .selection.distill import train_consensus_model
     from .selection.ranking import select
+    from .selection.train_consensus import train_consensus
     from .selection.train_seeds import train_seeds
     from .training.callbacks import Callback
 
@@ -58,6 +60,8 @@ __all__ = [
     "resume",
     "select",
     "train",
+    "train_consensus",
+    "train_consensus_model",
     "train_seeds",
 ]
 
@@ -77,6 +81,8 @@ _HOMES = {
     "scoring.sample": ("rescore",),
     "selection.consensus": ("consensus",),
     "selection.ranking": ("select",),
+    "selection.distill": ("train_consensus_model",),
+    "selection.train_consensus": ("train_consensus",),
     "selection.train_seeds": ("train_seeds",),
     "training.callbacks": ("Callback",),
 }

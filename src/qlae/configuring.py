@@ -277,7 +277,9 @@ def _random_batches(config: RunConfig, num_rows: int, device: torch.device) -> D
     observed, generator = config.data.observations, torch.Generator(device).manual_seed(0)
     rows = torch.rand((num_rows, *observed.shape), generator=generator, device=device)
     rows = (255 * rows if observed.dtype == "uint8" else rows).to(getattr(torch, observed.dtype))
-    return DeviceBatches(rows, num_rows, generator)
+    num_targets = OBJECTIVES.build(config.objective).num_targets
+    targets = torch.zeros((num_rows, num_targets), dtype=torch.uint8, device=device) if num_targets else None
+    return DeviceBatches(rows, num_rows, generator, targets)
 
 
 def _kept_bytes(state: TrainingState) -> int:
@@ -290,9 +292,10 @@ def _kept_bytes(state: TrainingState) -> int:
             storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
             return tensor
 
-        images = step.to_input(step.batches.draw())
+        batch, targets = step.batches.draw_with_targets()
+        images = step.to_input(batch)
         with step.others_frozen(turn), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            turn.loss_and_gradients(images, step.noise, step.number + 1)
+            turn.loss_and_gradients(images, step.noise, step.number + 1, targets)
         most = max(most, sum(storages.values()))
     return most
 

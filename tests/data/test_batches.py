@@ -27,6 +27,18 @@ def test_host_and_device_draw_the_same(images, tmp_path):
         assert torch.equal(device.draw(), host.draw())
 
 
+def test_targets_belong_to_the_observations_of_the_batch(images, tmp_path):
+    targets = torch.from_numpy(images[:, :2, 0, 0].copy())
+    device = DeviceBatches(torch.from_numpy(images), 8, generator(), targets)
+    host = HostBatches(images, 8, generator(), CPU, targets)
+    plain = DeviceBatches(torch.from_numpy(images), 8, generator())
+    for batches in (device, host):
+        batch, own = batches.draw_with_targets()
+        assert torch.equal(own, batch[:, :2, 0, 0])
+    assert torch.equal(batch, plain.draw())
+    assert plain.draw_with_targets()[1] is None
+
+
 def test_draws_are_rows_with_replacement(images):
     batch = DeviceBatches(torch.from_numpy(images), 200, generator()).draw().numpy()
     rows = [int(np.flatnonzero((images == image).all((1, 2, 3)))[0]) for image in batch]

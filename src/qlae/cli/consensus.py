@@ -11,7 +11,8 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from .._imports import import_modules
-from .arguments import Flag, Imports, OptionalName
+from .arguments import Flag, Imports, OptionalInt, OptionalName
+from .train import next_step
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,18 @@ class Consensus:
       qlae consensus runs/photos                    # a folder of runs
       qlae consensus runs/photos --out consensus    # write a page with pictures: consensus/index.html
       qlae consensus runs/a runs/b runs/c           # runs of different models or settings
+      qlae consensus runs/photos --out consensus --model    # also train one model of it: consensus/model
 
     Attributes:
         runs: Run directories, or folders that hold run directories. They may differ in seed, hyperparameters and
             model, but not in data.
         out: Write a page (index.html), a picture of factors and runs (factors.png), the codes of the compared
             observations (codes.npz) and all numbers (consensus.json) to this folder.
+        model: Also train one qlae that imitates the latents of the consensus, to OUT/model. It is a run directory like
+            any other, with networks of the size that the runs have. The same command resumes it.
+        free_latents: Number of latents of the model that imitate nothing, for what no factor explains.
+        steps: Number of updates of the model; by default as for `qlae train qlae`.
+        threads: Number of CPU threads that train the model.
         weights: Which weights to compare.
         data: The data set by name, or the path of your own, if it is no longer where the runs say; needed only if the
             runs were evaluated on different observations.
@@ -42,6 +49,10 @@ class Consensus:
 
     runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN|FOLDER …", help_behavior_hint="")]]
     out: Annotated[Path | None, arg(metavar="DIR", help_behavior_hint="")] = None
+    model: Flag = False
+    free_latents: int = 4
+    steps: OptionalInt = None
+    threads: OptionalInt = None
     weights: Literal["averaged", "raw"] = "averaged"
     data: OptionalName = None
     device: str = "auto"
@@ -57,18 +68,43 @@ class Consensus:
             raise ValueError("name the runs to compare: qlae consensus runs/photos")
         if self.out is not None:
             require_folder(self.out)
+        elif self.model:
+            raise ValueError("--model trains a model in a folder; name it with --out DIR")
         show, data = not self.quiet, self._data()
         found = consensus(self.runs, weights=self.weights, data=data, device=self.device, show=show)
         scores = found.scores()
         paths = [] if self.out is None else found.save(self.out, device=self.device, show=show)
+        if not self.json:
+            print_consensus(found, scores)
+        model = self._train_model(found, data) if self.model and found.confirmed else None
         if self.json:
-            print(json.dumps(found.to_dict() | {"scores": scores}, indent=2, allow_nan=False))
+            made = {} if model is None else {"model": str(model.path)}
+            print(json.dumps(found.to_dict() | {"scores": scores} | made, indent=2, allow_nan=False))
             return
-        print_consensus(found, scores)
         if paths:
             print(f"{self.out}: {', '.join(path.name for path in paths)}")
         else:
             print("For a page with pictures of each factor, add --out DIR")
+        if model is not None:
+            print(f"{model.path}: a model that imitates the latents. {next_step(model, self.imports)}")
+        elif self.model:
+            print("No model was trained, since there is nothing to imitate")
+
+    def _train_model(self, found: Any, data: Any) -> Any:
+        """Train the model of a consensus, and return its run."""
+        from ..selection.distill import train_consensus_model
+
+        assert self.out is not None
+        return train_consensus_model(
+            found,
+            data,
+            self.out / "model",
+            num_free=self.free_latents,
+            steps=self.steps,
+            threads=self.threads,
+            device=self.device,
+            show=not self.quiet,
+        )
 
     def _data(self) -> Any:
         """Return the data set that was named, read as the first run reads its data; None if none was named."""

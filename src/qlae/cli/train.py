@@ -42,6 +42,7 @@ class Train:
       qlae train qlae                                 # the paper's
       qlae train qlae --size small --resolution 32    # on a CPU
       qlae train qlae --seeds 4                       # four runs, and which of them to take
+      qlae train qlae --consensus 5                   # five runs, and one model of what they agree on
       qlae train qlae --size small --dry-run          # every value, and where it comes from
       qlae train --resume runs/quick
 
@@ -54,9 +55,15 @@ class Train:
         data: A data set by name (`qlae data list` shows them), the path of a folder or archive of images, of an .npy
             or .npz of images, vectors or series, or of a table (.csv, .parquet).
         out: The run directory; by default runs/DATA-MODEL-SIZE-sSEED, with the recipe after the model. With --seeds,
-            the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds.
+            the folder of the runs; by default runs/DATA-MODEL-SIZE-seeds, with --consensus -consensus.
         seeds: Train this many runs, with the seeds SEED, SEED + 1, …, and choose one of them without labels,
             as `qlae select` does.
+        consensus: Train this many runs, with the seeds SEED, SEED + 1, …, keep the latents on which they agree, found
+            without labels, and train one model that imitates them. The runs are trained in parallel processes.
+        free_latents: With --consensus, number of latents of the model that imitate nothing, for what no factor
+            explains.
+        workers: With --seeds or --consensus, number of processes that train at the same time, each on its share of the
+            cores. By default 1 with --seeds, and with --consensus one per core, or one if there is a GPU.
         dry_run: Print every value of the training with where it comes from, the number of parameters, the memory and
             an estimate of the time on this machine; train and write nothing.
         resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
@@ -75,6 +82,9 @@ class Train:
     execution: Execution = field(default_factory=Execution)
     out: OptionalPath = None
     seeds: OptionalInt = None
+    consensus: OptionalInt = None
+    free_latents: int = 4
+    workers: OptionalInt = None
     dry_run: Flag = False
     resume: OptionalPath = None
     trained: OptionalPath = None
@@ -90,6 +100,8 @@ class Train:
             self._print_run(self._find_components(self.trained), start)
         elif self.resume is not None:
             self._print_run(self._resume(self.resume), start)
+        elif self.consensus is not None:
+            self._train_consensus(self.consensus, start)
         elif self.seeds is not None:
             self._train_seeds(self.seeds, start)
         else:
@@ -128,6 +140,8 @@ class Train:
         print(configuration.describe(flag))
         if self.seeds is not None:
             print(f"With --seeds {self.seeds}, {self.seeds} times as long")
+        if self.consensus is not None:
+            print(f"With --consensus {self.consensus}, {self.consensus} runs and a model that imitates them")
 
     def _train_seeds(self, seeds: int, start: float) -> None:
         """Train several seeds, and print how they compare and which run to take."""
@@ -138,12 +152,36 @@ class Train:
         arguments, out = self._arguments(), self._folder("seeds")
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
-        selection = train_seeds(out=out, seeds=seeds, **arguments)
+        workers = 1 if self.workers is None else self.workers
+        selection = train_seeds(out=out, seeds=seeds, workers=workers, imports=self.imports, **arguments)
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
         print_selection(selection)
         print(f"{out}: {len(runs)} runs compared in {time.monotonic() - start:.0f} s")
         print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, self.imports)}")
+
+    def _train_consensus(self, seeds: int, start: float) -> None:
+        """Train several seeds and the model of their consensus, and print the verdict and the scores."""
+        from ..selection.train_consensus import CONSENSUS_FOLDER, default_workers, train_consensus, training_table
+        from .consensus import print_consensus
+
+        if self.seeds is not None:
+            raise ValueError("--consensus says how many seeds there are, so leave out --seeds")
+        if not self.execution.evaluate:
+            raise ValueError("--consensus compares runs by their evaluation samples, so leave out --no-evaluate")
+        arguments, out = self._arguments(), self._folder("consensus")
+        workers = default_workers(seeds, self.execution.device) if self.workers is None else self.workers
+        trained = train_consensus(
+            out=out, seeds=seeds, workers=workers, imports=self.imports, num_free=self.free_latents, **arguments
+        )
+        print_consensus(trained.consensus, None)
+        Console().print(training_table(trained.scores()))
+        seconds, page = time.monotonic() - start, out / CONSENSUS_FOLDER / "index.html"
+        print(f"{out}: {len(trained.runs)} runs compared in {seconds:.0f} s. Page: {page}")
+        if trained.model is None:
+            print("No model was trained, since there is nothing to imitate")
+        else:
+            print(f"{trained.model.path}: a model that imitates them. {next_step(trained.model, self.imports)}")
 
     def _print_run(self, run: "Run", start: float) -> None:
         """Print the scores of a run that has ended, how long it took, and what to do next."""
@@ -158,7 +196,7 @@ class Train:
     def _resume(self, path: Path) -> "Run":
         from ..pipeline import resume
 
-        self._require_unset("resume", "model", "data", "out", "seeds", allowed=("steps",))
+        self._require_unset("resume", "model", "data", "out", "seeds", "consensus", allowed=("steps",))
         return resume(path, steps=self.training.steps, show=not self.quiet, **vars(self.execution))
 
     def _find_components(self, trained: Path) -> "Run":
@@ -168,7 +206,7 @@ class Train:
             raise ValueError(
                 f"--trained takes the networks of a run of ae; use `qlae train {COMPONENTS_MODEL} --trained {trained}`"
             )
-        self._require_unset("trained", "data", "seeds", "resume")
+        self._require_unset("trained", "data", "seeds", "consensus", "resume")
         out = self.out or trained.with_name(f"{trained.name}-ica")
         return find_components(trained, out=out, show=not self.quiet, **vars(self.execution))
 

@@ -20,15 +20,22 @@ class Batches(ABC):
 
     Attributes:
         images: the population, one observation per row.
+        targets: whole numbers (n, k) on the device that belong to the observations, which the loss needs; mostly None.
         batch_size: b.
         generator: the source of randomness. Its state is the whole state of the sampler.
         device: the device of the batches.
     """
 
     def __init__(
-        self, images: Tensor | ImageArray, batch_size: int, generator: torch.Generator, device: torch.device
+        self,
+        images: Tensor | ImageArray,
+        batch_size: int,
+        generator: torch.Generator,
+        device: torch.device,
+        targets: Tensor | None = None,
     ) -> None:
         self.images = images
+        self.targets = targets
         self.batch_size = batch_size
         self.generator = generator
         self.device = device
@@ -45,9 +52,20 @@ class Batches(ABC):
             return self.images.dtype
         return torch.from_numpy(np.empty(0, self.images.dtype)).dtype
 
-    @abstractmethod
     def draw(self) -> Tensor:
         """Return the next batch."""
+        return self.draw_with_targets()[0]
+
+    def draw_with_targets(self) -> tuple[Tensor, Tensor | None]:
+        """Return the next batch, and the targets (b, k) of its observations, if there are any."""
+        shape, where = (self.batch_size,), self.generator.device
+        rows = torch.randint(len(self.images), shape, generator=self.generator, device=where)
+        targets = None if self.targets is None else self.targets.index_select(0, rows.to(self.device))
+        return self.observations(rows), targets
+
+    @abstractmethod
+    def observations(self, rows: Tensor) -> Tensor:
+        """Return the observations of row numbers (b,), which are where the generator is."""
 
 
 class DeviceBatches(Batches):
@@ -55,11 +73,12 @@ class DeviceBatches(Batches):
 
     images: Tensor
 
-    def __init__(self, images: Tensor, batch_size: int, generator: torch.Generator) -> None:
-        super().__init__(images, batch_size, generator, images.device)
+    def __init__(
+        self, images: Tensor, batch_size: int, generator: torch.Generator, targets: Tensor | None = None
+    ) -> None:
+        super().__init__(images, batch_size, generator, images.device, targets)
 
-    def draw(self) -> Tensor:
-        rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator, device=self.device)
+    def observations(self, rows: Tensor) -> Tensor:
         return self.images.index_select(0, rows)
 
 
@@ -71,9 +90,8 @@ class HostBatches(Batches):
 
     images: ImageArray
 
-    def draw(self) -> Tensor:
-        rows = torch.randint(len(self.images), (self.batch_size,), generator=self.generator).numpy()
-        batch = torch.from_numpy(np.ascontiguousarray(self.images[rows]))
+    def observations(self, rows: Tensor) -> Tensor:
+        batch = torch.from_numpy(np.ascontiguousarray(self.images[rows.numpy()]))
         if self.device.type == "cuda":
             return batch.pin_memory().to(self.device, non_blocking=True)
         return batch.to(self.device)

@@ -3,6 +3,7 @@
 from ..config import ObjectiveConfig
 from .adversarial import Adversarial
 from .autoencoding import Autoencoding, reconstruction_terms
+from .imitation import Imitation
 from .objective import Objective, Player, Terms, Weighting, players_of
 from .total_correlation import TotalCorrelation
 from .tripod import Tripod
@@ -10,6 +11,7 @@ from .tripod import Tripod
 __all__ = [
     "Adversarial",
     "Autoencoding",
+    "Imitation",
     "Objective",
     "ObjectiveConfig",
     "Player",

@@ -5,12 +5,13 @@ The latent space brings its own terms, so a variant is a latent space and a set 
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ..config import ObjectiveConfig
-from ..models.model import Model
+from ..models.model import Model, ModelOutput
 from ..registry import OBJECTIVES
 from .code_penalties import PENALTIES, penalty_terms, require_scalar_codes
 from .objective import L1, LossFunction, Objective, Player, Terms, Weighting, latent_losses
@@ -29,7 +30,7 @@ class Autoencoding(Objective):
     standardised values (``models/forms.py``).
     """
 
-    terms = ("reconstruct",)
+    terms: ClassVar[tuple[str, ...]] = ("reconstruct",)
     optional_terms = (L1, *PENALTIES)
     code_terms = PENALTIES
 
@@ -44,7 +45,9 @@ class Autoencoding(Objective):
         return [autoencoder_player(model, self.weighting(), terms_of)]
 
 
-def autoencoder_player(model: Model, weighting: Weighting, terms_of: LossFunction) -> Player:
+def autoencoder_player(
+    model: Model, weighting: Weighting, terms_of: LossFunction, *, takes_targets: bool = False
+) -> Player:
     """Return the player that moves encoder, decoder and codebook together; ``terms_of`` uses each weight once."""
     networks = (model.encoder, model.decoder)
     return Player(
@@ -54,6 +57,7 @@ def autoencoder_player(model: Model, weighting: Weighting, terms_of: LossFunctio
         loss=weighting.loss(terms_of, networks),
         terms=weighting.names,
         uses_weights_once=L1 not in weighting.names,
+        takes_targets=takes_targets,
     )
 
 
@@ -68,7 +72,11 @@ def reconstruction_terms(
         generator: of random numbers.
         penalties: names of penalties on the use of codes to compute as well (``code_penalties.py``).
     """
-    output = model(images, generator)
+    return output_terms(model, model(images, generator), images, penalties=penalties)
+
+
+def output_terms(model: Model, output: ModelOutput, images: Tensor, *, penalties: Collection[str] = ()) -> Terms:
+    """Return ``reconstruction_terms`` from the output of the model for these inputs."""
     losses = latent_losses(model, output.latent.losses, images[0].numel())
     more = penalty_terms(penalties, model.latent, output.encoded, output.latent, images)
     return {"reconstruct": model.form.error(output.logits, images), **losses, **more}

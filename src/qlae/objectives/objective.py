@@ -25,7 +25,8 @@ from ..registry import OBJECTIVES
 from ..schedules import Curve, curve_factor
 
 Terms = dict[str, Tensor]  # scalars by their config name
-LossFunction = Callable[[Tensor, torch.Generator | None, Tensor], Terms]
+#: Of inputs, a generator of random numbers and the number of the update; and of targets, if a player takes them.
+LossFunction = Callable[..., Terms]
 
 L1 = "l1"  # name of the term as config weight, log key and column
 
@@ -80,8 +81,8 @@ class Weighting:
         """
         regularized = [p for module in networks for p in module.parameters() if p.requires_grad]
 
-        def loss(images: Tensor, generator: torch.Generator | None, number: Tensor) -> Terms:
-            terms = terms_of(images, generator, number)
+        def loss(images: Tensor, generator: torch.Generator | None, number: Tensor, *targets: Tensor) -> Terms:
+            terms = terms_of(images, generator, number, *targets)
             return self(terms | {L1: l1_norm(regularized)} if L1 in self.weights else terms, number)
 
         return loss
@@ -124,6 +125,7 @@ class Player:
         optimizer: settings of this player; None for those of the run, with the run's schedules.
         uses_weights_once: whether ``loss`` uses every weight exactly once and is differentiated once. Then a GPU
             computes weight gradients on a second stream. The claim is checked at the first update.
+        takes_targets: whether ``loss`` takes the targets (b, num_targets) of the batch as a fourth argument.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Player:
     period: int = 1
     optimizer: OptimizerConfig | None = None
     uses_weights_once: bool = False
+    takes_targets: bool = False
 
     def __post_init__(self) -> None:
         if "loss" not in self.terms:
@@ -214,6 +217,15 @@ class Objective(ABC):
     def build_parts(self, model: Model) -> dict[str, nn.Module]:
         """Return the modules that the objective adds to a model, such as a critic; they become ``model.parts``."""
         return {}
+
+    @property
+    def num_targets(self) -> int:
+        """Whole numbers per observation that the loss needs; they are read from the run directory."""
+        return 0
+
+    def unconfirmed_latents(self, num_latents: int) -> list[int]:
+        """Return the latents that nothing but this run speaks for, if other ones do have the support of other runs."""
+        return []
 
     @abstractmethod
     def players(self, model: Model) -> list[Player]:

@@ -133,6 +133,7 @@ class _Results:
     averaged: _Scores
     raw: _Scores
     prune: bool = True
+    unconfirmed_latents: list[Count] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)

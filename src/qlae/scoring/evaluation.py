@@ -24,7 +24,7 @@ from ..data import SourceDataset, images_of, load_from_config
 from ..metrics import watched_scores
 from ..models.building import Networks
 from ..models.model import CHUNK, Model
-from ..registry import LATENTS
+from ..registry import LATENTS, OBJECTIVES
 from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.export import is_pretrained, tensors_to_bytes
@@ -120,6 +120,7 @@ def evaluate_run(
         rest, _ = score_sample(arrays, metrics=others, **options)
         scores = {weights: rest[weights] | named for weights, named in scores.items()}
 
+    unconfirmed = OBJECTIVES.build(config.objective).unconfirmed_latents(config.latent.num_latents)
     results = {
         "model": config.model,
         "data": description,
@@ -131,6 +132,7 @@ def evaluate_run(
         "num_samples": len(sample),
         **({"settings": snapshot.state["settings"]} if "settings" in snapshot.state else {}),
         **scores,
+        **({"unconfirmed_latents": unconfirmed} if unconfirmed else {}),
         "warnings": warned,
         "versions": versions() | {"torch": torch.__version__},
     }

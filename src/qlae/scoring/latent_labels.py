@@ -16,7 +16,7 @@ class LatentLabels(NamedTuple):
 
     active: NDArray[np.bool_]  # (num_latents,)
     informative: NDArray[np.bool_]  # (num_latents,)
-    names: list[str]  # of the source that each latent is most informative about; may be empty
+    names: list[str]  # of the source that each latent is most informative about, if there is one; and what else to say
     numbers: tuple[int, ...] | None = None  # of the latents, if they are not all those of a model
 
     @staticmethod
@@ -24,10 +24,12 @@ class LatentLabels(NamedTuple):
         """Return the labels by the scores of the averaged weights in ``results.json``."""
         scores, names = results["averaged"], results["data"]["source_names"]
         encoded = find_encoded_sources(scores, num_latents)
+        unconfirmed = results.get("unconfirmed_latents", [])  # of a model that imitates a consensus
+        names = ["" if each is None else names[each[0]] for each in encoded]
         return LatentLabels(
             _flags(scores, "active_latents", num_latents),
             find_informative(scores, num_latents),
-            ["" if each is None else names[each[0]] for each in encoded],
+            [f"{name} (not confirmed)".lstrip() if j in unconfirmed else name for j, name in enumerate(names)],
         )
 
 

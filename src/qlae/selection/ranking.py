@@ -357,6 +357,8 @@ def read_codes(runs: Sequence[Run], *, weights: str) -> tuple[list[RunCodes], li
 def _read_run(run: Run, weights: str) -> RunCodes:
     """Return the codes of one run; raise ``ValueError`` if it is unfinished or damaged."""
     config, results = run.config, run.results
+    if getattr(config.objective, "imitated", ()):
+        raise ValueError(f"{run.path} imitates the latents of other runs, so it agrees with them in any case")
     if results["steps"] < config.training.steps:
         raise ValueError(f"{run.path} {run.describe_unfinished(results['steps'])}")
     arrays = run.arrays(run.sample_path, ("indices", "sources"))

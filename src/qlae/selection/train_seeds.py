@@ -28,6 +28,7 @@ from ..training.callbacks import Callback
 from ..training.state import SLOW_SCENES
 from .display import plot_selection
 from .ranking import Selection, select
+from .seed_processes import train_in_processes
 
 MOST_SEEDS = 1_000
 PICTURE_FILE = "agreement.png"
@@ -42,6 +43,8 @@ def train_seeds(
     seeds: int,
     networks: Networks | str | None = None,
     callbacks: Sequence[Callback] = (),
+    workers: int = 1,
+    imports: Sequence[str] = (),
     show: bool = True,
     **options: Any,
 ) -> Selection:
@@ -53,11 +56,16 @@ def train_seeds(
         model, data, networks, callbacks, show, options: as for ``qlae.train``; ``seed`` is the first seed.
         out: the folder of the runs. ``selection.json`` and ``agreement.png`` are written into it.
         seeds: number of seeds, at least 2.
+        workers: number of processes that train at the same time. More than one needs data that can be loaded by name or
+            path, no callbacks, and no modules as ``networks``. The processes share the cores, and the number of threads
+            decides the last bits of a run.
+        imports: modules that the processes import first, which register your parts.
 
     Returns:
         The runs in order, and ``.best``.
     """
     whole_number("seeds", seeds, at_least=2, at_most=MOST_SEEDS)
+    whole_number("workers", workers, at_most=MOST_SEEDS)
     if options.get("evaluate") is False:
         raise ValueError("runs are compared by their evaluation samples, so seeds=… does not go with evaluate=False")
     first = whole_number("seed", options.get("seed", 0), at_least=0)
@@ -77,6 +85,12 @@ def train_seeds(
         run.require_free(configs[seed])
         options["num_latents"] = configs[seed].latent.num_latents  # so that a warning names their number once
     waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]
+    if workers > 1 and len(waiting) > 1:
+        _require_portable(configs[first], networks, callbacks)
+        parallel = {run: configs[seed] for seed, run in jobs if seed in waiting}
+        trained = train_in_processes(parallel, execution, workers=workers, imports=imports, show=show)
+        jobs = [(seed, run) for seed, run in jobs if seed not in waiting or run in trained]
+        waiting = []
     images = _rendered_once(data, execution.device, show=show) if len(waiting) > 1 else data
     finished = []
     for number, (seed, run) in enumerate(jobs, start=1):
@@ -97,6 +111,15 @@ def train_seeds(
     write_json(folder / SELECTION_FILE, selection.to_dict())
     plot_selection(selection, folder / PICTURE_FILE)
     return selection
+
+
+def _require_portable(config: RunConfig, networks: Networks | str | None, callbacks: Sequence[Callback]) -> None:
+    """Raise an error unless other processes can train the runs from their directories."""
+    what = "callbacks" if callbacks else "modules as networks" if networks and not isinstance(networks, str) else None
+    if config.data.spec is None:
+        what = "data in memory, which have no name or path to load them by"
+    if what:
+        raise ValueError(f"{what} cannot be passed to other processes; train the seeds one by one with workers=1")
 
 
 def _is_finished(run: Run, config: RunConfig) -> bool:

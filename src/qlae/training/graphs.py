@@ -53,6 +53,7 @@ class GraphUpdates:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._terms: list[Tensor] = []  # the loss terms of a block, by player
         self._host_batches: Tensor | None = None  # the batches of a block, if they come from the host
+        self._host_targets: Tensor | None = None  # and their targets, if there are any
 
     @property
     def is_recorded(self) -> bool:
@@ -74,8 +75,11 @@ class GraphUpdates:
         assert self._graph is not None
         self.step.number.fill_(done)
         if self._host_batches is not None:
-            for place in self._host_batches:
-                place.copy_(self.step.batches.draw(), non_blocking=True)
+            for i, place in enumerate(self._host_batches):
+                batch, targets = self.step.batches.draw_with_targets()
+                place.copy_(batch, non_blocking=True)
+                if self._host_targets is not None and targets is not None:
+                    self._host_targets[i].copy_(targets)
         self._graph.replay()
         for turn, rows in zip(self.step.turns, self._terms, strict=True):
             turn.window.extend(rows)
@@ -88,10 +92,16 @@ class GraphUpdates:
             return
         device = step.batches.device
         images = step.to_input(torch.zeros(step.batches.shape, dtype=step.batches.dtype, device=device))
+        targets = self._empty_targets()
         with rehearsal():
             for turn in step.turns:
                 with step.others_frozen(turn):
-                    turn.loss_and_gradients(images, torch.Generator(device), step.number)
+                    turn.loss_and_gradients(images, torch.Generator(device), step.number, targets)
+
+    def _empty_targets(self, *block: int) -> Tensor | None:
+        """Return targets (*block, b, k) of zeros; None if the batches have none."""
+        targets, batch_size = self.step.batches.targets, self.step.batches.batch_size
+        return None if targets is None else targets.new_zeros((*block, batch_size, targets.shape[1]))
 
     def _record(self) -> bool:
         """Record a block without running it; return False if something in it cannot be recorded."""
@@ -103,6 +113,7 @@ class GraphUpdates:
         else:
             shape = (self.block, *step.batches.shape)
             self._host_batches = torch.empty(shape, dtype=step.batches.dtype, device=step.batches.device)
+            self._host_targets = self._empty_targets(self.block)
         before = [generator.clone_state() for generator in generators]
         for generator in generators:
             graph.register_generator_state(generator)
@@ -138,4 +149,9 @@ class GraphUpdates:
         step = self.step
         for i in range(self.block):
             step.number += 1
-            step.update(step.batches.draw() if self._host_batches is None else self._host_batches[i], i + 1)
+            if self._host_batches is None:
+                batch, targets = step.batches.draw_with_targets()
+            else:
+                batch = self._host_batches[i]
+                targets = None if self._host_targets is None else self._host_targets[i]
+            step.update(batch, i + 1, targets)

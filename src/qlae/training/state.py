@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .._process import settings_in_force
@@ -140,16 +141,19 @@ def build_state(
     device: torch.device,
     *,
     model: Model | None = None,
+    targets: NDArray[Any] | None = None,
     compile: bool = True,
     show: bool = False,
 ) -> TrainingState:
     """Return a run before its first update; weights and batches follow from the seed.
 
-    ``model`` is the result of ``initial_model`` on the same device, which custom networks need. ``compile`` records
-    updates as CUDA graphs on a GPU.
+    ``model`` is the result of ``initial_model`` on the same device, which custom networks need. ``targets`` (n, k) are
+    whole numbers that the objective needs of each observation. ``compile`` records updates as CUDA graphs on a GPU.
     """
     model = initial_model(config, device=device) if model is None else model
-    return state_on(config, model, _batches(data, config.training, device, show=show), compile=compile)
+    batches = _batches(data, config.training, device, show=show)
+    batches.targets = None if targets is None else torch.from_numpy(targets).to(device)
+    return state_on(config, model, batches, compile=compile)
 
 
 def state_on(config: RunConfig, model: Model, batches: Batches, *, compile: bool = True) -> TrainingState:

@@ -65,20 +65,20 @@ class Turn:
         self._uses_weights_once: bool | None = None  # not verified yet
 
     def loss_and_gradients(
-        self, images: Tensor, noise: torch.Generator, number: Tensor
+        self, images: Tensor, noise: torch.Generator, number: Tensor, targets: Tensor | None = None
     ) -> tuple[Terms, tuple[Tensor, ...]]:
         """Return the terms of the player's loss, and the gradients of the loss, one per parameter."""
         if not (self.player.uses_weights_once and dispatch.uses_kernels(self.flat.values)):
-            terms = self._terms(images, noise, number)
+            terms = self._terms(images, noise, number, targets)
             return terms, self._gradients(terms)
         with overlapped(images.device, safe=self._uses_weights_once is not False) as overlap:
-            terms = self._terms(images, noise, number)
+            terms = self._terms(images, noise, number, targets)
             if self._uses_weights_once is None:
                 self._uses_weights_once = overlap.verify(terms["loss"])
             return terms, self._gradients(terms)
 
-    def _terms(self, images: Tensor, noise: torch.Generator, number: Tensor) -> Terms:
-        terms = self.player.loss(images, noise, number)
+    def _terms(self, images: Tensor, noise: torch.Generator, number: Tensor, targets: Tensor | None) -> Terms:
+        terms = self.player.loss(images, noise, number, *([targets] if self.player.takes_targets else []))
         if not self._is_checked:
             self.player.require_terms(terms)
             self._is_checked = True
@@ -117,20 +117,22 @@ class Step:
     def __call__(self, step: int) -> None:
         """Make update number ``step`` (from 1)."""
         self.number.fill_(step)
-        self.update(self.batches.draw(), step)
+        batch, targets = self.batches.draw_with_targets()
+        self.update(batch, step, targets)
 
-    def update(self, batch: Tensor, step: int) -> None:
+    def update(self, batch: Tensor, step: int, targets: Tensor | None = None) -> None:
         """Make the update whose number the device holds.
 
         Args:
             batch: observations, such as images (b, r, r, 3) uint8.
             step: a number with the same remainder by every player's period.
+            targets: of the observations (b, k), for players that take them.
         """
         images = self.to_input(batch)
         for turn in self.turns:
             if step % turn.player.period == 0:
                 with self.others_frozen(turn):
-                    terms, gradients = turn.loss_and_gradients(images, self.noise, self.number)
+                    terms, gradients = turn.loss_and_gradients(images, self.noise, self.number, targets)
                 turn.rates.update(self.number)
                 turn.optimizer.step(gradients)
                 turn.window.add(terms)

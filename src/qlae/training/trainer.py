@@ -31,6 +31,7 @@ from ..objectives.code_penalties import ENTROPY
 from ..options import CHECKPOINT_SECONDS
 from ..runs import checkpoint
 from ..runs.directory import Run
+from ..runs.targets import read_targets
 from .callbacks import Callback
 from .state import TrainingState, build_state, initial_model
 
@@ -92,7 +93,8 @@ def train_run(
             run.write_left_out(data.left_out)
             if snapshot is not None and done == steps:
                 return
-            state = build_state(config, data, place_on, model=model, compile=compile, show=show)
+            targets = read_targets(run.path, config.objective, len(data))
+            state = build_state(config, data, place_on, model=model, targets=targets, compile=compile, show=show)
             torch.manual_seed(config.training.seed + 2)  # for parts that draw from torch's global generators
             if snapshot is not None:
                 state.from_checkpoint(snapshot)
@@ -115,7 +117,7 @@ def run_updates(
     start_time = save_time = show_time = time.monotonic()
     seconds_before, first = state.seconds, state.step
     check = CollapseCheck(state.model, state.update.batches, config)
-    with _signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
+    with caught_signals() as stop, progress_bar("training", steps, start=first, show=show) as report:
         note = state.updates.preparing
         report(first, note=note)
         unread: deque[_Terms] = deque()  # of log points
@@ -228,7 +230,7 @@ def _last_checkpoint(run: Run) -> str:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
+def caught_signals() -> Iterator[list[int]]:
     """Yield a list that fills when Ctrl-C or SIGTERM arrives, or the terminal closes; a second Ctrl-C stops at once.
 
     Under ``nohup``, which ignores the closing of the terminal, it stays ignored.
