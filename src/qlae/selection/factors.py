@@ -239,7 +239,7 @@ class _Pool:
     def _explained_by(self, labels: Ints, levels: Ints) -> Floats:
         """Return the share (pool, columns) of the entropy of each latent that columns of labels explain."""
         nats = _information(self.labels, self.levels, labels, levels, self.terms)
-        return nats / np.maximum(self.entropies, 1e-12)[:, None]
+        return np.asarray(nats / np.maximum(self.entropies, 1e-12)[:, None])
 
     def _score(self) -> None:
         """Compute replicability, purity, weights and costs of all latents."""
@@ -272,7 +272,7 @@ class _Pool:
         weights = self.replicability * self.entropies
         pairs = np.outer(weights, weights) * self.other
         by_chance = float((pairs * dependent).sum() / max(pairs.sum(), 1e-12))
-        return (together - by_chance) / max(1.0 - by_chance, 1e-6)
+        return np.asarray((together - by_chance) / max(1.0 - by_chance, 1e-6))
 
     def _parts(self) -> Floats:
         """Return for each latent the information about it of the smaller of two independent parts, in two runs."""
@@ -311,7 +311,7 @@ class _Pool:
         """Return the shares that the chosen latents explain with one more, given those without it."""
         alone = self.shares[:, added].copy()
         alone[added] = 0.0
-        return np.maximum.reduce([shares, alone, *(self.pair(added, i) for i in chosen)])
+        return np.asarray(np.maximum.reduce([shares, alone, *(self.pair(added, i) for i in chosen)]))
 
     @cached_property
     def by_runs(self) -> Floats:
