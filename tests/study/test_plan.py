@@ -174,7 +174,7 @@ def test_resolutions_are_those_of_the_command_line(entry, expected):
 
 def test_a_resolution_that_is_none_is_refused():
     message = (
-        "data.mine: .*resolution must be an integer from 8 to 1024, or height and width, such as 60x90, got '60by90'"
+        "data.mine: .*resolution must be an integer from 8 to 1024, or height and width, such as 60x90, got 60by90"
     )
     with pytest.raises(ValueError, match=message):
         size_plan(resolution="60by90")

@@ -109,9 +109,10 @@ def picture_size(size: Any) -> PictureSize:
         height, width, channels = (int(number) if number else None for number in match.groups())
         assert height is not None
         return PictureSize(height, width or height, channels or COLOURS)
+    got = shortened(size).strip("'")
     raise ValueError(
         f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, or height and width, such as "
-        f"60x90, got {shortened(size)}"
+        f"60x90, got {got}"
     )
 
 
@@ -122,9 +123,8 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
     if not size.is_standard:
         require_sides(size.height, size.width)
     elif not MIN_RESOLUTION <= size.height <= MAX_RESOLUTION:
-        raise ValueError(
-            f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, got {shortened(resolution)}"
-        )
+        got = shortened(resolution).strip("'")
+        raise ValueError(f"resolution must be an integer from {MIN_RESOLUTION} to {MAX_RESOLUTION}, got {got}")
     return size
 
 
