@@ -23,7 +23,7 @@ def test_prints_factors_scores_and_verdict(tmp_path, capsys):
     assert run_command(tmp_path, "--quiet") == 0
     out = capsys.readouterr().out
     assert "shapes3d, 5 runs, 320 images, averaged weights" in out
-    assert out.count("of 5 runs") == 3
+    assert out.count(" of 5 ") == 3
     assert "Scores by the sources, which the consensus never uses" in out
     assert f"Skipped: {tmp_path / 'bad2'} has neither results nor a checkpoint" in out
     assert "Consensus: 3 factors" in out

@@ -34,6 +34,7 @@ from ..scoring.evaluation import evaluate_run
 from ..scoring.sample import NUM_SAMPLES
 from .controls import Control, build_controls
 from .observation_views import View
+from .support import find_support
 
 NUM_EXAMPLES = 500  # from which the ranges of features are measured
 MAX_MAGNITUDE = 1e6  # of a continuous latent to decode; far beyond the range of any model
@@ -125,6 +126,7 @@ class Exploration:
         self.has_codes = isinstance(model.latent, DiscreteLatent)
         self.codes: NDArray[Any] = sample["codes" if self.has_codes else "latents"]  # (n, num_latents)
         self.controls = build_controls(model.latent, self.codes, self.results["averaged"])
+        self.support = find_support(run, len(self.controls))
         self.names = Names(names, [control.num_values for control in self.controls])
         self.names.read()  # raises now, rather than on the page, if the file is damaged
 
@@ -154,7 +156,10 @@ class Exploration:
             "warning": count.warning if count is not None else "",
             "source_names": list(data["source_names"]),
             "nmi": scores.get("nmi"),
-            "latents": [dataclasses.asdict(control) for control in self.controls],
+            "latents": [
+                dataclasses.asdict(control) | {"support": support}
+                for control, support in zip(self.controls, self.support, strict=True)
+            ],
             "names": self.names.read(),
         }
 

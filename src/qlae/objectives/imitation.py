@@ -79,6 +79,13 @@ class Imitation(Autoencoding):
         imitated = [j for j, one in enumerate(self.config.imitated) if not one.is_confirmed]
         return [*imitated, *range(self.num_targets, num_latents)]
 
+    def describe_support(self, num_latents: int) -> list[str]:
+        texts = [
+            f"found in {one.num_found} of {one.num_runs} runs{'' if one.is_confirmed else ', not confirmed'}"
+            for one in self.config.imitated
+        ]
+        return [*texts, *["free, not confirmed"] * (num_latents - len(texts))]
+
     def players(self, model: Model) -> list[Player]:
         """Return one player: encoder, decoder and codebook move together."""
         penalties = [name for name in PENALTIES if name in self.config.weights]

@@ -227,6 +227,10 @@ class Objective(ABC):
         """Return the latents that nothing but this run speaks for, if other ones do have the support of other runs."""
         return []
 
+    def describe_support(self, num_latents: int) -> list[str]:
+        """Return how many other runs have each latent, in words; empty if the objective does not know of other runs."""
+        return []
+
     @abstractmethod
     def players(self, model: Model) -> list[Player]:
         """Return the players: which modules are updated, with which loss, how often, and with which optimizer."""

@@ -31,7 +31,7 @@ def consensus_table(consensus: Consensus) -> Table:
             f"f{number}",
             escape(consensus.names[factor.run]),
             f"z{factor.latent}",
-            f"{factor.num_found} of {len(factor.found)} runs",
+            f"{factor.num_found} of {len(factor.found)}",
             f"{factor.replicability:.2f}",
             f"{factor.purity:.2f}",
             "–" if np.isnan(factor.stability) else f"{factor.stability:.0%}",

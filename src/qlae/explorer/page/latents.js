@@ -23,7 +23,7 @@
         { class: "card latent", "data-latent": j, tabindex: "-1" },
         make("header", {}, this.title, this.nmi, make("span", { class: "gap" }), ...this.#makeButtons()),
         this.#makeControl(), this.strip,
-        make("footer", {}, make("p", { class: "usage" }, this.#describeUsage()), this.value),
+        make("footer", {}, make("p", { class: "usage" }, [this.#describeUsage(), this.latent.support].filter(Boolean).join(" · ")), this.value),
       );
       if (!this.latent.active) this.element.classList.add("inactive");
       if (!this.latent.informative) this.element.classList.add("uninformative");
