@@ -2,7 +2,7 @@
 
 A latent that encodes one source has a counterpart in every run that found the source. Entangled latents are entangled
 differently in each run. So the latents of other runs can play the part that sources play in InfoMEC. All runs are
-compared on the same observations; I are mutual informations minus their amount by chance, H entropies.
+compared on the same observations; I is mutual information minus its amount by chance, and H is entropy.
 
 * The *similarity* of two latents is R_ij = I_ij / √(H_i H_j).
 * The *replicability* of a latent is the mean, over the other runs, of its best similarity there.
@@ -11,7 +11,7 @@ compared on the same observations; I are mutual informations minus their amount 
   other, d_ab = 1 − exp(−R_ab / DEPENDENT), rescaled so that pairs drawn without regard to i give 0. A latent of one
   source is only similar to latents of this source, which depend on each other; a mixture also to latents of either of
   its parts, which do not. A mixture that most runs share is also told from the *parts* that some runs have: if runs
-  contain two independent, replicated latents that each inform about i, the smaller of the two informations counts
+  contain two independent, replicated latents that are each informative about i, the smaller of the two amounts counts
   against it.
 * The *coverage* of a set of latents is the share of the entropy of every latent of every run that the best pair of the
   set explains, up to the share that another run explains on average. Every source counts about once: latents are
