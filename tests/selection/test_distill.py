@@ -10,6 +10,8 @@ import torch
 
 import qlae
 from qlae.cli import main
+from qlae.models.latents import QuantizedLatent
+from qlae.objectives.imitation import imitation_error
 from qlae.runs import checkpoint
 from qlae.runs.targets import read_targets
 from qlae.selection.consensus import Consensus
@@ -196,6 +198,16 @@ def test_other_arrays_than_those_of_the_runs_are_refused(tmp_path, rng):
     run = qlae.train("qlae", images, out=tmp_path / "s0", num_latents=3, steps=3, evaluate=False, **OPTIONS)
     with pytest.raises(ValueError, match="the images differ, although they have the same number"):
         train_consensus_model(as_consensus([run], [(0, 0, True)]), 255 - images, tmp_path / "model")
+
+
+def test_the_loss_is_the_squared_distance_of_the_first_outputs_from_an_even_grid():
+    latent = QuantizedLatent(3, (3, 5, 4))
+    x = torch.tensor([[0.5, 0.0, 9.0], [-0.4, -0.25, 9.0]], requires_grad=True)
+    error = imitation_error(latent, x, torch.tensor([[2, 2], [0, 2]], dtype=torch.uint8))
+    assert error.item() == pytest.approx((0.1**2 + 0.25**2) / 4)
+    error.backward()
+    assert x.grad[:, 2].tolist() == [0, 0]
+    assert latent.values.grad is None
 
 
 def test_codes_are_ordered_by_their_values():
