@@ -281,7 +281,7 @@ def build(model: str, recorded: Recording, device: torch.device, way: Way) -> Tr
     initialise(state.model, recorded)
     step = state.update
     batches = torch.from_numpy(images).to(device)
-    step.batches.draw = lambda: row_of(batches, step.number)
+    step.batches.draw_with_targets = lambda: (row_of(batches, step.number), None)
     if way.compile:  # PyTorch's fused AdamW reads the number of steps as float32, whatever the type of the weights
         for turn in step.turns:
             turn.optimizer.moves = turn.optimizer.moves.float()

@@ -31,8 +31,8 @@ class Study:
       qlae study runs/paper-quick           # resume
 
     Attributes:
-        plan: A plan of the package (paper, paper-small, paper-quick, ablations, negative, negative-quick), a plan in a
-            .toml or .json file, or the folder of a study to resume.
+        plan: A plan of the package (paper, paper-small, paper-quick, ablations, negative, negative-quick), the path of
+            a plan (a TOML or JSON file), or the folder of a study to resume.
         folder: The folder of the study, after `status`.
         out: The study's folder; by default runs/PLAN.
         dry_run: List the runs in order with their updates, without running anything. `qlae train … --dry-run`
