@@ -1,6 +1,5 @@
 """Penalties on the use of codes: their values, their gradients, and which models offer them."""
 
-import itertools
 import math
 
 import pytest
@@ -9,8 +8,8 @@ import torch
 from qlae.config import DataConfig, RunConfig
 from qlae.data import data_config
 from qlae.models.latents import ContinuousLatent, FiniteScalarLatent, QuantizedLatent
-from qlae.objectives import code_penalties, players_of, reconstruction_terms
-from qlae.objectives.code_penalties import PENALTIES, code_entropy, penalty_terms, support_gap
+from qlae.objectives import players_of, reconstruction_terms
+from qlae.objectives.code_penalties import PENALTIES, code_entropy, penalty_terms
 from qlae.resolving import resolve
 from qlae.training.state import build_state
 
@@ -96,90 +95,6 @@ def rotated(points: torch.Tensor, degrees: float) -> torch.Tensor:
     return points @ torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
 
 
-def test_the_gap_by_hand():
-    """Four points on a diagonal: the most remote combination is (−3, 1), √8 from the nearest point (−1, −1)."""
-    x = torch.tensor([-3.0, -1.0, 1.0, 3.0])[:, None].expand(-1, 2)[[0, 2, 3, 1]]  # the second latent comes one later
-    combinations = [(-3.0, 1.0), (1.0, 3.0), (3.0, -1.0), (-1.0, -3.0)]
-    gaps = [min((a - p) ** 2 + (b - p) ** 2 for p in (-3.0, -1.0, 1.0, 3.0)) for a, b in combinations]
-    assert max(gaps) == 8
-    assert support_gap(x, torch.zeros(2)).item() == pytest.approx(8 / 5, rel=1e-5)  # the variance is 5
-
-
-def test_a_square_has_no_gap_and_turning_it_opens_one():
-    none = torch.zeros(2)
-    assert support_gap(square(), none).item() == 0
-    gaps = [support_gap(rotated(square(), degrees), none).item() for degrees in (0, 10, 20, 45)]
-    assert gaps == sorted(gaps)
-    assert gaps[-1] > 0.2
-
-
-def test_a_circle_lacks_its_corners_and_not_its_middle():
-    angles = torch.rand(4096, generator=seeded()) * 2 * math.pi
-    circle = torch.stack((angles.cos(), angles.sin()), 1)
-    # Divided by the deviation √½, it has the radius √2; its corner (√2, √2) is 2 − √2 from (1, 1).
-    assert support_gap(circle, torch.zeros(2)).item() == pytest.approx((2 - 2**0.5) ** 2, rel=0.1)
-    turned = support_gap(rotated(square(31), 45), torch.zeros(2)).item()
-    assert support_gap(circle, torch.zeros(2)).item() < turned / 3
-
-
-def test_an_image_farther_out_leaves_no_gap():
-    """Four images are at the corners, so no combination of the others lies beyond them."""
-    corners = torch.tensor([[-2.0, -2.0], [2.0, 2.0], [-2.0, 2.0], [2.0, -2.0]])
-    x = torch.cat((corners, torch.tensor([[-1.0, 0.5], [0.5, 1.0], [1.0, -0.25]])))
-    assert support_gap(x, torch.zeros(2)).item() == 0
-
-
-def test_the_gap_is_the_mean_over_pairs_and_ignores_scale_and_place():
-    points = torch.randn(40, 4, generator=seeded(1))
-    points[:, 1] = points[:, 0] + 0.1 * points[:, 1]
-    u = ((points - points.mean(0)) / points.std(0, correction=0)).tolist()
-    gaps = {}
-    for i, j in itertools.combinations(range(4), 2):
-        combinations = [{i: u[(a + i) % 40][i], j: u[(a + j) % 40][j]} for a in range(40)]
-        gaps[i, j] = max(
-            min(sum(max(0, abs(c) - math.copysign(1, c) * image[k]) ** 2 for k, c in one.items()) for image in u)
-            for one in combinations
-        )
-    assert gaps[0, 1] > 2 * gaps[2, 3]
-    gap = support_gap(points, torch.zeros(4))
-    assert gap.item() == pytest.approx(sum(gaps.values()) / 6, rel=1e-4)
-    torch.testing.assert_close(support_gap(points * 100 - 5, torch.zeros(4)), gap)
-
-
-def test_a_latent_at_rest_costs_nothing():
-    spread, distance = 1e-5, 0.1
-    rest = torch.stack((torch.full((49,), 0.25), torch.linspace(0, spread, 49)), 1)
-    x = torch.cat((square(), rest), 1).requires_grad_()
-    gap = support_gap(x, torch.full((4,), distance))
-    gap.backward()
-    assert gap.item() < 1e-6
-    # It is in three of six pairs, in each of which its part of the gap is at most spread² / (distance² / 12).
-    assert x.grad.abs().max() <= 3 / 6 * 2 * spread * 12 / distance**2
-    assert support_gap(torch.zeros(8, 1), torch.zeros(1)).item() == 0  # no pairs
-    assert support_gap(torch.zeros(8, 3), torch.zeros(3)).item() == 0
-
-
-def test_many_latents_take_fewer_combinations(monkeypatch):
-    x = torch.randn(32, 6, generator=seeded())
-    whole = support_gap(x, torch.zeros(6))
-    monkeypatch.setattr(code_penalties, "MAX_ENTRIES", 32 * 6**2 * 4)
-    part = support_gap(x, torch.zeros(6))
-    monkeypatch.setattr(code_penalties, "MAX_ENTRIES", 1)
-    assert 0 < support_gap(x, torch.zeros(6)) < part < whole
-
-
-def test_descending_the_gap_turns_a_square_into_place():
-    angle = torch.nn.Parameter(torch.tensor(30.0).deg2rad())
-    optimizer = torch.optim.SGD([angle], lr=0.02)
-    for step in range(300):
-        optimizer.zero_grad()
-        turn = torch.stack((angle.cos(), -angle.sin(), angle.sin(), angle.cos())).view(2, 2)
-        order = torch.randperm(49, generator=seeded(step))
-        support_gap(square()[order] @ turn, torch.zeros(2)).backward()
-        optimizer.step()
-    assert abs(angle.rad2deg().item()) < 5
-
-
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("latent", [QuantizedLatent(3, [2, 4, 3]), QuantizedLatent(3, 4, shared=True)], ids=str)
 def test_only_the_encoder_gets_a_gradient(latent, penalty):
@@ -220,7 +135,6 @@ def test_they_are_relative_to_the_variance_of_the_batch():
     variance = images.var(0, correction=0).mean().item()
     values = {
         "entropy": code_entropy(latent.soft_codes(x), out.codes).item(),
-        "support": support_gap(x, latent.value_distances()).item(),
     }
     for name in PENALTIES:
         assert terms[name].item() == pytest.approx(values[name] * variance)
@@ -231,7 +145,7 @@ def test_they_are_relative_to_the_variance_of_the_batch():
 
 def test_models_with_codebooks_of_scalars_offer_them():
     for model in ("qlae", "qlae-global-codebook", "fsq-ae"):
-        weights = {"entropy": 0.1, "support": 0.2}
+        weights = {"entropy": 0.1}
         assert resolve(model, SHAPES, 6, weights=weights).objective.weights.items() >= weights.items()
         assert not set(PENALTIES) & set(resolve(model, SHAPES, 6).objective.weights)
     for model in ("ae", "vq-vae", "beta-vae", "qlinfowgan-gp", "tripod", "factor-qvae"):

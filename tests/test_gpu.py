@@ -247,8 +247,8 @@ def test_schedules_are_the_same_when_recorded(tiny_data, model, options):
         ("qlinfowgan-gp", {"codebook_player": "encoder"}),
         ("qlae", {"weight_schedules": {"quantize": "0:0, 100:1"}}),
         ("qlae", {"recipe": "fast"}),
-        ("qlae", {"weights": {"entropy": 0.005, "support": 0.1}}),
-        ("fsq-ae", {"weights": {"entropy": 0.005, "support": 0.1}}),
+        ("qlae", {"weights": {"entropy": 0.005}}),
+        ("fsq-ae", {"weights": {"entropy": 0.005}}),
     ],
     ids=str,
 )

@@ -43,8 +43,8 @@ class TrainingOptions:
         weight_decay_schedule: Factor on the weight decay: constant, step (0 in the first half of the run, as in the
             paper's negative results), or a curve of update:factor pairs, such as 0:0,50000:1.
         weights: Weights of single loss terms instead of the preset's, such as kl=4. Every model also accepts l1, the
-            weight of an L1 penalty on the parameters of the networks; qlae, its ablations and fsq-ae accept entropy and
-            support, penalties on the use of codes.
+            weight of an L1 penalty on the parameters of the networks; qlae, its ablations and fsq-ae accept entropy, a
+            penalty on the use of codes.
         weight_schedules: Factors on the weights of single loss terms: curves of update:factor pairs with linear
             interpolation, such as quantize=0:0,5000:1.
         warm_up: Number of updates over which the weights of all loss terms of the latent space (KL, quantize and

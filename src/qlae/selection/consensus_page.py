@@ -32,7 +32,8 @@ from 0 to 1. A run found a factor if its most similar latent is similar enough. 
 mean over the other runs.</li>
 <li><b>Purity</b>: whether the latents of other runs that are like a factor are also like each other, as they are if
 all encode one source. 1 is best, 0 is that of an arbitrary latent.</li>
-<li><b>Stability</b>: how often the factor is found again if one of the other runs is left out.</li>
+<li><b>Stability</b>: how often the factor is found again if one of the other runs, or half of the
+observations, is left out.</li>
 </ul>
 """
 HOW_TO_USE = """\

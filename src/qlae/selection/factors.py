@@ -54,6 +54,7 @@ CLEAR = 0.55  # similarity that one factor must reach in half of the other runs,
 CONFIRMED = 0.5  # share of the other runs that must have found a confirmed factor
 TIMES_CHANCE = 3.0  # a counterpart is at least so many times as similar as the best by chance
 MAX_ROWS = 10_000  # observations that are compared
+MIN_HALF = 500  # observations in half of the sample, to see whether factors are found again there
 MAX_LEVELS = 32  # labels of a latent; rarer ones share the last
 
 
@@ -69,8 +70,8 @@ class Factor:
         counterparts: for each run, the column of the most similar latent; -1 for a run without used latents.
         similarities: for each run, the similarity of that latent, from 0 to 1; 1 for the run that the factor is from.
         found: for each run, whether it found the factor.
-        stability: share of the consensuses with one of the other runs left out that have a latent like this one; NaN
-            with two runs.
+        stability: share of the consensuses with one of the other runs left out, and in either half of the observations,
+            that have a latent like this one; NaN for two runs on few observations.
         is_confirmed: whether at least half of the other runs found the factor, and the runs have a consensus at all.
     """
 
@@ -154,13 +155,14 @@ def find_factors(representations: Sequence[Representation]) -> FoundFactors:
     (3, {'confirmed'})
     """
     rows = np.linspace(0, representations[0].num_samples - 1, min(MAX_ROWS, representations[0].num_samples))
-    pool = _Pool([_columns(representation, rows.astype(np.int64)) for representation in representations])
+    rows = rows.astype(np.int64)
+    pool = _Pool([_columns(representation, rows) for representation in representations])
     chance = pool.chance()
     chosen = pool.solve() if pool.size else []
-    without = _without_each_run(pool, chosen)
+    again = [*_without_each_run(pool, chosen), *_in_halves(pool, representations, rows, chosen)]
     clear, found = (max(limit, TIMES_CHANCE * chance) for limit in (CLEAR, FOUND))
     is_consensus = any(pool.similarity_in_half(i) >= clear for i in chosen)
-    factors = [pool.factor(i, found, without, is_consensus) for i in chosen]
+    factors = [pool.factor(i, found, again, is_consensus) for i in chosen]
     order = sorted(range(len(chosen)), key=lambda k: -factors[k].replicability)
     columns = [representations[factors[k].run].labels[:, factors[k].latent] for k in order]
     return FoundFactors(
@@ -188,7 +190,7 @@ def _columns(representation: Representation, rows: Ints) -> dict[int, Ints]:
 
 
 def _without_each_run(pool: _Pool, chosen: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Return the consensus without each run in turn, as latents of the whole pool; nothing for two runs."""
+    """Return the consensus without each run in turn, and that run, as latents of the whole pool; none for two runs."""
     if pool.num_runs < 3 or not chosen:
         return []
     results = []
@@ -197,6 +199,21 @@ def _without_each_run(pool: _Pool, chosen: Sequence[int]) -> list[tuple[int, lis
         if len(set(pool.run[kept].tolist())) > 1:
             part = pool.part(kept)
             results.append((left_out, kept[part.solve()].tolist()))
+    return results
+
+
+def _in_halves(
+    pool: _Pool, representations: Sequence[Representation], rows: Ints, chosen: Sequence[int]
+) -> list[tuple[int, list[int]]]:
+    """Return the consensus in each half of the observations, as latents of the whole pool; -1 is the run left out."""
+    if not chosen or len(rows) < 2 * MIN_HALF:
+        return []
+    place = {named: i for i, named in enumerate(pool.named)}
+    results = []
+    for half in (rows[::2], rows[1::2]):
+        part = _Pool([_columns(representation, half) for representation in representations])
+        names = [part.named[i] for i in part.solve()]
+        results.append((-1, [place[named] for named in names if named in place]))
     return results
 
 
@@ -235,6 +252,11 @@ class _Pool:
     @property
     def size(self) -> int:
         return len(self.latent)
+
+    @property
+    def named(self) -> list[tuple[int, int]]:
+        """The run and the column of each latent."""
+        return list(zip(self.run.tolist(), self.latent, strict=True))
 
     def _explained_by(self, labels: Ints, levels: Ints) -> Floats:
         """Return the share (pool, columns) of the entropy of each latent that columns of labels explain."""
@@ -402,7 +424,7 @@ class _Pool:
         others = np.sort(np.nan_to_num(np.delete(self.best[i], self.run[i])))[::-1]
         return float(others[max(1, math.ceil(CONFIRMED * others.size)) - 1])
 
-    def factor(self, i: int, found: float, without: Sequence[tuple[int, list[int]]], is_consensus: bool) -> Factor:
+    def factor(self, i: int, found: float, again: Sequence[tuple[int, list[int]]], is_consensus: bool) -> Factor:
         """Return a latent of the consensus with its counterparts; a run found it from a similarity on."""
         counterparts, similarities = [], []
         for k in range(self.num_runs):
@@ -418,8 +440,8 @@ class _Pool:
                 counterparts.append(-1)
                 similarities.append(0.0)
         others = sum(similarity >= found for similarity in similarities) - 1
-        kept = [chosen for left_out, chosen in without if left_out != self.run[i]]
-        again = [i in chosen or self.similarity[i, chosen].max(initial=0.0) >= found for chosen in kept]
+        kept = [chosen for left_out, chosen in again if left_out != self.run[i]]
+        is_stable = [i in chosen or self.similarity[i, chosen].max(initial=0.0) >= found for chosen in kept]
         return Factor(
             run=int(self.run[i]),
             latent=self.latent[i],
@@ -428,7 +450,7 @@ class _Pool:
             counterparts=tuple(counterparts),
             similarities=tuple(similarities),
             found=tuple(similarity >= found for similarity in similarities),
-            stability=float(np.mean(again)) if again else float("nan"),
+            stability=float(np.mean(is_stable)) if is_stable else float("nan"),
             is_confirmed=is_consensus and others >= max(1.0, CONFIRMED * (self.num_runs - 1)),
         )
 
