@@ -84,17 +84,6 @@ def test_descending_it_empties_rare_values_and_stops_at_one():
     assert code_entropy(latent.soft_codes(x), latent(x).codes).item() == 0
 
 
-def square(n: int = 7) -> torch.Tensor:
-    """Return a grid in random order."""
-    points = torch.cartesian_prod(torch.linspace(-0.5, 0.5, n), torch.linspace(-0.5, 0.5, n))
-    return points[torch.randperm(len(points), generator=seeded(3))]
-
-
-def rotated(points: torch.Tensor, degrees: float) -> torch.Tensor:
-    angle = math.radians(degrees)
-    return points @ torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
-
-
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("latent", [QuantizedLatent(3, [2, 4, 3]), QuantizedLatent(3, 4, shared=True)], ids=str)
 def test_only_the_encoder_gets_a_gradient(latent, penalty):
