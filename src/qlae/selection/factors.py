@@ -154,8 +154,8 @@ def find_factors(representations: Sequence[Representation]) -> FoundFactors:
     >>> len(found.factors), {factor.status for factor in found.factors}
     (3, {'confirmed'})
     """
-    rows = np.linspace(0, representations[0].num_samples - 1, min(MAX_ROWS, representations[0].num_samples))
-    rows = rows.astype(np.int64)
+    count = representations[0].num_samples
+    rows: Ints = np.linspace(0, count - 1, min(MAX_ROWS, count)).astype(np.int64)
     pool = _Pool([_columns(representation, rows) for representation in representations])
     chance = pool.chance()
     chosen = pool.solve() if pool.size else []
