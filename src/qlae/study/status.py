@@ -76,19 +76,24 @@ def summary_line(state: StudyState) -> Text:
     unselected = [(model.label, 1.0) for model in tuning.values() for _ in range(model.rerun_seeds)]
     if unselected:
         parts.append(f"{len(unselected)} reruns not selected yet")
-    if seconds := _seconds_left(state, left + unselected):
+    if (seconds := _seconds_left(state, left + unselected)) is not None:
         parts.append(f"about {describe_duration(seconds / max(1, len(state.names('running'))))} of training left")
     return Text(", ".join(parts))
 
 
-def _seconds_left(state: StudyState, left: Sequence[tuple[str, float]]) -> float:
-    """Return the seconds of work in shares of runs of models, each as long as the finished runs of the same model."""
+def _seconds_left(state: StudyState, left: Sequence[tuple[str, float]]) -> float | None:
+    """Return the seconds of work in shares of runs of models, each as long as the finished runs of the same model.
+
+    None if nothing is left, or nothing is finished.
+    """
     seconds: dict[str, list[float]] = {}
     for run in state.runs.values():
         if run.results:
             seconds.setdefault(run.job.model.label, []).append(run.results.get("seconds") or 0.0)
     everything = [number for numbers in seconds.values() for number in numbers]
-    return sum(fmean(seconds.get(model, everything)) * share for model, share in left) if everything else 0.0
+    if not left or not everything:
+        return None
+    return sum(fmean(seconds.get(model, everything)) * share for model, share in left)
 
 
 def resume_command(folder: StudyFolder) -> str:
