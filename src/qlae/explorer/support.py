@@ -15,7 +15,7 @@ PLACES = ("consensus/consensus.json", "consensus.json")  # relative to the folde
 
 
 def find_support(run: Run, num_latents: int) -> list[str]:
-    """Return the support of each latent in words, such as "found in 4 of 5 runs"; empty where it is not known."""
+    """Describe the support of each latent, such as "found in 4 of 5 runs"; empty where it is not known."""
     own: list[str] = OBJECTIVES.build(run.config.objective).describe_support(num_latents)
     if own:
         return own

@@ -228,7 +228,7 @@ class Objective(ABC):
         return []
 
     def describe_support(self, num_latents: int) -> list[str]:
-        """Return how many other runs have each latent, in words; empty if the objective does not know of other runs."""
+        """Describe how many other runs have each latent; empty if the objective does not know of other runs."""
         return []
 
     @abstractmethod

@@ -10,7 +10,7 @@ compared on the same observations; I is mutual information minus its amount by c
   proportion to their similarity to i times their replicability: purity is the probability that they depend on each
   other, d_ab = 1 − exp(−R_ab / DEPENDENT), rescaled so that pairs drawn without regard to i give 0. A latent of one
   source is only similar to latents of this source, which depend on each other; a mixture also to latents of either of
-  its parts, which do not. A mixture that most runs share is also told from the *parts* that some runs have: if runs
+  its parts, which do not. A mixture that most runs share is also recognised by the *parts* that some runs have: if runs
   contain two independent, replicated latents that are each informative about i, the smaller of the two amounts counts
   against it.
 * The *coverage* of a set of latents is the share of the entropy of every latent of every run that the best pair of the
@@ -305,8 +305,8 @@ class _Pool:
             for k in set(self.run.tolist()) - {int(self.run[i])}:
                 there = np.flatnonzero((self.run == k) & (self.replicability > MIN_PART) & (self.shares[i] > 0.05))
                 if there.size > 1:
-                    told = self.shares[i, there]
-                    smaller = np.minimum.outer(told, told) * independent[np.ix_(there, there)]
+                    known = self.shares[i, there]
+                    smaller = np.minimum.outer(known, known) * independent[np.ix_(there, there)]
                     strongest[k] = smaller.max()
             parts[i] = np.sort(strongest)[-2:].mean()
         return parts
