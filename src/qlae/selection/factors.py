@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from ..metrics.information import entropy, sum_count_log_count
 from ..metrics.inputs import Floats, Ints
 from .agreement import Representation, represent
 
@@ -227,7 +228,7 @@ class _Pool:
         columns = [column for run in runs for column in run.values()]
         self.labels = np.asfortranarray(np.stack(columns, axis=1) if columns else np.zeros((0, 0), dtype=np.int64))
         self.levels = np.array([int(column.max()) + 1 for column in columns], dtype=np.int64)
-        self.entropies = np.array([_entropy(np.bincount(column)) for column in columns])
+        self.entropies = np.array([entropy(column) for column in columns])
         self.terms = _column_terms(self.labels)
         self.shares = np.clip(self._explained_by(self.labels, self.levels), 0.0, 1.0)
         self.pairs: dict[tuple[int, int], Floats] = {}
@@ -264,7 +265,7 @@ class _Pool:
         return np.asarray(nats / np.maximum(self.entropies, 1e-12)[:, None])
 
     def _score(self) -> None:
-        """Compute replicability, purity, weights and costs of all latents."""
+        """Compute replicability, purity and weights of all latents."""
         root = np.sqrt(np.maximum(self.entropies, 1e-12))
         similarity = np.clip(self.shares * root[:, None] / root[None, :], 0.0, 1.0)
         similarity = (similarity + similarity.T) / 2
@@ -459,11 +460,6 @@ def _without(chosen: Sequence[int], i: int) -> list[int]:
     return [j for j in chosen if j != i]
 
 
-def _entropy(counts: Ints) -> float:
-    counts = counts[counts > 0]
-    return float(np.log(counts.sum()) - (counts * np.log(counts)).sum() / counts.sum())
-
-
 def _information(first: Ints, first_levels: Ints, second: Ints, second_levels: Ints, terms: Floats) -> Floats:
     """Return the information (m, k) of all pairs of columns of labels (n, m) and (n, k), minus that by chance.
 
@@ -477,12 +473,7 @@ def _information(first: Ints, first_levels: Ints, second: Ints, second_levels: I
 
 
 def _column_terms(labels: Ints) -> Floats:
-    return np.array([_count_terms(np.bincount(column)) for column in labels.T])
-
-
-def _count_terms(counts: Ints) -> float:
-    counts = counts[counts > 1]
-    return float((counts * np.log(counts)).sum())
+    return np.array([sum_count_log_count(np.bincount(column)) for column in labels.T])
 
 
 @lru_cache
