@@ -45,6 +45,12 @@ class Job:
         return f"{self.data.label}/{self.model.label}/{value}s{self.seed}"
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics besides InfoMEC. Runs that only tune a hyperparameter, and count in no table, need none."""
+        only_tunes = self.stage == "tune" and self.plan.aggregate == "reruns" and self.model.rerun_seeds > 0
+        return () if only_tunes else self.plan.metrics
+
+    @property
     def pair(self) -> tuple[str, str]:
         """The labels of the data set and the model."""
         return self.data.label, self.model.label
@@ -178,7 +184,7 @@ def _missing_results(job: Job, config: RunConfig, results: Mapping[str, Any], sc
         return None
     if results["protocol"] != plan.protocol:
         return f"scored with the protocol {results['protocol']}, the plan says {plan.protocol}"
-    metrics = plan.metrics if results["data"]["source_names"] else ()
+    metrics = job.metrics if results["data"]["source_names"] else ()
     missing = [metric for metric in metrics if not find_metric(metric).is_in(results["averaged"])]
     return f"not scored with {', '.join(missing)} yet" if missing else None
 

@@ -87,18 +87,18 @@ def _complete(job: Job, run: Run, *, device: str, threads: int) -> None:
     scoring: dict[str, Any] = {"protocol": job.plan.protocol, "jobs": threads, "show": False}
     if run.sample_path.is_file() and missing_work(job, run, scores=False) is None:
         with contextlib.suppress(ValueError):  # the sample is damaged; the checkpoint may be intact
-            rescore_run(run, metrics=job.plan.metrics, **scoring)
+            rescore_run(run, metrics=job.metrics, **scoring)
             return
     data = _load_data(job)
     if data.source_names:
-        require_scorable(data, job.plan.metrics)
+        require_scorable(data, job.metrics)
     siblings = [Run(path.parent) for path in sorted(run.path.parents[1].glob("*/*/results.json"))]
     _require_same_images(job, data_config(data), [sibling for sibling in siblings if sibling.path != run.path])
     options = job.options | {"device": device, "threads": threads, "evaluate": False}
     if job.model.name == COMPONENTS_MODEL:
         reuse_training(run, configure(job.model.name, data, out=run.path, **options).config, siblings)
     train(job.model.name, data, out=run.path, show=False, **options)
-    metrics = job.plan.metrics if data.source_names else ("infomec",)  # without sources, this is the PSNR alone
+    metrics = job.metrics if data.source_names else ("infomec",)  # without sources, this is the PSNR alone
     evaluate_run(run, data=data, device=device, num_samples=job.plan.num_samples, metrics=metrics, **scoring)
 
 
