@@ -263,7 +263,7 @@ def test_model_says_what_it_wants(run, tiny_data):
     with pytest.raises(ValueError, match=r"got uint8 of shape \(16, 16, 3\); one image is images\[None\]"):
         model.latents(image)
     with pytest.raises(ValueError, match="got float64 of shape"):
-        model.latents(image[None] / 255)
+        model.latents(np.zeros((1, 16, 16, 2)))
     with pytest.raises(ValueError, match="integers \\(codes\\) or floats"):
         model.decode(np.array([["a"] * 4]))
     with pytest.raises(ValueError, match="must be \\(n, 4\\) and finite"):

@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._checks import require_known, whole_number
 from ._process import evaluation_process
 from .data import load_data
+from .data.dataset import unmask
 from .models.latents import QuantizedLatent
 from .models.model import Model
 from .pipeline import train
@@ -125,7 +126,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             y: ignored.
         """
         require_known(self.output, OUTPUTS, "output")
-        array = validate_data(self, X, reset=True, allow_nd=True)
+        array = validate_data(self, unmask(X, "X"), reset=True, allow_nd=True)
         data = load_data(array, layout=self.layout, feature_names=getattr(self, "feature_names_in_", ()))
         num_latents = default_latents(data.observations) if self.num_latents is None else self.num_latents
         options: dict[str, Any] = {name: getattr(self, name) for name in TRAINED_WITH}
@@ -260,6 +261,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     def _validated(self, X: Any) -> NDArray[Any]:
         """Return observations as an array; raise an error unless they are such as the model was fitted to."""
         check_is_fitted(self)
+        X = unmask(X, "X")
         if len(self.model_.observations.shape) == 1:
             return np.asarray(validate_data(self, X, reset=False))
         return np.asarray(check_array(X, allow_nd=True, input_name="X"))  # the model compares all axes

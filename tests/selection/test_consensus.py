@@ -288,7 +288,7 @@ def test_encoding_gives_the_codes_of_the_sample(trained, small_data, names):
     assert np.array_equal(found.encode(small_data)[found.indices], found.codes)
     assert np.array_equal(found.encode(np.asarray(small_data.images[found.indices[:7]])), found.codes[:7])
     with pytest.raises(ValueError, match=r"expected uint8 images of shape \(n, 16, 16, 3\)"):
-        found.encode(np.zeros((2, 8, 8, 3), np.uint8))
+        found.encode(np.zeros((2, 4, 4, 3), np.uint8))
 
 
 def test_nothing_is_written_into_the_runs(trained, tmp_path):

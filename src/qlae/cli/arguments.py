@@ -64,6 +64,10 @@ class DataOptions:
         source_columns: Columns of a table (CSV, Parquet) that are sources; the others are features.
         drop_columns: Columns of a table to leave out, such as row numbers.
         layout: What an array holds, images, vectors or series, where its shape is ambiguous.
+        window: Cut recordings, tables or arrays with one row per time step, into windows of so many rows.
+        stride: Rows from one window to the next; by default a quarter of a window.
+        unit_column: Column of a table with the unit (patient, machine, trip) of each row; no window spans two.
+        time_column: Column of a table with the time of each row, numbers or dates; no window spans a gap.
     """
 
     resolution: Annotated[str | None, arg(metavar="PIXELS")] = None
@@ -78,6 +82,10 @@ class DataOptions:
     source_columns: Names = ()
     drop_columns: Names = ()
     layout: OptionalName = None
+    window: OptionalInt = None
+    stride: OptionalInt = None
+    unit_column: OptionalName = None
+    time_column: OptionalName = None
 
     def describe(self, name: str) -> "DataSpec":
         """Return the description of the data that a command names."""

@@ -111,7 +111,7 @@ class Consensus:
         if self.data is None:
             return None
         from ..data import load_data
-        from ..runs.encode import how_to_read
+        from ..data.model_inputs import how_to_read
         from ..selection.ranking import find_runs
 
         config = find_runs(self.runs)[0].config.data

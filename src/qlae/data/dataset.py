@@ -21,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from ..observations import IMAGES, KINDS, MAX_CHANNELS, MAX_MAGNITUDE, SERIES, VECTORS, Kind, Observations
+from ..observations import IMAGES, KINDS, MAX_CHANNELS, MAX_MAGNITUDE, MIN_SIDE, SERIES, VECTORS, Kind, Observations
 from .sources import default_source_names, grid_levels, level_table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .spec import DataSpec
 
 CHUNK_BYTES = 2**26  # read at once while values are checked
@@ -73,6 +75,8 @@ class SourceDataset:
         fixed: the levels of the scene's sources that do not vary here.
         spec: the description from which the data can be loaded again; ``None`` for data in memory.
         file_names: the name of each image, if each was a file in a folder or an archive; else ``None``.
+        ids: columns that identify the rows, such as unit and start of windows, a data frame (n, columns); else
+            ``None``.
         left_out: names of files that could not be read or have other formats, and why.
         checksum: SHA-256 of all observations, if they were read from files; else ``None``. `data_config` computes that
             of arrays.
@@ -144,6 +148,7 @@ class SourceDataset:
         self.details = dict(details or {})
         self.spec: DataSpec | None = None
         self.file_names: tuple[str, ...] | None = None
+        self.ids: pd.DataFrame | None = None
         self.left_out: dict[str, str] = {}
         self.checksum: str | None = None
         self._sources = sources
@@ -233,6 +238,7 @@ def as_array(observations: Any, *, layout: str | None = None, name: str = "the a
             observations = np.asarray(observations)
         except ValueError as error:
             raise ValueError(f"{name} must hold rows of equal shape ({error})") from None
+    observations = unmask(observations, name)
     shape = tuple(observations.shape)
     kind = kind_of_array(shape, observations.dtype, layout, name)
     array = _with_axes(observations, kind, is_tensor=is_tensor, name=name)
@@ -253,6 +259,11 @@ def kind_of_array(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str | No
 def _with_axes(array: Any, kind: Kind, *, is_tensor: bool, name: str) -> Any:
     """Return an array with the axes of its kind; grey images and single channels may lack the last one."""
     rank = len(array.shape)
+    if kind.name == SERIES and rank == 2 and array.shape[1] < MIN_SIDE:
+        raise ValueError(
+            f"{name} has shape {tuple(array.shape)}, which looks like one long recording of {array.shape[0]:,} time "
+            f"steps, and series are (n, time, channels): cut it into windows, such as window=64"
+        )
     if rank == len(kind.axes) and len(kind.axes) > 1:
         return np.asarray(array)[..., None]  # one channel
     if rank != len(kind.axes) + 1:
@@ -311,20 +322,44 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
 
 def _require_finite(array: Any, description: Observations, name: str) -> None:
     """Raise an error that names rows and features with missing or infinite values."""
-    rows: list[int] = []
-    counts = np.zeros(description.num_features, dtype=np.int64)
+    rows, names, count = [], dict[str, None](), 0
     for start, chunk in _chunks(array):
-        bad = ~np.isfinite(chunk)
-        rows += (start + np.flatnonzero(bad.reshape(len(chunk), -1).any(1))).tolist()
-        counts += bad.reshape(-1, description.num_features).sum(0)
+        bad, features = find_non_finite(chunk, description)
+        rows += [start + row for row in bad]
+        names |= dict.fromkeys(features)
+        count += int((~np.isfinite(chunk[bad])).sum())
     if rows:
-        features = [description.names[i] for i in np.flatnonzero(counts)]
+        features = [feature for feature in description.names if feature in names]
         raise ValueError(
-            f"{name} has {counts.sum():,} missing or infinite values (NaN, inf): in row{'s' * (len(rows) > 1)} "
+            f"{name} has {count:,} missing or infinite values (NaN, inf): in row{'s' * (len(rows) > 1)} "
             f"{first_few(rows)} of {len(array):,}, feature{'s' * (len(features) > 1)} {first_few(features)} of "
             f"{description.num_features:,}. Leave out these rows or features, or fill the gaps, for instance with "
             "sklearn.impute.SimpleImputer"
         )
+
+
+def find_non_finite(rows: NDArray[Any], description: Observations) -> tuple[list[int], list[str]]:
+    """Return the numbers of rows that have missing or infinite values, and the names of features that do."""
+    bad = ~np.isfinite(rows)
+    if not bad.any():
+        return [], []
+    found = np.flatnonzero(bad.reshape(len(rows), -1).any(1)).tolist()
+    features = np.flatnonzero(bad.reshape(-1, description.num_features).any(0))
+    return found, [description.names[i] for i in features]
+
+
+def unmask(array: Any, name: str) -> Any:
+    """Return a masked array as a plain one, with NaN where it is masked; other arrays stay as they are."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if not np.ma.is_masked(array):
+        return array.data
+    if array.dtype == np.uint8:
+        raise ValueError(
+            f"{name} must hold bytes without masked entries, and {np.ma.count_masked(array):,} are masked: fill them "
+            "with array.filled(…), or leave these rows out"
+        )
+    return array.astype(np.result_type(array.dtype, np.float32)).filled(np.nan)
 
 
 def first_few(entries: Sequence[Any]) -> str:
@@ -363,20 +398,30 @@ def _statistics(array: Any, num_features: int) -> tuple[NDArray[np.float64], ...
 
 
 class LazyImages(ABC):
-    """Images that are computed when they are indexed: like a uint8 array of the shape (n, h, w, c) `shape`."""
+    """Images that are computed when they are indexed: like an array of `shape`, (n, h, w, c), and `dtype`.
 
-    dtype = np.dtype(np.uint8)
-    ndim = 4
+    Attributes:
+        shape: of the array.
+        dtype: of the array; bytes for most.
+        stays_lazy: whether training computes rows batch by batch, since that is cheap, and not all of them at once.
+    """
+
+    dtype: np.dtype[Any] = np.dtype(np.uint8)
     shape: tuple[int, ...]
+    stays_lazy = False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
     @abstractmethod
-    def compute(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def compute(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return the images of rows (k,)."""
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any, /) -> NDArray[np.uint8]:
+    def __getitem__(self, rows: Any, /) -> NDArray[Any]:
         """Return the images of an integer, a slice, or a one-dimensional array of integers or booleans."""
         index = np.asarray(np.arange(len(self))[rows])
         if index.ndim > 1:
@@ -389,9 +434,9 @@ class LazyImages(ABC):
             raise ValueError("these images cannot become an array without a copy: leave out copy=False")
         return self.compute_all().astype(self.dtype if dtype is None else dtype, copy=False)
 
-    def compute_all(self, *, progress: Progress | None = None) -> NDArray[np.uint8]:
+    def compute_all(self, *, progress: Progress | None = None) -> NDArray[Any]:
         """Return all images."""
-        out = np.empty(self.shape, dtype=np.uint8)
+        out = np.empty(self.shape, dtype=self.dtype)
         self.fill(out, progress=progress)
         return out
 

@@ -21,6 +21,7 @@ from .pictures import to_colours
 from .sources import grid_levels
 from .spec import DataSpec
 from .tables import TableFile, numbers_in, read_frame
+from .windows import Windows
 
 FEATURE, SOURCE, LEFT_OUT = "feature", "source", "left out"
 MAX_TEXTS = 3  # that a description quotes
@@ -78,7 +79,8 @@ def inspect_data(spec: DataSpec, *, progress: Progress | None = None) -> Inspect
 
 
 def _columns_of(data: SourceDataset) -> tuple[Column, ...]:
-    rows = np.asarray(data.images).reshape(-1, data.observations.num_features)
+    images = data.images.rows if isinstance(data.images, Windows) else np.asarray(data.images)
+    rows = images.reshape(-1, data.observations.num_features)
     features = [describe_column(name, FEATURE, rows[:, i]) for i, name in enumerate(data.observations.names)]
     sources = [describe_column(name, SOURCE, data.sources[:, i]) for i, name in enumerate(data.source_names)]
     return (*features, *sources)

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._checks import nearest_name
 from ..config import DataConfig
-from ..observations import Observations
+from ..observations import SERIES, Observations
 from ..registry import DATA
 from . import cache
 from .array_files import ArrayFile, is_array_file
@@ -27,6 +27,8 @@ from .dataset import Progress, SourceDataset, as_array, observe
 from .generated import GeneratedData
 from .image_files import ImageFiles, PreparedImages
 from .published import BundledData, PublishedFiles
+from .recordings import OPTIONS as RECORDING_OPTIONS
+from .recordings import Cutting, RecordingFile, windows_of_array, windows_of_frame
 from .rendered import SceneData
 from .sources import (
     BUILT_IN_SETS,
@@ -38,7 +40,7 @@ from .sources import (
     source_rows,
 )
 from .spec import DataSpec, SquareImages, build_spec
-from .tables import TableFile, from_frame, is_frame, is_table
+from .tables import TableFile, from_frame, is_frame, is_table, to_pandas
 
 Loader = Callable[..., SourceDataset]
 
@@ -92,6 +94,9 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
               others are features.
             - ``layout``: ``"images"``, ``"vectors"`` or ``"series"``, where the shape of an array is ambiguous.
             - ``feature_names``: names of the features of an array in memory.
+            - ``window``, ``stride``: cut recordings, which are tables or arrays with one row per time step, into
+              windows of so many rows, each so many rows after the one before (by default a quarter of a window).
+            - ``unit_column``, ``time_column``: the columns of such a table with the unit and the time of each row.
             - arguments for the loader of a registered data set: see `register_dataset`.
 
     Raises:
@@ -135,7 +140,7 @@ def data_spec(name: Any, **options: Any) -> DataSpec:
     if path is None:
         return _spec_of_prepared(name, options)
     is_path = "/" in name or "\\" in name or not name.strip(".") or name == Path(path).name  # "." and ".." too
-    return build_spec(_kind_of_file(path), options | {"path": path, "name": "" if is_path else name})
+    return build_spec(_kind_of_file(path, options), options | {"path": path, "name": "" if is_path else name})
 
 
 def _kind_of_name(name: str, path: Any) -> type[DataSpec] | None:
@@ -151,9 +156,13 @@ def _kind_of_name(name: str, path: Any) -> type[DataSpec] | None:
     return DATA[name].config if name in DATA and not DATA[name].is_ours else None
 
 
-def _kind_of_file(path: str | Path) -> type[DataSpec]:
+def _kind_of_file(path: str | Path, options: Mapping[str, Any]) -> type[DataSpec]:
     if Path(path).is_dir():
         return ImageFiles
+    if any(options.get(option) is not None for option in RECORDING_OPTIONS):
+        return RecordingFile
+    if is_table(path) and options.get("layout") == SERIES:
+        raise ValueError(f"{path} is a table: to take its rows as time steps, choose a window, such as window=64")
     return TableFile if is_table(path) else ArrayFile if is_array_file(path) else ImageFiles
 
 
@@ -347,6 +356,7 @@ class InMemory(DataSpec):
             torch data set's items.
         layout, feature_names: as for `SourceDataset`.
         source_columns, drop_columns: columns of a data frame that are sources, and that are left out.
+        window, stride, unit_column, time_column: how recordings are cut into windows; see `Cutting`.
     """
 
     title: ClassVar[str] = "data in memory"
@@ -358,11 +368,29 @@ class InMemory(DataSpec):
     feature_names: Sequence[str] = ()
     source_columns: Sequence[str] = ()
     drop_columns: Sequence[str] = ()
+    window: int = 0
+    stride: int | None = None
+    unit_column: str | None = None
+    time_column: str | None = None
 
     def load(self, *, progress: Progress | None = None) -> SourceDataset:
         return self.read(progress)
 
+    def _read_windows(self) -> SourceDataset:
+        """Return the windows of recordings."""
+        cutting = Cutting(*(getattr(self, name) for name in Cutting._fields))
+        if self.sources is not None:
+            raise ValueError("sources of recordings are columns of a data frame: name them in source_columns")
+        if is_frame(self.data):
+            return windows_of_frame(to_pandas(self.data), cutting, "the data frame", name=self.name)
+        if cutting.columns:
+            raise ValueError(f"an array has no columns: leave {', '.join(cutting.columns)} out, or pass a data frame")
+        rows = self.data.detach().cpu().numpy() if hasattr(self.data, "detach") else self.data
+        return windows_of_array(rows, cutting, self.name, name=self.name, feature_names=self.feature_names)
+
     def read(self, progress: Progress | None = None) -> SourceDataset:
+        if any(getattr(self, option) for option in RECORDING_OPTIONS):
+            return self._read_windows()
         rows, names = self.data, self.feature_names
         columns: dict[str, list[Any]] = {}
         if is_frame(rows):

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .._checks import shortened
+from .._io import open_regular
 from ..observations import COLOURS, Observations, require_sides
 
 Item = TypeVar("Item")
@@ -131,7 +133,17 @@ def wanted_size(resolution: Any, *, grey: bool = False) -> PictureSize:
 def decode(content: bytes, size: PictureSize) -> NDArray[np.uint8]:
     """Decode an image file to (h, w, c); the message of an error is the reason, without a name."""
     side = LARGE_FACTOR * max(size.height, size.width)  # both ways: the image may be recorded on its side
-    return _open_image(content, lambda image: _convert(image, size), side)
+    return _open_image(content, lambda image: convert(image, size), side)
+
+
+def decode_file(path: str | Path, size: PictureSize) -> NDArray[np.uint8]:
+    """Decode the image file at a path to (h, w, c); the message of an error names it."""
+    with open_regular(path) as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    try:
+        return decode(content, size)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read as a picture: {error}") from None
 
 
 def decode_whole(content: bytes, max_side: int) -> Image.Image:
@@ -163,10 +175,10 @@ def _open_image(content: bytes, convert: Callable[[Image.Image], Result], draft_
         raise ValueError(f"its file has more than {MAX_FILE_BYTES:,} bytes")
     try:
         if not _is_large(content, draft_side):
-            return _open_and_convert(content, convert, draft_side)
+            return _open_andconvert(content, convert, draft_side)
         with _one_large_image:
             try:
-                return _open_and_convert(content, convert, draft_side)
+                return _open_andconvert(content, convert, draft_side)
             finally:
                 _return_freed_memory()
     except ValueError:
@@ -183,7 +195,7 @@ def _is_large(content: bytes, draft_side: int) -> bool:
         return image.width * image.height > SHARED_PIXELS
 
 
-def _open_and_convert(content: bytes, convert: Callable[[Image.Image], Result], draft_side: int) -> Result:
+def _open_andconvert(content: bytes, convert: Callable[[Image.Image], Result], draft_side: int) -> Result:
     with _open(content, draft_side) as image:  # freed when this function returns
         return convert(image)
 
@@ -222,7 +234,7 @@ def webp_size(content: bytes) -> tuple[int, int] | None:
     return int.from_bytes(first[6:8], "little") & 0x3FFF, int.from_bytes(first[8:10], "little") & 0x3FFF
 
 
-def _convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
+def convert(image: Image.Image, size: PictureSize) -> NDArray[np.uint8]:
     """Return the pixels of an opened image, upright, in a size."""
     if image.width * image.height <= LARGE_PIXELS:
         image.load()
@@ -311,7 +323,7 @@ def resize(images: NDArray[Any], size: PictureSize) -> NDArray[np.uint8]:
         images = images[..., 0]
     out = np.empty((len(images), *size.shape), np.uint8)
     for target, image in zip(out, images, strict=True):
-        target[...] = _convert(Image.fromarray(np.ascontiguousarray(image)), size)
+        target[...] = convert(Image.fromarray(np.ascontiguousarray(image)), size)
     return out
 
 

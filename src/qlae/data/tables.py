@@ -104,11 +104,17 @@ def feature_names(
 
 def from_frame(frame: Any, source_columns: Sequence[str], drop_columns: Sequence[str]) -> Table:
     """Return the features and sources of a data frame of pandas, Polars or the like."""
-    if not isinstance(frame, pd.DataFrame):
-        frame = pd.DataFrame({str(name): frame[name].to_numpy() for name in frame.columns})
+    frame = to_pandas(frame)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1).reset_index(drop=True)
     _require_distinct(list(frame.columns), "the data frame")
     return split_frame(frame, "the data frame", source_columns, drop_columns)
+
+
+def to_pandas(frame: Any) -> pd.DataFrame:
+    """Return a data frame of pandas, Polars or the like as one of pandas."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    return pd.DataFrame({str(name): frame[name].to_numpy() for name in frame.columns})
 
 
 def split_frame(frame: pd.DataFrame, what: str, source_columns: Sequence[str], drop_columns: Sequence[str]) -> Table:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .._checks import whole_number
-from ..data.dataset import ImageArray
+from ..data.model_inputs import require_usable, to_model_inputs
 from ..observations import Observations
 from .forms import Form
 from .latents import DiscreteLatent, LatentOutput, LatentSpace
@@ -69,20 +69,26 @@ class Model(nn.Module):
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def encode(self, images: ImageArray) -> NDArray[np.int64]:
-        """Return the codes (n, num_latents) of observations, such as images (n, r, r, 3) uint8: the index of each
-        latent's value in its codebook."""
+    def encode(self, images: Any) -> NDArray[np.int64]:
+        """Return the codes (n, num_latents) of observations: the index of each latent's value in its codebook.
+
+        Args:
+            images: whatever ``qlae.load_data`` takes: an array, such as images (n, r, r, 3) uint8, a tensor, a data
+                frame, a data set, or a path, which is read as the training data were. For models of images also a
+                picture of Pillow, and lists of pictures or of paths; images of another size are scaled and cropped.
+        """
         if not isinstance(self.latent, DiscreteLatent):
             raise ValueError("this model has continuous latents and no codes; use .latents(images)")
         return self._over_images(images, lambda x: self.latent(self.encoder(x)).codes)
 
-    def latents(self, images: ImageArray) -> NDArray[np.float32]:
-        """Return the latents (n, num_outputs) of observations, such as images (n, r, r, 3) uint8: the values that
-        ``decode`` takes."""
+    def latents(self, images: Any) -> NDArray[np.float32]:
+        """Return the latents (n, num_outputs) of observations, as ``encode`` takes them: the values that ``decode``
+        takes."""
         return self._over_images(images, lambda x: self.latent(self.encoder(x)).z)
 
-    def reconstruct(self, images: ImageArray) -> NDArray[Any]:
-        """Return the reconstructions of observations, such as images (n, r, r, 3) uint8, in the same shape and type."""
+    def reconstruct(self, images: Any) -> NDArray[Any]:
+        """Return the reconstructions of observations, as ``encode`` takes them, in the model's shape and type, such as
+        images (n, r, r, 3) uint8."""
         return self._over_images(images, lambda x: self.form.to_array(self(x).logits))
 
     def decode(self, latents: NDArray[Any]) -> NDArray[Any]:
@@ -128,50 +134,35 @@ class Model(nn.Module):
     def _decode(self, latents: Tensor) -> NDArray[Any]:
         if not len(latents):
             return np.empty((0, *self.observations.shape), self.observations.dtype)
-        with torch.inference_mode():
+        with torch.inference_mode(), self._exactly():
             outputs = (self.decoder(self.latent.decoder_inputs(z.to(self.device))) for z in latents.split(CHUNK))
             return np.concatenate([self.form.to_array(output).cpu().numpy() for output in outputs])
 
-    def _over_images(self, images: ImageArray, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
-        if hasattr(images, "detach"):
-            images = images.detach().cpu().numpy()
-        images = np.asarray(images) if isinstance(images, list | tuple) else images
-        if not hasattr(images, "shape") or not hasattr(images, "dtype"):
-            raise ValueError(
-                f"expected an array of {self.observations.traits.many}, got {type(images).__name__}; "
-                "qlae.load_data(path) reads files"
-            )
-        *sides, channels = self.observations.shape
-        if sides and channels == 1 and tuple(images.shape[1:]) == tuple(sides):  # as data of one channel may be given
-            images = np.asarray(images)[..., None]
-        _require_observations(images, self.observations)
+    def _over_images(self, images: Any, function: Callable[[Tensor], Tensor | None]) -> NDArray[Any]:
+        spec = None if self.origin is None else self.origin.config.data.spec
+        rows = to_model_inputs(images, self.observations, spec)
+        dtype = np.dtype(self.observations.dtype)
         parts = []
-        with torch.inference_mode():
-            for start in range(0, max(len(images), 1), CHUNK):
-                # A copy: images on disk are read-only.
-                rows = np.array(images[start : start + CHUNK], dtype=self.observations.dtype)
-                result = function(self.form.to_input(torch.from_numpy(rows).to(self.device)))
+        with torch.inference_mode(), self._exactly():
+            for start in range(0, max(len(rows), 1), CHUNK):
+                with np.errstate(over="ignore"):
+                    batch = np.array(rows[start : start + CHUNK], dtype=dtype)  # a copy: images on disk are read-only
+                if dtype.kind == "f":
+                    require_usable(batch, self.observations, first_row=start)
+                result = function(self.form.to_input(torch.from_numpy(batch).to(self.device)))
                 assert result is not None
                 parts.append(result.cpu().numpy())
         return np.concatenate(parts)
+
+    def _exactly(self) -> torch.autocast:
+        """Return a context in which networks compute in their own precision, also where the caller has autocast."""
+        return torch.autocast(self.device.type, enabled=False)
 
 
 def run_in_own_precision(network: nn.Module, inputs: Tensor) -> Tensor:
     """Return a network's outputs, computed in the precision of its weights, in the precision of the inputs."""
     outputs: Tensor = network(inputs.to(next(network.parameters(), inputs).dtype))
     return outputs.to(inputs.dtype)
-
-
-def _require_observations(array: ImageArray, observations: Observations) -> None:
-    """Raise an error unless an array holds observations as described; numbers may have another type than floats."""
-    shape, kind = tuple(array.shape), observations.traits
-    is_number = str(array.dtype) == "uint8" if observations.dtype == "uint8" else np.dtype(array.dtype).kind in "fiub"
-    if shape[1:] != observations.shape or not is_number:
-        expected = ", ".join(map(str, observations.shape))
-        raise ValueError(
-            f"expected {observations.dtype} {kind.many} of shape (n, {expected}), got {array.dtype} of shape {shape}; "
-            f"one {kind.one} is {kind.many}[None]"
-        )
 
 
 def place(model: Model, device: torch.device) -> Model:

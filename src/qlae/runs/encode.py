@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 
 from .._io import require_new, write_bytes
 from .._progress import progress_bar
-from ..data import DataSpec, SourceDataset, load_data, load_from_config
-from ..data.array_files import is_array_file
-from ..data.pictures import GREY, PictureSize
-from ..data.tables import column_names, is_table
+from ..data import SourceDataset, load_from_config
+from ..data.model_inputs import load_matching, to_model_inputs
 from ..models.model import CHUNK
-from ..observations import COLOURS, IMAGES, Observations
 from .latent_names import Names, names_file
 from .load_model import load
 
@@ -55,47 +52,18 @@ def encode_to_csv(
         where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
         with progress_bar("reading", show=show) as report:
             spec = None if model.origin is None else model.origin.config.data.spec
-            data = load_data(where, progress=report, **how_to_read(model.observations, spec, where))
-    if difference := model.observations.difference(data.observations):
-        hint = f"; load them with resolution={model.observations.shape[0]}" if model.observations.is_standard else ""
-        raise ValueError(f"{difference}{hint}")
+            data = load_matching(where, model.observations, spec, progress=report)
+    images = to_model_inputs(data, model.observations)
     latent = model.latent
     names = Names(names_file(run), []).read()
     encode = model.encode if latent.has_codes and not numbers else model.latents
     parts = []
     with progress_bar("encoding", len(data), show=show) as report:
         for start in range(0, len(data), CHUNK):
-            parts.append(encode(data.images[start : start + CHUNK]))
+            parts.append(encode(images[start : start + CHUNK]))
             report(start + len(parts[-1]))
     write_bytes(path, _as_csv(np.concatenate(parts), data, names).encode())
     return path
-
-
-def how_to_read(observed: Observations, spec: DataSpec | None, where: str | Path) -> dict[str, Any]:
-    """Return the arguments of ``load_data`` by which another file is read as the training data were.
-
-    A table may lack columns that are no features, and have others, which are left out.
-
-    Args:
-        observed: the observations that the model takes.
-        spec: how its training data were read; None for data in memory.
-        where: the other file or folder, or the name of a data set.
-    """
-    if observed.is_standard:
-        return {"resolution": observed.shape[0]}
-    is_picture = observed.kind == IMAGES and observed.dtype == "uint8" and observed.num_features in (GREY, COLOURS)
-    if is_picture and not is_array_file(where) and not is_table(where):
-        return {"resolution": PictureSize(*observed.shape).plain}
-    how = {key: getattr(spec, key) for key in ("source_columns", "drop_columns", "layout") if hasattr(spec, key)}
-    if is_table(where) and Path(where).is_file():
-        present, features = column_names(where), observed.feature_names
-        missing = [repr(name) for name in features if name not in present]
-        if missing:
-            raise ValueError(f"{where} lacks columns that the model takes: {', '.join(missing)}")
-        how["source_columns"] = [name for name in how.get("source_columns", ()) if name in present]
-        kept = {*features, *how["source_columns"]} if features else {*present} - {*how.get("drop_columns", ())}
-        how["drop_columns"] = [name for name in present if name not in kept]
-    return how
 
 
 def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:

@@ -178,7 +178,7 @@ def _batches(data: SourceDataset, training: TrainingConfig, device: torch.device
             on_device = rendered.render_on(str(device), progress=report)
         elif rendered is not None and rendered.name in SLOW_SCENES:
             images = keep_on_disk(data, progress=report).images
-        elif not isinstance(images, np.ndarray):
+        elif not isinstance(images, np.ndarray) and not getattr(images, "stays_lazy", False):
             images = data.in_memory(progress=report).images
     if on_device is None and fit and isinstance(images, np.ndarray) and (on_gpu or images.flags.writeable):
         on_device = torch.from_numpy(images if images.flags.writeable else images.copy()).to(device)
