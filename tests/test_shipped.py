@@ -13,7 +13,7 @@ from qlae.explorer import open_run
 from qlae.pipeline import train
 from qlae.runs import directory
 from qlae.runs.directory import find_folder, is_shipped, shipped_folder, shipped_models
-from qlae.runs.encode import encode_to_csv
+from qlae.runs.encode import encode_to_file
 from qlae.runs.export import export_run
 from qlae.runs.latent_names import names_file
 from qlae.scoring.sample import rescore_run
@@ -60,7 +60,7 @@ def test_names_are_kept_outside_of_the_package(folder_of_models, tmp_path):
     assert sorted(path.name for path in (folder_of_models / "tiny-qlae").iterdir()) == before
     assert "shape" in names_file("tiny-qlae").read_text()
     assert "shape" not in (folder_of_models / "tiny-qlae" / "names.json").read_text()
-    table = encode_to_csv("tiny-qlae", tmp_path / "codes.csv", show=False).read_text()
+    table = encode_to_file("tiny-qlae", tmp_path / "codes.csv", show=False).read_text()
     assert "floor,shape" in table.splitlines()[0]
 
 

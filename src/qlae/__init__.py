@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from .pipeline import find_components, resume, train
     from .presets import ModelSpec, register_model
     from .registry import LATENTS, NETWORKS, OBJECTIVES
+    from .runs.decode import decode
     from .runs.directory import Run
+    from .runs.encode import encode
+    from .runs.latent_names import name_latents
     from .runs.load_model import load
     from .scoring.evaluation import evaluate_run as evaluate
     from .scoring.sample import rescore_run as rescore
@@ -49,10 +52,13 @@ __all__ = [
     "__version__",
     "configure",
     "consensus",
+    "decode",
+    "encode",
     "evaluate",
     "find_components",
     "load",
     "load_data",
+    "name_latents",
     "register_dataset",
     "register_metric",
     "register_model",
@@ -75,7 +81,10 @@ _HOMES = {
     "pipeline": ("find_components", "resume", "train"),
     "presets": ("ModelSpec", "register_model"),
     "registry": ("LATENTS", "NETWORKS", "OBJECTIVES"),
+    "runs.decode": ("decode",),
     "runs.directory": ("Run",),
+    "runs.encode": ("encode",),
+    "runs.latent_names": ("name_latents",),
     "runs.load_model": ("load",),
     "scoring.evaluation": ("evaluate",),
     "scoring.sample": ("rescore",),

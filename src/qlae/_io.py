@@ -30,7 +30,7 @@ import time
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -199,6 +199,18 @@ def write_json(path: Path, content: Any) -> None:
 def write_npz(path: Path, **arrays: np.ndarray) -> None:
     """Write a compressed ``.npz`` with `write_whole`."""
     write_whole(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+
+
+def write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
+    """Write arrays under any names to a compressed npz file; `write_npz` cannot name one "file"."""
+
+    def write(file: BinaryIO) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, array in columns.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+
+    write_whole(path, write)
 
 
 def read_npz(path: Path, *, remedy: str = "") -> dict[str, NDArray[Any]]:

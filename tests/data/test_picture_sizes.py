@@ -12,7 +12,7 @@ from qlae.cli import main
 from qlae.data import cache, pictures
 from qlae.data.pictures import PictureSize, decode, picture_size, shrink, wanted_size
 from qlae.explorer import open_run
-from qlae.runs.encode import encode_to_csv
+from qlae.runs.encode import encode_to_file
 
 
 def picture(width, height, seed=0):
@@ -149,8 +149,8 @@ def test_a_model_of_oblong_grey_photographs_end_to_end(folder, tmp_path, monkeyp
     for path, name in (("run", "again.csv"), ("export", "exported.csv")):
         if path == "export":
             qlae.load("run").save_pretrained("export")
-        encode_to_csv(path, name, data=folder, show=False)
-    encode_to_csv("run", "own.csv", show=False)
+        encode_to_file(path, name, data=folder, show=False)
+    encode_to_file("run", "own.csv", show=False)
     texts = {(tmp_path / name).read_text() for name in ("again.csv", "exported.csv", "own.csv")}
     assert len(texts) == 1
     exploration = open_run("run", show=False)

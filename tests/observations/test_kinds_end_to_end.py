@@ -14,7 +14,7 @@ from qlae.metrics import r2, r2_per_feature
 from qlae.models.building import build_model
 from qlae.presets import MODELS
 from qlae.resolving import resolve
-from qlae.runs.encode import encode_to_csv
+from qlae.runs.encode import encode_to_file
 from qlae.runs.export import export_run
 
 SHAPES = {
@@ -94,7 +94,7 @@ def test_a_run_resumes_and_is_scored_again(trained):
 
 def test_codes_are_written_as_a_table(trained, tmp_path):
     _, data, run = trained
-    rows = list(csv.reader(encode_to_csv(run.path, tmp_path / "codes.csv", data=data, show=False).open()))
+    rows = list(csv.reader(encode_to_file(run.path, tmp_path / "codes.csv", data=data, show=False).open()))
     assert rows[0] == [data.observations.traits.one, "z0", "z1", "z2"]
     assert len(rows) == 1 + len(data)
 

@@ -8,7 +8,7 @@ import torch
 
 import qlae
 from qlae.data import data_config, load_from_config
-from qlae.runs.encode import encode_to_csv
+from qlae.runs.encode import encode_to_file
 
 CSV = "id,site,temp,hum\n1,north,2.5,30\n2,south,1.5,40\n3,north,-1,5e1\n"
 
@@ -298,7 +298,7 @@ def test_a_table_to_encode_may_have_other_columns_but_must_have_all_features(wri
     other = write(
         "other.csv", "id,a,b,remark\n" + "".join(f"n{row}" for row in [f"{i},{r}" for i, r in enumerate(rows)])
     )
-    expected = encode_to_csv(run.path, tmp_path / "codes.csv", show=False).read_text()
-    assert encode_to_csv(run.path, tmp_path / "same.csv", data=other, show=False).read_text() == expected
+    expected = encode_to_file(run.path, tmp_path / "codes.csv", show=False).read_text()
+    assert encode_to_file(run.path, tmp_path / "same.csv", data=other, show=False).read_text() == expected
     with pytest.raises(ValueError, match=r"less.csv lacks columns that the model takes: 'b'"):
-        encode_to_csv(run.path, tmp_path / "x.csv", data=write("less.csv", "a,c\n1,2\n"), show=False)
+        encode_to_file(run.path, tmp_path / "x.csv", data=write("less.csv", "a,c\n1,2\n"), show=False)

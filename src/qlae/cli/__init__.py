@@ -25,7 +25,8 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Look at a model and use it": {
         "explore": "see in the browser what every latent and code means",
-        "encode": "write the code of every image to a CSV file",
+        "encode": "write the code of every observation to a table",
+        "decode": "write the images, vectors or series that codes stand for",
         "export": "write a model to a folder to share, or as ONNX",
     },
     "Without training": {
@@ -35,7 +36,14 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 COMMANDS = tuple(name for commands in GROUPS.values() for name in commands)
 #: Commands that are not in a module of their name.
-_MODULES = {"demo": "train", "select": "evaluate", "report": "evaluate", "encode": "explore", "export": "explore"}
+_MODULES = {
+    "demo": "train",
+    "select": "evaluate",
+    "report": "evaluate",
+    "encode": "explore",
+    "decode": "explore",
+    "export": "explore",
+}
 
 OVERVIEW = """\
 qlae {version}: disentangled representation learning by latent quantization

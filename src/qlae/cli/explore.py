@@ -1,4 +1,4 @@
-"""``qlae explore``, ``qlae encode`` and ``qlae export``: look at a trained model, and use it elsewhere."""
+"""``qlae explore``, ``encode``, ``decode`` and ``export``: look at a trained model, and use it elsewhere."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,16 +68,18 @@ class Explore:
 
 @dataclass(frozen=True)
 class Encode:
-    """Write codes to a CSV file, one row per observation: its file name or row number, then one column per latent.
+    """Write codes to a table, one row per observation: what identifies it, then one column per latent.
 
-    Latents and values that were named in `qlae explore` appear under these names. For example:
+    Rows are identified by file names, identifiers of a table, unit and start of a window, or row numbers. Latents and
+    values that were named in `qlae explore` appear under these names. For example:
       qlae encode runs/holiday --out codes.csv
-      qlae encode runs/holiday --data more/ --out more.csv
+      qlae encode runs/holiday --data more/ --out more.parquet
 
     Attributes:
         run: The run directory, the folder of an exported model, or the name of a model that comes with qlae.
-        data: A data set by name, or the path of your own images; by default those that the run was trained on.
-        out: The CSV file to write; it must not exist.
+        data: A data set by name, or the path of your own data, read as the training data were; by default those that
+            the run was trained on.
+        out: The .csv, .parquet or .npz file to write; it must not exist. `qlae decode` reads it again.
         numbers: Write the values that codes stand for, instead of the codes.
         device: Where the model runs: auto, cpu, cuda, cuda:1, …
         imports: A module or file of yours to import first, which registers the run's parts.
@@ -93,11 +95,45 @@ class Encode:
     quiet: Flag = False
 
     def __call__(self) -> None:
-        from ..runs.encode import encode_to_csv
+        from ..runs.encode import encode_to_file
 
         import_modules(self.imports)
         show = not self.quiet
-        print(encode_to_csv(self.run, self.out, data=self.data, numbers=self.numbers, device=self.device, show=show))
+        print(encode_to_file(self.run, self.out, data=self.data, numbers=self.numbers, device=self.device, show=show))
+
+
+@dataclass(frozen=True)
+class Decode:
+    """Write what codes stand for, given a table that `qlae encode` wrote, or one with the same columns.
+
+    Images become PNG files, named by the first columns of the table. Vectors become a table with the columns of the
+    training data, and series one with a row per time step. For example:
+      qlae decode runs/holiday codes.csv --out pictures/
+      qlae decode runs/sensors codes.csv --out decoded.csv
+
+    Attributes:
+        run: The run directory, the folder of an exported model, or the name of a model that comes with qlae.
+        codes: The .csv, .parquet or .npz file with a column for each latent, by its name or as z0, z1, …
+        out: What to write, which must not exist: a folder for images, a .csv or .parquet file for vectors and series,
+            or an .npz file for any of them.
+        device: Where the model runs: auto, cpu, cuda, cuda:1, …
+        imports: A module or file of yours to import first, which registers the run's parts.
+        quiet: Do not show progress bars.
+    """
+
+    run: Positional[Directory]
+    codes: Positional[Annotated[Path, arg(metavar="CODES")]]
+    out: Path
+    device: str = "auto"
+    imports: Imports = ()
+    quiet: Flag = False
+
+    def __call__(self) -> None:
+        from ..runs.decode import decode
+
+        import_modules(self.imports)
+        decode(self.run, self.codes, out=self.out, device=self.device, show=not self.quiet)
+        print(self.out)
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ class SourceDataset:
 
     @classmethod
     def from_columns(
-        cls, rows: NDArray[Any], columns: Mapping[str, Sequence[Any]], observations: Observations, *, name: str
+        cls, rows: ImageArray, columns: Mapping[str, Sequence[Any]], observations: Observations, *, name: str
     ) -> SourceDataset:
         """Return real data with the values of each source by name, whose values become levels."""
         levels = level_table(columns, len(rows))
@@ -355,11 +355,14 @@ def unmask(array: Any, name: str) -> Any:
     if not np.ma.is_masked(array):
         return array.data
     if array.dtype == np.uint8:
+        number = int(np.ma.getmaskarray(array).sum())
         raise ValueError(
-            f"{name} must hold bytes without masked entries, and {np.ma.count_masked(array):,} are masked: fill them "
-            "with array.filled(…), or leave these rows out"
+            f"{name} must hold bytes without masked entries, and {number:,} are masked: fill them with "
+            "array.filled(…), or leave these rows out"
         )
-    return array.astype(np.result_type(array.dtype, np.float32)).filled(np.nan)
+    plain = np.asarray(array.data, dtype=np.result_type(array.dtype, np.float32)).copy()
+    plain[np.ma.getmaskarray(array)] = np.nan
+    return plain
 
 
 def first_few(entries: Sequence[Any]) -> str:

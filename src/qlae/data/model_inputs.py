@@ -48,7 +48,7 @@ def to_model_inputs(data: Any, observations: Observations, spec: DataSpec | None
         data = load_matching(data, observations, spec).images
     elif (pictures := _pictures_in(data)) is not None:
         return Pictures(pictures, observations)
-    rows = _as_rows(data, observations)
+    rows: ImageArray = _as_rows(data, observations)
     if observations.kind == IMAGES:
         rows = _fit_images(rows, observations)
     shape = tuple(rows.shape)

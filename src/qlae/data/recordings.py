@@ -241,7 +241,7 @@ def _describe_repeated(number: int, num_rows: int, cutting: Cutting, what: str) 
 def to_seconds(times: pd.Series[Any]) -> NDArray[np.float64]:
     """Return times as numbers, dates and time stamps in seconds; NaN where a cell is neither."""
     if pd.api.types.is_timedelta64_dtype(times):
-        return times.dt.total_seconds().to_numpy(dtype=np.float64)
+        return _as_floats(times)
     if not pd.api.types.is_datetime64_any_dtype(times):
         numbers = numbers_in(times)
         if np.isfinite(numbers).any():
@@ -250,7 +250,12 @@ def to_seconds(times: pd.Series[Any]) -> NDArray[np.float64]:
     first = times.min()
     if pd.isna(first):
         return np.full(len(times), np.nan)
-    return (times - first).dt.total_seconds().to_numpy(dtype=np.float64)
+    return _as_floats(times - first)
+
+
+def _as_floats(differences: pd.Series[Any]) -> NDArray[np.float64]:
+    seconds: NDArray[np.float64] = differences.dt.total_seconds().to_numpy(dtype=np.float64)
+    return seconds
 
 
 def _channel(column: pd.Series[Any], what: str) -> NDArray[np.float64]:

@@ -1,7 +1,4 @@
-"""The codes of observations as a table: a CSV with one row per image, vector or series.
-
-Latents and values that were named in the explorer appear under these names.
-"""
+"""The codes of a data set as a table: one row per image, vector or series (`qlae.encode`, ``qlae encode``)."""
 
 import os
 from pathlib import Path
@@ -9,72 +6,76 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from .._io import require_new, write_bytes
 from .._progress import progress_bar
-from ..data import SourceDataset, load_from_config
+from ..data import SourceDataset, load_data, load_from_config
 from ..data.model_inputs import load_matching, to_model_inputs
-from ..models.model import CHUNK
+from ..data.tables import is_frame
+from ..models.model import CHUNK, Model
+from .code_tables import ids_of, require_table_path, table_of_codes, write_table
 from .latent_names import Names, names_file
 from .load_model import load
 
 
-def encode_to_csv(
+def encode(
     run: str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    data: Any = None,
     *,
-    data: SourceDataset | str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
     numbers: bool = False,
     device: str = "auto",
     show: bool = True,
-) -> Path:
-    """Write the codes of all images, or their latents if these are continuous, as a CSV.
+) -> pd.DataFrame:
+    """Return the codes of observations as a table, or their latents if these are continuous.
+
+    The first columns identify the observations: their files, the identifiers of a table, unit and start of the windows
+    of a recording, or their numbers. There is one column for each latent. Latents and values that were named, in the
+    explorer or by `name_latents`, appear under these names.
 
     Args:
         run: the run directory, the folder of an exported model, or the name of a shipped one.
-        out: the file to write, which must not exist.
-        data: the images, or their name or path; by default those that the run was trained on.
-        numbers: write the values that codes stand for instead of the codes.
+        data: the observations, or their name or path; by default those that the run was trained on.
+        out: also write the table to this file, a ``.csv``, ``.parquet`` or ``.npz``, which must not exist.
+        numbers: the values that codes stand for instead of the codes.
         device: where the model runs.
         show: whether to draw a progress bar.
     """
-    path = Path(out)
-    require_new(path)
+    if out is not None:
+        require_table_path(Path(out))
     model = load(run, device=device)
     if numbers and model.latent.num_outputs != model.latent.num_latents:
         raise ValueError("the codes of this model stand for vectors, not for numbers")
-    if data is None:
-        if model.origin is None or model.origin.config.data.spec is None:
-            raise ValueError(f"the images that {run} was trained on are not known; pass others with data=…")
-        data = load_from_config(model.origin.config.data)
-    elif not isinstance(data, SourceDataset):
-        where = data if isinstance(data, str) else Path(data)  # as a path, "./shapes3d" would be "shapes3d"
-        with progress_bar("reading", show=show) as report:
-            spec = None if model.origin is None else model.origin.config.data.spec
-            data = load_matching(where, model.observations, spec, progress=report)
-    images = to_model_inputs(data, model.observations)
-    latent = model.latent
-    names = Names(names_file(run), []).read()
-    encode = model.encode if latent.has_codes and not numbers else model.latents
+    loaded = _load(run, model, data, show=show)
+    images = to_model_inputs(loaded, model.observations)
+    transform = model.encode if model.latent.has_codes and not numbers else model.latents
     parts = []
-    with progress_bar("encoding", len(data), show=show) as report:
-        for start in range(0, len(data), CHUNK):
-            parts.append(encode(images[start : start + CHUNK]))
+    with progress_bar("encoding", len(loaded), show=show) as report:
+        for start in range(0, len(loaded), CHUNK):
+            parts.append(transform(images[start : start + CHUNK]))
             report(start + len(parts[-1]))
-    write_bytes(path, _as_csv(np.concatenate(parts), data, names).encode())
-    return path
+    table = table_of_codes(ids_of(loaded), np.concatenate(parts), Names(names_file(run), []).read())
+    if out is not None:
+        write_table(Path(out), table)
+    return table
 
 
-def _as_csv(table: NDArray[Any], data: SourceDataset, names: dict[str, Any]) -> str:
-    has_codes = np.issubdtype(table.dtype, np.integer)
-    files = data.file_names
-    rows = pd.Index(
-        range(len(data)) if files is None else files, name=data.observations.traits.one if files is None else "file"
-    )
-    frame = pd.DataFrame(table, rows, dtype=object if has_codes else None)
-    for j in frame if has_codes else ():
-        known = names["values"].get(str(j), {})
-        frame[j] = [known.get(str(code), code) for code in frame[j]]
-    frame.columns = [names["latents"].get(str(j), f"z{j}") for j in frame]
-    return str(frame.to_csv(float_format="%.6g", lineterminator="\n"))
+def encode_to_file(run: str | os.PathLike[str], out: str | os.PathLike[str], **options: Any) -> Path:
+    """Write the table of `encode` to a file and return its path; options are those of `encode`."""
+    encode(run, out=out, **options)
+    return Path(out)
+
+
+def _load(run: str | os.PathLike[str], model: Model, data: Any, *, show: bool) -> SourceDataset:
+    """Return the data to encode, read as the training data were."""
+    config = None if model.origin is None else model.origin.config.data
+    if isinstance(data, SourceDataset):
+        return data
+    if data is None:
+        if config is None or config.spec is None:
+            raise ValueError(f"the images that {run} was trained on are not known; pass others with data=…")
+        return load_from_config(config)
+    if isinstance(data, str | os.PathLike) or is_frame(data):
+        where = Path(data) if isinstance(data, os.PathLike) else data  # as a text, "./shapes3d" would be "shapes3d"
+        with progress_bar("reading", show=show) as report:
+            return load_matching(where, model.observations, None if config is None else config.spec, progress=report)
+    return load_data(np.asarray(to_model_inputs(data, model.observations)), layout=model.observations.kind)

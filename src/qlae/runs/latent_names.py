@@ -5,6 +5,7 @@ and code. `qlae encode` writes the names into its tables of codes, so a name mus
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,33 @@ class Names:
         if value is not None and not 0 <= value < size:
             allowed = f"the values of z{latent} run from 0 to {size - 1}" if size else f"z{latent} is continuous"
             raise ValueError(f"{allowed}, got value {value}")
+
+
+def name_latents(
+    run: str | os.PathLike[str],
+    latents: Mapping[int, str] | None = None,
+    values: Mapping[int, Mapping[int, str]] | None = None,
+) -> dict[str, Any]:
+    """Name latents and their values, as users do in the explorer, and return all names of the run.
+
+    Args:
+        run: the run directory, the folder of an exported model, or the name of a shipped one.
+        latents: the name of each latent, by its index; an empty name removes the old one.
+        values: names of values, by the index of the latent and the code of the value.
+
+    Raises:
+        ValueError: there is no such latent or value, or two have the same name.
+    """
+    config = directory.find_folder(run) / "config.json"
+    space = directory.read_config(config, remedy="name a run directory").latent
+    sizes = list(getattr(space, "values_each", ())) or [0] * space.num_latents
+    names = Names(names_file(run), sizes)
+    for latent, name in (latents or {}).items():
+        names.rename(latent, None, name)
+    for latent, own in (values or {}).items():
+        for value, name in own.items():
+            names.rename(latent, value, name)
+    return names.read()
 
 
 def clean_name(name: str) -> str:
