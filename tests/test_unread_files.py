@@ -67,7 +67,7 @@ WRONG = [
     (["--source-columns", "a"], "source_columns does not apply to the image files"),
     (["--source-file", "missing.csv"], "missing.csv is not a file"),
     (["--source-file", "sources.txt"], "must be a .csv"),
-    (["--source-file", "broken.csv"], "broken.csv cannot be read as a CSV (a line is longer than the first)"),
+    (["--source-file", "broken.csv"], "broken.csv has rows with another number of cells than the"),
     (["--source-file", "others.csv"], "has no line for 4 of 4 images"),
     (["--source-file", "short.npy"], "one row for each of 4 "),
     (["--out", "own"], "is not empty and not a run directory"),

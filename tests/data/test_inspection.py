@@ -57,7 +57,7 @@ def test_the_columns_of_a_table_have_their_ranges(inspect, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,kind\n1,5,x\n2,5,y\n4,5,x\n")
     status, output, _ = inspect("t.csv", "--source-columns", "kind", "--out", "t.png")
     assert status == 0
-    assert line_of(output, "a") == ["a", "feature", "1", "2.333", "4", "1.247", "3", "–", ""]
+    assert line_of(output, "a") == ["a", "number", "1", "2.333", "4", "1.247", "3", "–", ""]
     assert line_of(output, "b")[-1] == "constant"
     assert line_of(output, "kind")[:2] == ["kind", "source"]
     assert "Constant: b." in output
@@ -68,11 +68,12 @@ def test_gaps_and_text_are_counted_and_what_to_do_about_them_is_told(inspect, tm
     (tmp_path / "t.csv").write_text(TABLE)
     status, output, errors = inspect("t.csv")
     assert (status, errors) == (0, "")
-    assert line_of(output, "temp") == ["temp", "feature", "3.5", "4.5", "5.5", "0.8165", "3", "1", ""]
+    assert line_of(output, "temp") == ["temp", "number", "3.5", "4.5", "5.5", "0.8165", "3", "1", ""]
     assert line_of(output, "load")[-2] == "1"  # infinite
     assert line_of(output, "site")[-1] == "text in 4 rows: 'north', 'south', 'west'"
-    assert "t.csv has text in 'site' ('north' in line 2)" in output
-    assert "4 vectors of 4 features" in output  # those that are numbers
+    assert "t.csv has 2 problems. (1) It has text in 'site' ('north' in line 2)" in output
+    assert line_of(output, "id")[:2] == ["id", "identifier"]
+    assert "4 vectors of 3 features" in output  # those that are numbers
     assert is_picture(tmp_path / "t.png")
 
 
@@ -110,7 +111,11 @@ def test_files_that_cannot_be_read_are_errors(inspect, tmp_path, name, content):
 
 def test_an_existing_picture_is_not_overwritten(inspect, tmp_path):
     (tmp_path / "pendulum.png").write_bytes(b"mine")
-    status, _, errors = inspect("pendulum")
+    status, output, _ = inspect("pendulum")
+    assert (status, (tmp_path / "pendulum.png").read_bytes()) == (0, b"mine")
+    assert "│ angle (rad) " in output
+    assert "Picture not written: pendulum.png exists already; --out PATH writes another." in output
+    status, _, errors = inspect("pendulum", "--out", "pendulum.png")
     assert (status, (tmp_path / "pendulum.png").read_bytes()) == (2, b"mine")
     assert "pendulum.png exists already" in errors
 

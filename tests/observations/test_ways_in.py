@@ -93,7 +93,7 @@ def test_a_csv_has_features_and_sources(write):
 def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
     text = "\ufeff" + CSV.replace("site", '"the site"').replace(",", delimiter) + "\n\n"
     data = qlae.load_data(write("t.csv", text), source_columns=["the site"])
-    assert data.observations.feature_names == ("id", "temp", "hum")
+    assert data.observations.feature_names == ("temp", "hum")
     assert data.source_names == ("the site",)
     assert data.sources[:, 0].tolist() == [0, 1, 0]
 
@@ -114,7 +114,7 @@ def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
         ("a,,c\n1,2,3\n", "must name all columns, and column 2 has no name"),
         (
             "a;b\n1,5;2\n",
-            "numbers with a decimal comma, such as '1,5' in line 2 of 'a'; write them with a decimal point",
+            r"decimal comma in 'a' \('1,5' in line 2\); write them with a decimal point, or set decimal=','",
         ),
         ("\0\0\0", "is empty or no text"),
     ],
@@ -128,7 +128,7 @@ def test_unknown_columns_are_refused(write):
     path = write("t.csv", CSV)
     with pytest.raises(ValueError, match='did you mean "site"'):
         qlae.load_data(path, source_columns=["sit"])
-    with pytest.raises(ValueError, match="'site' is in source_columns and in drop_columns"):
+    with pytest.raises(ValueError, match="'site' in source_columns and in drop_columns"):
         qlae.load_data(path, source_columns=["site"], drop_columns=["site"])
     with pytest.raises(ValueError, match="no column left to observe"):
         qlae.load_data(path, drop_columns=["id", "site", "temp", "hum"])
@@ -271,7 +271,7 @@ def test_parquet_with_two_columns_of_a_name_or_dates_is_refused(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = [arrow.array([1.0, 2.0]), arrow.array(np.array([1, 2], "datetime64[ns]"))]
     parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "a"]), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"t.parquet has 2 columns named 'a'"):
+    with pytest.raises(ValueError, match=r"t.parquet has 2 problems. .*has 2 columns named 'a'"):
         qlae.load_data(tmp_path / "t.parquet")
     parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "when"]), tmp_path / "t.parquet")
     with pytest.raises(ValueError, match=r"has text in 'when' \('1970-01-01"):
@@ -291,7 +291,7 @@ def test_observations_that_are_all_the_same_are_named(tmp_path, array):
 
 
 def test_a_table_to_encode_may_have_other_columns_but_must_have_all_features(write, tmp_path):
-    rows = [f"{i},{i % 7},x\n" for i in range(30)]
+    rows = [f"{i / 2},{i % 7},x\n" for i in range(30)]
     data = qlae.load_data(write("t.csv", "a,b,note\n" + "".join(rows)), drop_columns=["note"])
     options = {"size": "small", "steps": 3, "num_latents": 2, "evaluate": False, "show": False}
     run = qlae.train("qlae", data, out=tmp_path / "run", **options)
@@ -299,6 +299,7 @@ def test_a_table_to_encode_may_have_other_columns_but_must_have_all_features(wri
         "other.csv", "id,a,b,remark\n" + "".join(f"n{row}" for row in [f"{i},{r}" for i, r in enumerate(rows)])
     )
     expected = encode_to_file(run.path, tmp_path / "codes.csv", show=False).read_text()
-    assert encode_to_file(run.path, tmp_path / "same.csv", data=other, show=False).read_text() == expected
+    same = encode_to_file(run.path, tmp_path / "same.csv", data=other, show=False).read_text()
+    assert same == "id" + "n".join(expected.removeprefix("vector").splitlines(keepends=True))
     with pytest.raises(ValueError, match=r"less.csv lacks columns that the model takes: 'b'"):
         encode_to_file(run.path, tmp_path / "x.csv", data=write("less.csv", "a,c\n1,2\n"), show=False)

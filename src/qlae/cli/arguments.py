@@ -62,7 +62,10 @@ class DataOptions:
         source_file: Sources of your own images: a .csv (a header, then one line per image that begins with its file
             name) or a .npy.
         source_columns: Columns of a table (CSV, Parquet) that are sources; the others are features.
-        drop_columns: Columns of a table to leave out, such as row numbers.
+        drop_columns: Columns of a table to leave out.
+        feature_columns: The only features of a table, also if they look like identifiers.
+        column_kinds: Columns of a table that are to be used otherwise than recognised, such as key=number.
+        decimal: The character before the decimals of numbers in a CSV: a point, or a comma.
         layout: What an array holds, images, vectors or series, where its shape is ambiguous.
         window: Cut recordings, tables or arrays with one row per time step, into windows of so many rows.
         stride: Rows from one window to the next; by default a quarter of a window.
@@ -81,6 +84,9 @@ class DataOptions:
     source_file: OptionalPath = None
     source_columns: Names = ()
     drop_columns: Names = ()
+    feature_columns: Names = ()
+    column_kinds: Annotated[tuple[str, ...], arg(metavar="[NAME=KIND …]")] = ()
+    decimal: OptionalName = None
     layout: OptionalName = None
     window: OptionalInt = None
     stride: OptionalInt = None
@@ -96,6 +102,8 @@ class DataOptions:
             given["path"] = given.pop("data_path")
         if "correlated" in given:
             given["correlated"] = dict(correlation(pair) for pair in self.correlated)
+        if "column_kinds" in given:
+            given["column_kinds"] = dict(column_kind(pair) for pair in self.column_kinds)
         return data_spec(name, **given)
 
 
@@ -121,6 +129,14 @@ def correlation(pair: str) -> tuple[tuple[str, str], float]:
         raise ValueError(
             f'--correlated takes "source,source,number", such as "scale,orientation,0.7", got {pair!r}'
         ) from None
+
+
+def column_kind(pair: str) -> tuple[str, str]:
+    """Return a column and its kind from ``"key=number"``."""
+    name, equals, kind = pair.rpartition("=")
+    if not equals:
+        raise ValueError(f"--column-kinds takes column=kind, such as key=number, got {pair!r}")
+    return name, kind
 
 
 def _parse_weight(text: str) -> tuple[str, float]:

@@ -156,7 +156,8 @@ class Inspect:
 
     Attributes:
         data: A data set by name, or the path of your own data.
-        out: The .png file to write; by default NAME.png in the current folder. It must not exist.
+        out: The .png file to write, which must not exist; by default NAME.png in the current folder. Columns are
+            described also if that exists, and it is kept.
     """
 
     data: Positional[Name]
@@ -165,11 +166,15 @@ class Inspect:
 
     def __call__(self) -> None:
         from .._progress import progress_bar
+        from ..data.array_files import ArrayFile
         from ..data.inspection import inspect_data
+        from ..data.tables import TableFile
 
         spec = self.images.describe(self.data)
         out = self.out or Path(f"{spec.name}.png")
-        require_new_file(out, ".png")
+        has_columns = isinstance(spec, TableFile | ArrayFile) or not spec.preview().traits.has_bytes
+        if self.out is not None or not has_columns:
+            require_new_file(out, ".png")
         with progress_bar("reading") as report:
             inspection = inspect_data(spec, progress=report)
         data = inspection.data
@@ -177,8 +182,10 @@ class Inspect:
             print(data)
         if inspection.columns:
             print_columns(inspection.columns)
-        if data is not None:
-            picture = "Picture" if inspection.columns else "Contact sheet"
+        picture = "Picture" if inspection.columns else "Contact sheet"
+        if data is not None and out.exists():
+            print(f"{picture} not written: {out} exists already; --out PATH writes another.")
+        elif data is not None:
             print(f"{picture} written to {data.observations.traits.load('sheet')(data, out)}")
         if inspection.refusal is not None:
             print(f"These data cannot be trained on yet: {inspection.refusal}")
@@ -239,7 +246,7 @@ def print_columns(columns: "Sequence[Column]") -> None:
 
     headings = ("lowest", "mean", "highest", "deviation", "different", "missing")
     numeric = [Column(heading, justify="right", no_wrap=True) for heading in headings]
-    table = Table(Column("column", overflow="fold"), Column("role", no_wrap=True), *numeric, "remark")
+    table = Table(Column("column", overflow="fold"), Column("use", no_wrap=True), *numeric, "remark")
     for column in columns[:MAX_LINES]:
         numbers = (column.low, column.mean, column.high, column.deviation)
         table.add_row(
@@ -253,7 +260,7 @@ def print_columns(columns: "Sequence[Column]") -> None:
     Console().print(table)
     if len(columns) > MAX_LINES:
         print(f"… and {len(columns) - MAX_LINES:,} more columns")
-    constant = [column.name for column in columns if column.is_constant and column.role == "feature"]
+    constant = [column.name for column in columns if column.is_constant and column.role in ("feature", "number")]
     if constant:
         few = ", ".join(constant[:5]) + (f", … ({len(constant)} in all)" if len(constant) > 5 else "")
         print(f"Constant: {few}. They say nothing about an observation; leave them out if you can.")

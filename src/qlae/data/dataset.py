@@ -75,8 +75,8 @@ class SourceDataset:
         fixed: the levels of the scene's sources that do not vary here.
         spec: the description from which the data can be loaded again; ``None`` for data in memory.
         file_names: the name of each image, if each was a file in a folder or an archive; else ``None``.
-        ids: columns that identify the rows, such as unit and start of windows, a data frame (n, columns); else
-            ``None``.
+        ids: columns that identify the rows, such as identifiers of a table or unit and start of windows, a data frame
+            (n, columns); else ``None``.
         left_out: names of files that could not be read or have other formats, and why.
         checksum: SHA-256 of all observations, if they were read from files; else ``None``. `data_config` computes that
             of arrays.
@@ -124,6 +124,7 @@ class SourceDataset:
         if sources is None and not source_sizes:
             sources = np.zeros((num_images, 0), dtype=np.int64)
         if sources is not None:
+            require_unmasked(sources, "the sources")
             sources = np.asarray(sources)
             sources = sources[:, None] if sources.ndim == 1 else sources
             if sources.ndim != 2:
@@ -245,6 +246,15 @@ def as_array(observations: Any, *, layout: str | None = None, name: str = "the a
     if not len(array):
         raise ValueError(f"{name} is empty: it has shape {shape}")
     return _with_dtype(array, kind, name), kind.name
+
+
+def require_unmasked(array: Any, name: str) -> None:
+    """Raise an error for an array of ``numpy.ma`` with masked entries, which NumPy would use as they are."""
+    if isinstance(array, np.ma.MaskedArray) and (count := int(np.ma.getmaskarray(array).sum())):
+        raise ValueError(
+            f"{name} has {count:,} masked entries: fill them, for instance by array.filled(value), or leave out their "
+            "rows"
+        )
 
 
 def kind_of_array(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str | None, name: str) -> Kind:

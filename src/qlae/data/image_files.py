@@ -37,7 +37,7 @@ from .dataset import Progress, SourceDataset
 from .pictures import MAX_FILE_BYTES, PictureSize, decode, map_in_threads
 from .sources import level_table, named_columns, source_rows
 from .spec import ResizedImages
-from .tables import read_csv
+from .table_files import read_csv
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 #: Images that are not read, and are named when they are left out.
@@ -157,7 +157,7 @@ def read_source_table(path: Path, images: list[str]) -> dict[str, list[Any]]:
     if not path.is_file():
         raise ValueError(f"{path} is not a file: sources come as a CSV (one line per image) or an .npy")
     known = set(images)
-    table = read_csv(path, as_text=True)
+    table = read_csv(path)
     if table.columns[0] in known or len(table.columns) < 2:
         raise ValueError(f"{path} must begin with a line of names, such as file,shape,size, got {list(table.columns)}")
     file = table.iloc[:, 0].fillna("").map(lambda cell: _match_image(cell, known))

@@ -1,11 +1,12 @@
 """Look at data: a contact sheet of images; vectors and series column by column, also those with gaps and text.
 
-`load_data` refuses text and missing values. Whoever looks at data wants to see them: here they are counted, and what
-can be drawn is returned with gaps (NaN) in the place of missing values.
+Every column of a table is described with its use, also if `load_data` refuses the table; what can be drawn of it is
+returned with gaps (NaN) in the place of missing values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,22 +15,24 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from ..observations import VECTORS, Observations
+from ..observations import KINDS, VECTORS, Observations
 from .array_files import ArrayFile, read_raw
 from .dataset import Progress, SourceDataset, as_array
 from .pictures import to_colours
 from .sources import grid_levels
 from .spec import DataSpec
-from .tables import TableFile, numbers_in, read_frame
+from .table_columns import NUMBER, SOURCE, numbers_in, plan_columns
+from .table_files import RawTable
+from .tables import TableFile
 from .windows import Windows
 
-FEATURE, SOURCE, LEFT_OUT = "feature", "source", "left out"
+FEATURE = "feature"  # of an array
 MAX_TEXTS = 3  # that a description quotes
 COLUMNS, GAP, HEADING = 10, 4, 18  # images per row of a contact sheet, and pixels between and above them
 
 
 class Column(NamedTuple):
-    """A feature, a channel or a source: its missing and infinite values, its text, and its numbers.
+    """A column of a table, or a feature, channel or source of an array: its use, missing values, text and numbers.
 
     `texts` has some of the values that are no numbers; `low` to `deviation` are NaN if there are no numbers.
     """
@@ -67,14 +70,18 @@ class Inspection(NamedTuple):
 
 def inspect_data(spec: DataSpec, *, progress: Progress | None = None) -> Inspection:
     """Describe a data set of vectors or series, also one that cannot be loaded; of other kinds, only return it."""
+    if isinstance(spec, TableFile):
+        return _inspect_table(spec)
     try:
         data = spec.load(progress=progress)
         return Inspection(data, () if data.observations.traits.has_bytes else _columns_of(data))
     except ValueError as error:
-        try:
-            return Inspection(*_look_into(spec), str(error))
-        except (ValueError, OSError):
-            pass  # the first error says more
+        if isinstance(spec, ArrayFile):
+            try:
+                data = _drawable_array(spec)
+            except (ValueError, OSError):
+                raise error from None  # which says more
+            return Inspection(data, _columns_of(data), str(error))
         raise
 
 
@@ -86,34 +93,42 @@ def _columns_of(data: SourceDataset) -> tuple[Column, ...]:
     return (*features, *sources)
 
 
-def _look_into(spec: DataSpec) -> tuple[SourceDataset | None, tuple[Column, ...]]:
-    """Return what can be drawn of a table or an array that cannot be loaded, with gaps (NaN), and all its columns."""
-    names: list[str] = []
-    sources: dict[str, list[Any]] = {}
-    columns: tuple[Column, ...] = ()
-    if isinstance(spec, TableFile):
-        frame = read_frame(spec.path)
-        if frame.empty:
-            raise ValueError("there are no rows")
-        roles = dict.fromkeys(frame.columns, FEATURE)
-        roles |= dict.fromkeys(spec.source_columns, SOURCE) | dict.fromkeys(spec.drop_columns, LEFT_OUT)
-        columns = tuple(describe_column(name, roles[name], frame[name]) for name in frame.columns)
-        names = [c.name for c in columns if c.role == FEATURE and not c.num_texts and np.isfinite(c.mean)]
-        if not names:
-            return None, columns
-        array, kind = np.stack([numbers_in(frame[name]) for name in names], axis=1), VECTORS
-        sources = {c.name: frame[c.name].tolist() for c in columns if c.role == SOURCE and not c.num_missing}
-    elif isinstance(spec, ArrayFile):
-        raw, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
-        array = np.array(raw, dtype=np.float64)
-    else:
-        raise ValueError("only tables and arrays are described")
+def _inspect_table(spec: TableFile) -> Inspection:
+    table = spec.read_raw()
+    kinds = plan_columns(table.frame, spec.choices, table.index_columns).kinds
+    columns = tuple(describe_column(name, kind, table.frame[name]) for name, kind in kinds.items())
+    try:
+        return Inspection(spec.load(), columns)
+    except ValueError as error:
+        if table.problems or not columns:
+            raise
+        return Inspection(_drawable_table(spec, table, columns), columns, str(error))
+
+
+def _drawable_table(spec: TableFile, table: RawTable, columns: Sequence[Column]) -> SourceDataset | None:
+    """Return the columns of a table that are numbers, with gaps (NaN), and complete sources; None without numbers."""
+    names = [c.name for c in columns if c.role == NUMBER and not c.num_texts and np.isfinite(c.mean)]
+    if not names:
+        return None
+    array = np.stack([numbers_in(table.frame[name]) for name in names], axis=1)
+    sources = {c.name: table.frame[c.name].tolist() for c in columns if c.role == SOURCE and not c.num_missing}
+    return _with_gaps(array, VECTORS, sources, names, spec.name)
+
+
+def _drawable_array(spec: ArrayFile) -> SourceDataset:
+    """Return an array of vectors or series with gaps (NaN) in the place of missing values."""
+    raw, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
+    if KINDS[kind].has_bytes:
+        raise ValueError("images are not described")
+    return _with_gaps(np.array(raw, dtype=np.float64), kind, {}, (), spec.name)
+
+
+def _with_gaps(
+    array: NDArray[np.float64], kind: str, sources: Mapping[str, list[Any]], names: Sequence[str], name: str
+) -> SourceDataset:
     array[~np.isfinite(array)] = np.nan
     observations = Observations(kind, array.shape[1:], "float64", tuple(names))
-    if observations.traits.has_bytes:
-        raise ValueError("images are not described")
-    data = SourceDataset.from_columns(array, sources, observations, name=spec.name)
-    return data, columns or _columns_of(data)
+    return SourceDataset.from_columns(array, sources, observations, name=name)
 
 
 def describe_column(name: str, role: str, values: Any) -> Column:

@@ -38,9 +38,12 @@ from .sources import (
     SOURCES,
     named_columns,
     source_rows,
+    source_values,
 )
 from .spec import DataSpec, SquareImages, build_spec
-from .tables import TableFile, from_frame, is_frame, is_table, to_pandas
+from .table_columns import ColumnChoices
+from .table_files import distinct_names, is_table, refuse
+from .tables import TableFile, dataset_of_table, is_frame, raw_frame, to_pandas
 
 Loader = Callable[..., SourceDataset]
 
@@ -90,8 +93,12 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
             - ``path``: files of the data set, if `name` is not their path: published files of a built-in set, which are then
               read instead of rendering, or any others.
             - ``source_file``: a CSV (for image files) or ``.npy`` file with sources.
-            - ``source_columns``, ``drop_columns``: columns of a table that are sources, and that are left out; all
-              others are features.
+            - ``source_columns``, ``drop_columns``: columns of a table that are sources, and that are left out. All
+              others are features, except identifiers of rows, which are recognised and kept as ``data.ids``.
+            - ``feature_columns``: the only features of a table, also if they look like identifiers.
+            - ``column_kinds``: columns of a table that are to be used otherwise, such as ``{"key": "number"}`` or
+              ``{"batch": "identifier"}``.
+            - ``decimal``: ``","`` for a CSV whose numbers have decimal commas.
             - ``layout``: ``"images"``, ``"vectors"`` or ``"series"``, where the shape of an array is ambiguous.
             - ``feature_names``: names of the features of an array in memory.
             - ``window``, ``stride``: cut recordings, which are tables or arrays with one row per time step, into
@@ -355,7 +362,7 @@ class InMemory(DataSpec):
         sources: an array (n, n_s) or (n,), columns by name, or a data frame; ``"labels"`` for the second entries of a
             torch data set's items.
         layout, feature_names: as for `SourceDataset`.
-        source_columns, drop_columns: columns of a data frame that are sources, and that are left out.
+        source_columns, drop_columns, feature_columns, column_kinds: of a data frame, as for a table in a file.
         window, stride, unit_column, time_column: how recordings are cut into windows; see `Cutting`.
     """
 
@@ -368,6 +375,8 @@ class InMemory(DataSpec):
     feature_names: Sequence[str] = ()
     source_columns: Sequence[str] = ()
     drop_columns: Sequence[str] = ()
+    feature_columns: Sequence[str] = ()
+    column_kinds: Mapping[str, str] = field(default_factory=dict)
     window: int = 0
     stride: int | None = None
     unit_column: str | None = None
@@ -391,22 +400,28 @@ class InMemory(DataSpec):
     def read(self, progress: Progress | None = None) -> SourceDataset:
         if any(getattr(self, option) for option in RECORDING_OPTIONS):
             return self._read_windows()
-        rows, names = self.data, self.feature_names
-        columns: dict[str, list[Any]] = {}
-        if is_frame(rows):
-            rows, own_names, columns = from_frame(rows, self.source_columns, self.drop_columns)
-            names = names or own_names
-        elif self.source_columns or self.drop_columns:
-            raise ValueError("source_columns and drop_columns name columns of a table; an array has none")
-        sources = self.sources
+        if is_frame(self.data):
+            return self._read_frame()
+        if self.source_columns or self.drop_columns or self.feature_columns or self.column_kinds:
+            raise ValueError("source_columns, drop_columns and the like name columns of a table; an array has none")
+        rows, sources = self.data, self.sources
         if not (_is_array(rows) or isinstance(rows, list | tuple)):
             with_labels = isinstance(sources, str) and sources == LABELS
             rows, labels = _collect(rows, with_labels=with_labels)
             sources = labels if with_labels else sources
         array, kind = as_array(rows, layout=self.layout, name=self.name)
-        columns = columns | _source_columns(sources, len(array))
-        observations = observe(array, kind, names, name=self.name)
+        observations = observe(array, kind, self.feature_names, name=self.name)
+        columns = _source_columns(sources, len(array))
         return SourceDataset.from_columns(array, columns, observations, name=self.name)
+
+    def _read_frame(self) -> SourceDataset:
+        """Return the data set in a data frame, to which `sources` may add columns."""
+        table = raw_frame(self.data)
+        choices = ColumnChoices(
+            tuple(self.source_columns), tuple(self.drop_columns), self.column_kinds, tuple(self.feature_columns)
+        )
+        more = _source_columns(self.sources, len(table.frame))
+        return dataset_of_table(table, "the data frame", choices, self.name, sources=more, expected=table.index_columns)
 
 
 def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:
@@ -415,10 +430,12 @@ def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:
         return {}
     if isinstance(sources, str):
         raise ValueError(f"sources must hold one row per observation, got {sources!r}")
-    if is_frame(sources):
-        return {str(name): sources[name].to_numpy().tolist() for name in sources.columns}
-    if isinstance(sources, Mapping):
-        return {str(name): np.asarray(values).tolist() for name, values in sources.items()}
+    if is_frame(sources) or isinstance(sources, Mapping):
+        own = list(sources.columns if is_frame(sources) else sources)
+        names, problems = distinct_names([str(name) for name in own])
+        refuse("sources", problems)
+        columns = [sources[name] for name in own]
+        return {name: source_values(column) for name, column in zip(names, columns, strict=True)}
     return named_columns(source_rows(sources, num_rows))
 
 

@@ -16,20 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ..observations import COLOURS, IMAGES, MIN_SIDE, Observations
+from ..observations import COLOURS, IMAGES, MIN_SIDE, VECTORS, Observations
 from .array_files import is_array_file
 from .dataset import LARGEST, ImageArray, LazyImages, Progress, SourceDataset, find_non_finite, first_few, unmask
 from .image_files import SUFFIXES as PICTURE_SUFFIXES
 from .loading import load_data
 from .pictures import GREY, PictureSize, convert, decode_file, resize
 from .spec import DataSpec
-from .tables import column_names, is_frame, is_table
+from .table_files import column_names, is_table
+from .tables import is_frame
 
 WHITE = 255
 #: Floats that a model was trained on have this range or a larger one if they are bytes in another type.
 BYTES_RANGE = 16
 #: Options of data that hold for other files too, which a model is to encode.
-READ_ALIKE = ("source_columns", "drop_columns", "layout", "window", "stride", "unit_column", "time_column")
+READ_ALIKE = (
+    *("source_columns", "drop_columns", "column_kinds", "decimal", "layout"),
+    *("window", "stride", "unit_column", "time_column"),
+)
 CHANNELS = (GREY, COLOURS, 4)  # of pictures that can be resized; 4 with transparency
 
 
@@ -92,6 +96,8 @@ def how_to_read(observed: Observations, spec: DataSpec | None, where: Any) -> di
     if is_picture and is_file and not is_array_file(where) and not is_table(where):
         return {"resolution": PictureSize(*observed.shape).plain}
     how = {key: getattr(spec, key) for key in READ_ALIKE if hasattr(spec, key)}
+    if not (is_file and is_table(where)):
+        how.pop("decimal", None)
     if is_file and not (is_table(where) and Path(where).is_file()):
         return how
     present = column_names(where) if is_file else [str(name) for name in where.columns]
@@ -101,9 +107,13 @@ def how_to_read(observed: Observations, spec: DataSpec | None, where: Any) -> di
         what = where if is_file else "the data frame"
         raise ValueError(f"{what} lacks columns that the model takes: {', '.join(missing)}")
     how["source_columns"] = [name for name in how.get("source_columns", ()) if name in present]
-    names = {*needed, *how["source_columns"]}
-    kept = names if observed.feature_names else {*present} - {*how.get("drop_columns", ())}
-    how["drop_columns"] = [name for name in present if name not in kept]
+    how["drop_columns"] = [name for name in how.get("drop_columns", ()) if name in present]
+    if observed.kind == VECTORS:
+        how["column_kinds"] = {name: kind for name, kind in how.get("column_kinds", {}).items() if name in present}
+        return how | {"feature_columns": observed.feature_names}
+    if observed.feature_names:
+        kept = {*needed, *how["source_columns"]}
+        how["drop_columns"] = [name for name in present if name not in kept]
     return how
 
 

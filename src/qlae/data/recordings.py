@@ -24,7 +24,8 @@ from .array_files import is_array_file, open_observations, read_raw
 from .cache import name_of_files
 from .dataset import Progress, SourceDataset, observe, unmask
 from .spec import DataSpec
-from .tables import column_names, is_table, numbers_in, read_frame
+from .table_columns import numbers_in
+from .table_files import RawTable, is_table, read_header, read_table, refuse
 from .windows import Ints, Recording, Windows, count_of, find_windows, sources_of_windows
 
 OPTIONS = ("window", "stride", "unit_column", "time_column")
@@ -130,15 +131,21 @@ class RecordingFile(DataSpec):
         if is_array_file(self.path):
             shape = open_observations(Path(self.path)).shape
             return Observations(SERIES, (self.window, shape[-1] if len(shape) > 1 else 1), "float64")
-        names = self.cutting.channels(column_names(self.path), self.path)
+        names = self.cutting.channels(self._columns(read_header(self.path)), self.path)
         return Observations(SERIES, (self.window, len(names)), "float64", tuple(names))
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
         if is_array_file(self.path):
             return windows_of_array(read_raw(Path(self.path)), self.cutting, self.path, name=self.name)
-        self.cutting.channels(column_names(self.path), self.path)  # of which reading as text takes some
-        frame = read_frame(self.path, [*self.source_columns, *([self.unit_column] if self.unit_column else [])])
-        return windows_of_frame(frame, self.cutting, self.path, name=self.name)
+        self.cutting.channels(self._columns(read_header(self.path)), self.path)  # of which reading as text takes some
+        table = read_table(self.path, [*self.source_columns, *([self.unit_column] if self.unit_column else [])])
+        refuse(self.path, table.problems)
+        return windows_of_frame(table.frame[self._columns(table)], self.cutting, self.path, name=self.name)
+
+    def _columns(self, table: RawTable) -> list[str]:
+        """Return the columns without the index of a data frame, unless it is one of those that have names here."""
+        unused = {*table.index_columns} - {*self.cutting.columns}
+        return [name for name in table.frame.columns if name not in unused]
 
 
 def windows_of_array(

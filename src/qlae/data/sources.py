@@ -117,8 +117,20 @@ def default_source_names(num_sources: int) -> list[str]:
     return [f"source {i + 1}" for i in range(num_sources)]
 
 
+def source_values(column: Any) -> list[Any]:
+    """Return the values of a source from a list, an array or a column of a data frame, None where one is missing."""
+    values = column.detach().cpu().numpy() if hasattr(column, "detach") else column
+    missing = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else [is_missing(v) for v in values]
+    plain = np.asarray(values).tolist()
+    return [None if gap else value for gap, value in zip(missing, plain, strict=True)]
+
+
 def source_rows(sources: Any, num_rows: int) -> NDArray[Any]:
     """Return sources as an array (n, n_s); raise an error unless there is a row for each observation."""
+    if isinstance(sources, np.ma.MaskedArray) and np.ma.is_masked(sources):
+        raise ValueError("sources have masked entries: fill them in, or leave out these rows")
+    if isinstance(sources, list | tuple) and any(map(is_missing, np.asarray(sources, dtype=object).ravel())):
+        raise ValueError("sources have missing values: fill them in, or leave out these rows")
     table = sources.detach().cpu().numpy() if hasattr(sources, "detach") else np.asarray(sources)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or len(table) != num_rows or table.dtype.kind not in "iufUb":
@@ -149,6 +161,12 @@ def level_table(columns: Mapping[str, Sequence[Any]], num_rows: int) -> NDArray[
 def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
     """Convert a column of numbers or words to levels in sorted order; numbers with fractions stay unchanged."""
     numbers: NDArray[Any]
+    gaps = [row for row, value in enumerate(values) if is_missing(value)]
+    if gaps:
+        raise ValueError(
+            f"source {name!r} has {len(gaps):,} missing values, the first in row {gaps[0]}: fill them in, leave out "
+            "these rows, or leave out the source"
+        )
     if all(isinstance(v, int) or (isinstance(v, str) and WHOLE_NUMBER.fullmatch(v)) for v in values):
         whole = [int(value) for value in values]  # which floats may be unable to tell apart
         fits = all(-(2**63) <= number < 2**63 for number in whole)
@@ -164,6 +182,11 @@ def as_levels(name: str, values: list[Any]) -> NDArray[Any]:
             if (numbers != np.floor(numbers)).any():
                 return numbers
     return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, or what pandas puts in the place of missing values."""
+    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def draw_levels(

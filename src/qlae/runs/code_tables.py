@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._io import read_npz, require_new, write_bytes, write_columns, write_whole
 from ..data import SourceDataset
 from ..data.dataset import first_few
-from ..data.tables import PARQUET_SUFFIXES, read_csv, read_frame
+from ..data.table_files import PARQUET_SUFFIXES, read_csv, read_frame
 from ..models.latents import LatentSpace
 
 TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".npz")
@@ -100,7 +100,7 @@ def require_table_path(path: Path, also: Sequence[str] = ()) -> None:
 def read_table(path: Path) -> pd.DataFrame:
     """Return a table that `write_table` wrote, or any other with the same columns."""
     if path.suffix.lower() != ".npz":  # of a CSV as text: a value may be called "none"
-        return read_frame(path) if path.suffix.lower() in PARQUET_SUFFIXES else read_csv(path, as_text=True)
+        return read_frame(path) if path.suffix.lower() in PARQUET_SUFFIXES else read_csv(path)
     arrays = read_npz(path)
     if len({array.shape for array in arrays.values()}) != 1 or any(array.ndim != 1 for array in arrays.values()):
         raise ValueError(f"{path} must hold one array (n,) per column, all of the same length")
