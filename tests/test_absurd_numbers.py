@@ -7,6 +7,7 @@ import pytest
 
 import qlae
 from qlae._checks import whole_number
+from qlae._io import read_sealed
 from qlae.data import data_config
 from qlae.resolving import resolve
 
@@ -58,7 +59,7 @@ def test_a_config_with_absurd_numbers_is_not_loaded(tmp_path, tiny_data, monkeyp
         monkeypatch.setattr("qlae.runs.load_model.total_memory", lambda device: 10**8)
         folder = tmp_path / f"{field}{number}"
         shutil.copytree(run.path, folder)
-        config = json.loads(run.config_path.read_text())
+        config = read_sealed(run.config_path)
         config["latent"][field] = number
         (folder / "config.json").write_text(json.dumps(config))
         with pytest.raises(ValueError, match=match):

@@ -74,10 +74,10 @@ def test_difference_leaves_steps_out():
     [
         ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
         ({"batch_size": -1}, "batch_size must be a whole number of at least 1, got -1"),
-        ({"seed": -1}, "seed must be a whole number from 0 to 2.62, got -1"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 4,294,967,295, got -1"),
         ({"weight_decay": float("nan")}, "weight_decay must be a finite number of at least 0, got nan"),
         ({"steps": 2.5}, "steps must be a whole number of at least 1, got 2.5"),
-        ({"seed": 2**70}, "seed must be a whole number from 0 to 2.62"),
+        ({"seed": 2**32}, "seed must be a whole number from 0 to 4,294,967,295"),
         ({"learning_rate": 0.0}, "learning_rate must be above 0, got 0.0"),
         ({"num_values": 0}, "num_values must be a whole number of at least 1, got 0"),
         ({"form": "papr"}, 'unknown form .papr.: did you mean "paper"'),

@@ -16,6 +16,7 @@ from torch import nn
 
 import qlae
 from qlae._imports import import_modules
+from qlae._io import read_sealed
 from qlae.cli import main
 from qlae.config import DataConfig
 from qlae.data import data_config
@@ -79,7 +80,7 @@ def test_the_whole_life_of_a_run(tmp_path, tiny_data, model):
     assert same(tensors(whole), tensors(parts))
     assert whole.results["averaged"] == parts.results["averaged"]
     assert 0 <= whole.results["averaged"]["infom"] <= 1
-    content = json.loads(whole.config_path.read_text())
+    content = read_sealed(whole.config_path)
     modules = {content["latent"].get("module"), content["objective"].get("module")} - {None}
     assert modules == {EXAMPLES[model].stem}
 

@@ -1,6 +1,5 @@
 """Scores computed from a run's sample alone."""
 
-import json
 import shutil
 import warnings
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 import qlae
+from qlae._io import read_sealed
 from qlae.cli import main
 from qlae.metrics import METRICS, infomec, metric_names, register_metric, score_file, unregister_metric
 from qlae.metrics.inputs import scored_form
@@ -48,7 +48,7 @@ def parked(rng):
 @pytest.mark.filterwarnings("ignore")
 def test_rescoring_gives_the_same_results(run):
     before = run.results
-    assert rescore_run(run.path, show=False) == before == json.loads(run.results_path.read_text())
+    assert rescore_run(run.path, show=False) == before == read_sealed(run.results_path)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -284,7 +284,7 @@ def test_metric_registered_from_outside_is_scored_and_kept(run):
 
     try:
         results = rescore_run(run, metrics=["offset"], bootstrap=2, show=False)
-        stored = json.loads(run.results_path.read_text())
+        stored = read_sealed(run.results_path)
         assert stored == results
         for weights in ("averaged", "raw"):
             assert stored[weights]["offset"] > 0

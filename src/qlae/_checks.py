@@ -29,6 +29,8 @@ def require_known(name: object, known: Iterable[str], what: str) -> str:
 
 #: Upper bounds of counts: the numbers that a double holds exactly, and codes that no network could have.
 MAX_COUNT, MAX_LATENTS, MAX_VALUES = 2**53, 2**20, 2**24
+#: The largest seed: torch's generator on the CPU takes 32 bits and would drop further ones without an error.
+MAX_SEED = 2**32 - 1
 
 
 def whole_number(name: str, value: Any, *, at_least: int = 1, at_most: int = MAX_COUNT) -> int:

@@ -17,6 +17,7 @@ import contextlib
 import csv
 import errno
 import glob
+import hashlib
 import io
 import json
 import lzma
@@ -48,6 +49,8 @@ _COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 TEMPORARY = ".tmp"
 #: A temporary file that nobody has written to for this long belongs to a process that was killed.
 ABANDONED_SECONDS = 3600
+#: The entry of a JSON file that holds its checksum.
+SEAL = "sha256"
 #: The largest JSON file that is read, in bytes.
 MAX_JSON = 2**28
 #: An archive may expand to this many bytes, or to this many times its size if that is more.
@@ -194,6 +197,24 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON with `write_whole`; NaN and infinity raise a ``ValueError``, since JSON has neither."""
     write_bytes(path, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+
+
+def seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of a JSON file with its own SHA-256, under ``sha256``."""
+    body = {key: value for key, value in content.items() if key != SEAL}
+    return {**body, SEAL: hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()}
+
+
+def read_sealed(path: Path, *, remedy: str = "", required: bool = False) -> dict[str, Any]:
+    """Read a JSON file that was written with `seal`, without its checksum.
+
+    Altered content is damage, as in `read_json`. A file without a checksum is read as it is, unless it is required.
+    """
+    content = read_json(path, remedy=remedy)
+    if (required or SEAL in content) and content.get(SEAL) != seal(content)[SEAL]:
+        raise _unreadable(path, "it was altered after it was written: its checksum does not match", remedy)
+    content.pop(SEAL, None)
+    return content
 
 
 def write_npz(path: Path, **arrays: np.ndarray) -> None:

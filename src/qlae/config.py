@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ._checks import MAX_LATENTS, require_known, require_not_negative, values_per_latent, whole_number
+from ._checks import MAX_LATENTS, MAX_SEED, require_known, require_not_negative, values_per_latent, whole_number
 from ._parsing import parse
 from .observations import Observations, square_images
 from .registry import DATA, LATENTS, NETWORKS, OBJECTIVES
@@ -146,8 +146,8 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "log_every"):
             whole_number(name, getattr(self, name))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**62:
-            raise ValueError(f"seed must be a whole number from 0 to 2^62, got {self.seed!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f"seed must be a whole number from 0 to {MAX_SEED:,}, got {self.seed!r}")
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {self.precision!r}")
         if not 0 <= self.average_decay < 1:

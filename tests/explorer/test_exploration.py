@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from qlae._io import read_sealed
 from qlae.explorer import open_run, save_page
 from qlae.explorer.controls import build_controls
 from qlae.explorer.exploration import find_nearest
@@ -136,13 +137,13 @@ def test_every_model_can_be_explored(tmp_path, tiny_data, model):
 
 
 def test_a_run_that_was_trained_further_is_scored_again(run_copy, tiny_data):
-    results = json.loads((run_copy / "results.json").read_text())
+    results = read_sealed(run_copy / "results.json")
     (run_copy / "results.json").write_text(json.dumps(results | {"steps": 1}))
     assert open_run(run_copy, show=False).results["steps"] == 300
 
 
 def test_without_images_reconstructions_are_shown(run_copy):
-    config = json.loads((run_copy / "config.json").read_text())
+    config = read_sealed(run_copy / "config.json")
     config["data"]["spec"] = None
     (run_copy / "config.json").write_text(json.dumps(config))
     with pytest.warns(UserWarning, match="not available, so reconstructions are shown instead"):

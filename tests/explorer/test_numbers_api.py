@@ -9,6 +9,7 @@ from explored_data import flowers, waves
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qlae._io import read_sealed
 from qlae.explorer import save_page
 from qlae.explorer.observation_views import MAX_POINTS, MIN_TEXT_BYTES, SeriesView
 from qlae.observations import Observations
@@ -176,7 +177,7 @@ def test_without_data_reconstructions_are_shown(table_path, tmp_path):
     from qlae.explorer import open_run
 
     copy = shutil.copytree(table_path, tmp_path / "run")
-    config = json.loads((copy / "config.json").read_text())
+    config = read_sealed(copy / "config.json")
     config["data"]["spec"] = None
     (copy / "config.json").write_text(json.dumps(config))
     with pytest.warns(UserWarning, match=r"the vectors of .* are not available, so reconstructions are shown instead"):

@@ -9,18 +9,18 @@ import pytest
 from PIL import Image
 
 import qlae
-from qlae._io import read_npz, write_npz
+from qlae._io import read_npz, seal, write_npz
 from qlae.data import data_spec
 from qlae.explorer.exploration import read_sample
 from qlae.report import draw_pictures, intervals_table, results_table
-from qlae.runs import checkpoint
 from qlae.runs.export import model_card, read_pretrained
 from qlae.runs.load_model import load
 
 
 def change(path, *keys, value=None):
-    """Set a part of a JSON file, or remove it."""
+    """Set a part of a JSON file, or remove it, and remove its checksum."""
     content = json.loads(path.read_text())
+    content.pop("sha256", None)
     holder = content
     for key in keys[:-1]:
         holder = holder[key]
@@ -132,7 +132,7 @@ def test_resuming_from_a_checkpoint_that_lacks_an_entry(damaged, tiny_data, keys
     path = damaged.path / "checkpoint.json"
     change(path, "state", *keys)
     content = json.loads(path.read_text())
-    path.write_text(json.dumps(content | {"sha256": checkpoint._manifest_sha256(content)}))
+    path.write_text(json.dumps(seal(content)))
     options = {"size": "small", "num_values": 4, "batch_size": 8, "evaluate": False, "steps": 101, "show": False}
     with pytest.raises(ValueError, match=f"the checkpoint has no '{keys[-1]}'"):
         qlae.train("qlae", tiny_data, out=damaged.path, **options)

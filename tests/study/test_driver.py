@@ -14,6 +14,7 @@ from study_fixtures import InlineEngine, tiny_plan
 
 import qlae
 from qlae import pipeline
+from qlae._io import read_sealed
 from qlae.runs.directory import Run
 from qlae.study import StudyFolder, is_study, run_study, worker
 from qlae.study.folder import read_state, write_failure
@@ -345,7 +346,7 @@ def test_images_that_change_under_a_study_are_not_mixed(tmp_path, own_images):
     assert "images is 23 and 24" in index.runs["own/ae/s2"].error
     run = StudyFolder(tmp_path / "x").run("own/ae/s2")
     shutil.copytree(StudyFolder(tmp_path / "x").run("own/ae/s1").path, run.path, dirs_exist_ok=True)
-    config = json.loads(run.config_path.read_text())
+    config = read_sealed(run.config_path)
     config["training"]["seed"], config["data"]["num_images"] = 2, 23
     run.config_path.write_text(json.dumps(config))
     run.results_path.write_text(json.dumps(run.results | {"num_samples": 23}))

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .._checks import whole_number
+from .._checks import MAX_SEED, whole_number
 from ..data.model_inputs import require_usable, to_model_inputs
 from ..observations import Observations
 from .forms import Form
@@ -114,6 +114,7 @@ class Model(nn.Module):
         """Return observations, such as images (num_samples, r, r, 3) uint8, decoded from latents that are drawn from
         the prior."""
         whole_number("num_samples", num_samples, at_least=0)
+        whole_number("seed", seed, at_least=0, at_most=MAX_SEED)
         generator = torch.Generator(self.device).manual_seed(seed)
         with torch.inference_mode():
             return self._decode(self.latent.sample(num_samples, generator))

@@ -8,7 +8,6 @@ is killed between the four renames of ``save``, one of the JSON files still find
 
 import contextlib
 import hashlib
-import json
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
-from .._io import read_json, read_regular, sync_folder, write_bytes, write_json
+from .._io import read_regular, read_sealed, seal, sync_folder, write_bytes, write_json
 from .._parsing import Count, parse
 
 NAMES = ("checkpoint", "previous")
@@ -36,8 +35,7 @@ class Checkpoint:
 def save(directory: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint; the one that it replaces becomes ``previous``."""
     content = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
-    manifest = {"format": FORMAT, "tensors_sha256": _sha256(content), "state": checkpoint.state}
-    manifest["sha256"] = _manifest_sha256(manifest)
+    manifest = seal({"format": FORMAT, "tensors_sha256": _sha256(content), "state": checkpoint.state})
     new_tensors, new_manifest = directory / "next.safetensors", directory / "next.json"
     try:
         write_bytes(new_tensors, content)
@@ -98,7 +96,6 @@ class _State:
 class _Manifest:
     """The content of ``checkpoint.json``."""
 
-    sha256: str
     tensors_sha256: str
     state: _State
 
@@ -106,11 +103,11 @@ class _Manifest:
 def _read_manifest(path: Path) -> dict[str, Any] | None:
     """Return the content of ``checkpoint.json``, or None if it is damaged."""
     try:
-        manifest = read_json(path)
+        manifest = read_sealed(path, required=True)
         parse(manifest, _Manifest, "", allow_unknown=True)
     except (OSError, ValueError):
         return None
-    return manifest if manifest["sha256"] == _manifest_sha256(manifest) else None
+    return manifest
 
 
 def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:
@@ -123,8 +120,3 @@ def _find_tensors(directory: Path, sha256: str) -> dict[str, Tensor] | None:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _manifest_sha256(manifest: dict[str, Any]) -> str:
-    body = {key: value for key, value in manifest.items() if key != "sha256"}
-    return _sha256(json.dumps(body, sort_keys=True).encode())

@@ -29,6 +29,8 @@ from .._io import (
     read_json,
     read_npz,
     read_regular,
+    read_sealed,
+    seal,
     write_bytes,
     write_json,
 )
@@ -45,7 +47,7 @@ SHIPPED_INDEX = "models.json"
 
 def read_config(path: Path, *, remedy: str) -> RunConfig:
     """Return the config in a ``config.json``; ``remedy``, advice for a damaged file, ends the error message."""
-    content = read_json(path, remedy=remedy)
+    content = read_sealed(path, remedy=remedy)
     try:
         return RunConfig.from_dict(content)
     except MissingPart as error:  # the file is as it should be
@@ -160,7 +162,7 @@ class Run:
     @property
     def observations(self) -> Observations:
         """What each observation is. Unlike ``config`` this needs no part of the model, and no torch."""
-        content = read_json(self.config_path, remedy="restore it or start again in another folder")
+        content = read_sealed(self.config_path, remedy="restore it or start again in another folder")
         try:
             return DataConfig.from_dict(content.get("data"), "config.data").observations
         except ValueError as error:
@@ -265,7 +267,7 @@ class Run:
 
     def write_config(self, config: RunConfig) -> None:
         """Write the config; the directory is then a run directory."""
-        write_json(self.config_path, config.to_dict())
+        write_json(self.config_path, seal(config.to_dict()))
 
     def write_left_out(self, files: Mapping[str, str]) -> None:
         """Write the names of files that the data do not have because they could not be read, and why."""

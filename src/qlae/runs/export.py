@@ -11,6 +11,7 @@ same results as torch.
 
 import contextlib
 import dataclasses
+import hashlib
 import html
 import json
 import logging
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .._checks import whole_number
-from .._io import read_regular, require_regular, write_bytes, write_json, write_npz
+from .._io import SEAL, read_regular, require_regular, seal, write_bytes, write_json, write_npz
 from .._version import __version__
 from ..config import RunConfig
 from ..metrics import count_informative, find_score
@@ -140,9 +141,9 @@ class Origin:
         for name in (WEIGHTS_FILE, RESULTS, SAMPLE, ENCODER, DECODER):
             (folder / name).unlink(missing_ok=True)
         public = _without_paths(self)
-        write_json(folder / "config.json", public.config.to_dict())
+        write_json(folder / "config.json", seal(public.config.to_dict()))
         if public.results:
-            write_json(folder / RESULTS, public.results)
+            write_json(folder / RESULTS, seal(public.results))
         write_bytes(folder / CARD, model_card(public).encode())
         if half:
             tensors = {
@@ -165,9 +166,13 @@ def read_tensors(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     try:
         require_regular(path)
         with safetensors.safe_open(path, "pt") as file:
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError) as error:
         raise ValueError(f"{path} cannot be read ({error}); {REMEDY}") from None
+    if SEAL in metadata and metadata[SEAL] != tensors_checksum(tensors):
+        raise ValueError(f"{path} cannot be read (it was altered after it was written); {REMEDY}")
+    return metadata, tensors
 
 
 def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
@@ -185,9 +190,26 @@ def read_pretrained(folder: Path) -> tuple[Origin, dict[str, Tensor]]:
 
 
 def tensors_to_bytes(tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> bytes:
-    """Return tensors from any device as the bytes of a safetensors file."""
+    """Return tensors from any device as the bytes of a safetensors file, with their checksum in its metadata.
+
+    The same tensors give the same bytes. The library writes metadata in random order, so the header is sorted here.
+    """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    return bytes(safetensors.torch.save(on_cpu, metadata))
+    content = safetensors.torch.save(on_cpu, {**(metadata or {}), SEAL: tensors_checksum(on_cpu)})
+    start = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8:start]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[start:]
+
+
+def tensors_checksum(tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of tensors, with their names, types and shapes."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _require_free(folder: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import shortened
-from .._io import read_json
+from .._io import read_sealed
 from .._parsing import MAX_MAGNITUDE, Count, parse
 from ..metrics import known_scores
 from ..observations import MAX_MAGNITUDE as MAX_ENTRY
@@ -147,7 +147,7 @@ class _Results:
 
 def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
     """Return the content of a ``results.json``; ``remedy``, advice for a damaged file, ends the error message."""
-    content = read_json(path, remedy=remedy)
+    content = read_sealed(path, remedy=remedy)
     try:
         parse(content, _Results, "results", allow_unknown=True)
         described_observations(content["data"])

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._io import write_bytes, write_json, write_npz
+from .._io import seal, write_bytes, write_json, write_npz
 from .._process import describe_device, evaluation_process, pick_device, usual_errors
 from .._progress import progress_bar
 from ..config import DataConfig
@@ -138,7 +138,7 @@ def evaluate_run(
     }
     write_npz(run.sample_path, **arrays)
     write_npz(run.pictures_path, **pictures)
-    write_json(run.results_path, results)
+    write_json(run.results_path, seal(results))
     return results
 
 

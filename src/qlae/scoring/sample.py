@@ -16,7 +16,7 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 
-from .._io import write_json
+from .._io import seal, write_json
 from .._process import usual_errors
 from .._progress import progress_bar
 from .._version import __version__
@@ -114,7 +114,7 @@ def rescore_run(
     same_infomec = all(results[key] == value for key, value in infomec.items())
     merged = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
     results |= infomec | merged | {"warnings": messages, "versions": results["versions"] | versions()}
-    write_json(run.results_path, results)
+    write_json(run.results_path, seal(results))
     return results
 
 
