@@ -18,9 +18,15 @@ from .sap import sap as sap
 from .modularity import modularity as modularity, explicitness as explicitness
 from .irs import irs as irs
 from .mcc import mcc as mcc
+from .conditional_infomec import conditional_infomec as conditional_infomec
+from .mig_variants import mig_sup as mig_sup, jemmig as jemmig, dcimig as dcimig
+from .mcc_rdc import mcc_rdc as mcc_rdc
+from .snc_nk import snc as snc, nk as nk
+from .dci_es import dci_es as dci_es
 from .reconstruction import psnr, r2, r2_per_feature
 
 # isort: on
+from .conditional_infomec import ConditionalInfoMEC
 from .dci import DCI
 from .heatmap import nmi_figure, plot_nmi
 from .infomec import InfoMEC, InformativeCount, active_latents, count_informative
@@ -45,6 +51,7 @@ from .scores import NullScores, Scores, null_scores, print_scores, score, score_
 __all__ = [
     "DCI",
     "METRICS",
+    "ConditionalInfoMEC",
     "InfoMEC",
     "InformativeCount",
     "Metric",

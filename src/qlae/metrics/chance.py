@@ -125,7 +125,7 @@ def _moments_of_labels(smooth: Floats, labels: Ints, k: int, random: np.random.G
         ordered = Ordered(smooth[others, draw % smooth.shape[1]])
         return [ordered.with_labels(labels[rows, i], size, k) for i, size in enumerate(sizes)]
 
-    return _moments(estimate, labels.shape[0], max(_SAMPLES, _PER_LABEL * max(sizes)), random)
+    return moments_of_shuffles(estimate, labels.shape[0], max(_SAMPLES, _PER_LABEL * max(sizes)), random)
 
 
 def _moments_of_pairs(x: Floats, y: Floats, k: int, random: np.random.Generator) -> tuple[Floats, Floats]:
@@ -134,15 +134,15 @@ def _moments_of_pairs(x: Floats, y: Floats, k: int, random: np.random.Generator)
     def estimate(draw: int, rows: Ints, others: Ints) -> float:
         return continuous_pair(x[rows, draw % x.shape[1]], y[others, draw % y.shape[1]], k)
 
-    return _moments(estimate, x.shape[0], _SAMPLES, random)
+    return moments_of_shuffles(estimate, x.shape[0], _SAMPLES, random)
 
 
-def _moments(
+def moments_of_shuffles(
     estimate: Callable[[int, Ints, Ints], Any], n: int, num_rows: int, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Return mean and deviation, for n samples, of an estimate from the rows of one variable and other rows of another.
 
-    Each shuffle draws `num_rows` of either, or all n if these are fewer.
+    Each shuffle draws `num_rows` of either, or all n if these are fewer; the estimate receives its number and the rows.
     """
     part = min(n, num_rows)
     estimates = np.array(

@@ -60,6 +60,11 @@ def evidence_weights(evidence: Floats, num_tests: int) -> Floats:
     return np.asarray(np.clip(evidence / evidence_needed(num_tests) - 1.0, 0.0, 1.0))
 
 
+def beyond_noise(evidence: Floats) -> Floats:
+    """Return factors in [0, 1] for estimates with this evidence: 0 for those that may be noise."""
+    return np.asarray(np.maximum(0.0, 1.0 - (_NOISE / np.maximum(evidence, _NOISE)) ** 2))
+
+
 @dataclass(frozen=True, eq=False)
 class CorrectedInformation:
     """Estimates of information (n_s, n_z) beyond chance, of all sources that vary and all latents."""
@@ -95,7 +100,7 @@ def correct_information(nats: Floats, sources: Sources, latents: Latents, *, k: 
     """Correct estimates (n_s, n_z), not clipped at 0, for chance; the other arguments are those of the estimate."""
     chance = information_by_chance(sources, latents, k=k, seed=seed)
     evidence = chance.evidence(nats)
-    kept = np.maximum(0.0, 1.0 - (_NOISE / np.maximum(evidence, _NOISE)) ** 2)
+    kept = beyond_noise(evidence)
     beyond = np.maximum(nats - chance.mean, 0.0)
     shares, unshrunk = np.zeros_like(nats), np.zeros_like(nats)
     for i in np.flatnonzero(sources.varying).tolist():

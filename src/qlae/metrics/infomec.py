@@ -66,6 +66,13 @@ class Protocol:
         largest = spreads.max()
         return np.asarray(spreads / largest > share) if largest > 0 else np.zeros(spreads.size, dtype=bool)
 
+    def choose_active(self, latents: Latents, given: Any) -> Bools:
+        """Return the mask (n_z,) that a caller gives, or that of the rule if it is None."""
+        active = self.active(latents) if given is None else np.array(given)
+        if active.dtype != bool or active.shape != (latents.num_latents,):
+            raise ValueError(f"active has type {active.dtype} and shape {active.shape}; give one boolean per latent.")
+        return active
+
     def activity_rule(self, latents: Latents) -> str:
         """Describe the condition under which `active` counts a latent."""
         if not self.prune:
@@ -201,9 +208,7 @@ def infomec(
     nats = estimate(s, z, k=rules.k, seed=seed)
     matrix = normalise(np.maximum(nats, 0.0), s, z, k=rules.k, continuous_nmi=rules.continuous_nmi)
     information = correct_information(nats, s, z, k=rules.k, seed=seed) if corrected else None
-    active = rules.active(z) if active is None else np.array(active)
-    if active.dtype != bool or active.shape != (z.num_latents,):
-        raise ValueError(f"active has type {active.dtype} and shape {active.shape}; give one boolean per latent.")
+    active = rules.choose_active(z, active)
     _warn_about_latents(active, information, rules, z)
     kept = matrix[np.ix_(np.ones_like(varying) if rules.counts_constant_sources else varying, active)]
     explicit = _explicitness(s, z, rules, active, information, seed)

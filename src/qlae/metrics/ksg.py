@@ -58,15 +58,15 @@ class Ordered:
             counts = counts[counts > 1]
         if not counts.size:
             raise ValueError(
-                "every sample has a different label: a source whose values never repeat is continuous. "
-                "Pass it as floats, or say source_kinds='continuous'."
+                "every sample has a different label: values that never repeat are not classes or codes. "
+                "Pass them as floats, or say source_kinds='continuous' (of latents: latent_kind='continuous')."
             )
         places = np.argsort(ordered, kind="stable")  # by label, ascending within each label
         grouped = x[places]
-        radius, far = _kth_neighbours(grouped, counts, k)
+        radius, far = kth_neighbours(grouped, counts, k)
         n = x.size
         if np.any(x[1:] == x[:-1]):
-            inside = _count_inside(x, grouped, radius)
+            inside = count_inside(x, grouped, radius)
         else:
             leftward = far < np.arange(n)
             # The k-th neighbour is one end of the interval, so only the other end needs a search.
@@ -75,7 +75,7 @@ class Ordered:
             last = np.where(leftward, other_end, places[far])
             first, last = _adjust(x, grouped, radius, first, last)
             inside = np.maximum(last - first, 1)
-        table = _digammas(n)
+        table = digammas(n)
         return float(
             table[n]
             + np.dot(counts, table[np.minimum(k, counts - 1)]) / n
@@ -85,14 +85,14 @@ class Ordered:
 
 
 @lru_cache(maxsize=2)
-def _digammas(n: int) -> Floats:
+def digammas(n: int) -> Floats:
     """Return ψ(0 … n), with NaN for ψ(0), which is never used."""
     from scipy.special import digamma
 
     return np.concatenate([[np.nan], digamma(np.arange(1.0, n + 1.0))])
 
 
-def _kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints]:
+def kth_neighbours(grouped: Floats, counts: Ints, k: int) -> tuple[Floats, Ints]:
     """Return for each value the distance to its k-th neighbour within its group, and that neighbour's position.
 
     Groups, of sizes `counts`, follow each other in `grouped` (n,) and are sorted; too small ones use fewer neighbours.
@@ -130,7 +130,7 @@ def _slide(x: Floats, k: int, borders: Ints, radius: Floats, far: Ints) -> None:
         np.copyto(far[a : n + a], np.where(left > right, index, index + k), where=better)
 
 
-def _count_inside(x: Floats, centres: Floats, radius: Floats) -> Ints:
+def count_inside(x: Floats, centres: Floats, radius: Floats) -> Ints:
     """Return how many of the sorted x are strictly closer than radius to each centre, including the centre itself."""
     distinct, counts = np.unique(x, return_counts=True)
     below = np.concatenate([[0], np.cumsum(counts)])
@@ -166,8 +166,8 @@ def continuous_pair(x: Floats, y: Floats, k: int) -> float:
     k = min(k, n - 1)
     plane = np.column_stack([x, y])
     radius = cKDTree(plane).query(plane, k=k + 1, p=np.inf)[0][:, -1]
-    table = _digammas(n)
+    table = digammas(n)
     total = 0.0
     for axis in (x, y):
-        total += float(table[_count_inside(np.sort(axis), axis, radius)].mean())  # itself included
+        total += float(table[count_inside(np.sort(axis), axis, radius)].mean())  # itself included
     return float(table[n] + table[k] - total)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import Floats, check_pair, leave_out_constant, plain_columns, require_choice
+from .inputs import Bools, Floats, check_pair, leave_out_constant, plain_columns, require_choice
 from .metric import UNIT, MetricResult, Score, register_metric
 
 
@@ -40,7 +40,6 @@ def mcc(
     >>> print(mcc(sources, -2 * sources[:, [1, 2, 0]]))
     MCC 1.000  [pearson; n = 100]
     """
-    from scipy.optimize import linear_sum_assignment
     from scipy.stats import rankdata
 
     require_choice("correlation", correlation, ("pearson", "spearman"))
@@ -50,11 +49,18 @@ def mcc(
     if correlation == "spearman":
         x, y = rankdata(x, axis=0), rankdata(y, axis=0)
     matrix = np.clip(np.abs(_unit(x).T @ _unit(y)), 0.0, 1.0)
+    value, pairs = match(matrix, varying)
+    return MetricResult("mcc", value, matrix, correlation, s.num_samples, {"latent_of_source": pairs})
+
+
+def match(matrix: Floats, varying: Bools) -> tuple[float, dict[int, int]]:
+    """Return the mean over sources that vary (n_s,) of the matched entries of a matrix (n_s, n_z), and the pairs."""
+    from scipy.optimize import linear_sum_assignment
+
     rows, columns = linear_sum_assignment(matrix[varying], maximize=True)
     matched = matrix[varying][rows, columns]
     pairs = dict(zip(np.flatnonzero(varying)[rows].tolist(), columns.tolist(), strict=True))
-    value = float(matched.sum() / varying.sum())
-    return MetricResult("mcc", value, matrix, correlation, s.num_samples, {"latent_of_source": pairs})
+    return float(matched.sum() / varying.sum()), pairs
 
 
 def _unit(values: Floats) -> Floats:

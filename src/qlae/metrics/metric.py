@@ -104,6 +104,7 @@ class Metric:
     holds_rows_out: bool = False
     takes_protocol: bool = False
     takes_checked: bool = False
+    in_all: bool = True
 
     @property
     def score_keys(self) -> tuple[str, ...]:
@@ -132,6 +133,7 @@ def register_metric(
     holds_rows_out: bool = False,
     takes_protocol: bool = False,
     takes_checked: bool = False,
+    in_all: bool = True,
 ) -> Callable[[Function], Function]:
     """Return a decorator that enters a function into the table of metrics and leaves it unchanged.
 
@@ -154,6 +156,7 @@ def register_metric(
             ``active``, the latents that count in the whole sample.
         takes_checked: whether the function passes its arguments to `inputs.check_pair`, as the metrics of this package
             do. It then receives the pair that is checked already, and nothing is copied.
+        in_all: whether "all" metrics include this one; otherwise it is computed only if it is named.
 
     Raises:
         ValueError: if the name or a key of a score is taken.
@@ -166,7 +169,7 @@ def register_metric(
         if takes_protocol:
             keywords |= {"protocol", *INFOMEC_OPTIONS & parameters.keys()}
         own = tuple(scores) or (Score(name, title or name),)
-        rules = needs_discrete, holds_rows_out, takes_protocol, takes_checked
+        rules = needs_discrete, holds_rows_out, takes_protocol, takes_checked, in_all
         metric = Metric(name, own, function, frozenset(keywords), tuple(counts), *rules)
         _require_free(metric)
         _METRICS[name] = metric
@@ -196,7 +199,9 @@ def find_metric(name: str) -> Metric:
 
 
 def metric_names(metrics: str | Sequence[str] = "all") -> list[str]:
-    """Return the names of metrics, each once, in the order in which they are asked for; "all" stands for all.
+    """Return the names of metrics, each once, in the order in which they are asked for.
+
+    "all" stands for all metrics that were not registered with ``in_all=False``.
 
     >>> metric_names(["dci", "mig", "dci"])
     ['dci', 'mig']
@@ -207,7 +212,9 @@ def metric_names(metrics: str | Sequence[str] = "all") -> list[str]:
     for name in names:
         if name != "all":
             find_metric(name)
-    return list(_METRICS) if "all" in names else names
+    if "all" in names:
+        return [name for name, metric in _METRICS.items() if metric.in_all or name in names]
+    return names
 
 
 def known_scores() -> dict[str, Score]:

@@ -107,8 +107,8 @@ def score(
 
     Args:
         sources, latents, source_kinds, latent_kind: as for `infomec`.
-        metrics: names out of `METRICS`, which include metrics that you registered; "all" for all that the sources
-            allow.
+        metrics: names out of `METRICS`, which include metrics that you registered; "all" for those that the sources
+            allow, except those that are computed only by name (see docs/metrics.md).
         protocol: of InfoMEC; each other metric uses its own default. SAP and explicitness, which hold out the last
             tenth of the rows, receive them in random order.
         prune, code_input, continuous_nmi, corrected: of InfoMEC; see `infomec`.
@@ -183,7 +183,7 @@ def allowed_names(names: list[str], sources: Sources) -> list[str]:
     """
     refused = [] if all(sources.discrete) else [name for name in names if METRICS[name].needs_discrete]
     for name in refused:
-        if len(names) < len(METRICS):
+        if not set(metric_names("all")) <= set(names):
             require_discrete(sources, name)
         warnings.warn(f"{name} is left out: it needs discrete sources, and some are continuous", stacklevel=3)
     return [name for name in names if name not in refused]

@@ -88,7 +88,7 @@ def study_tables(summary: Summary) -> list[Table]:
     fidelity = " or ".join(find_score(key).heading for key in summary.fidelity)
     first = ("InfoMEC", "infomec") if summary.has_sources() else (f"agreement and {fidelity}", "agreement")
     kinds = ((INFOMEC, *first), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
-    others = [key for metric in METRICS.values() if not metric.takes_protocol for key in metric.score_keys]
+    others = [key for metric in METRICS.values() if metric.name != "infomec" for key in metric.score_keys]
     wanted = [
         (f"{name}-{suffix}", f"{title}, {kind}", [(data, score) for data in data_columns for score in scores], blocks)
         for name, title, blocks in (
