@@ -29,8 +29,11 @@ def test_latents_of_a_consensus_show_in_how_many_runs_they_were_found(runs, plac
             assert shown[factor.counterparts[0]].startswith("found in ")
     known = {factor.counterparts[0] for factor in found.factors if factor.found[0]}
     assert {j for j, text in enumerate(shown) if text} == known
-    paths[0].write_text("{}")
-    assert find_support(runs[0], len(shown)) == [""] * len(shown)
+    whole = paths[0].read_text()
+    for damaged in ("{}", whole[:-9], whole.replace('"found": true', '"found": 1')):
+        paths[0].write_text(damaged)
+        with pytest.warns(UserWarning, match=r"is not shown, because .*consensus.json cannot be read"):
+            assert find_support(runs[0], len(shown)) == [""] * len(shown)
     for path in paths:
         path.unlink()
 

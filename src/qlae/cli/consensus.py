@@ -146,7 +146,7 @@ def print_consensus(found: Any, scores: dict[str, Any] | None) -> None:
 
 def score_table(scores: dict[str, Any]) -> Table:
     """Return InfoMEC of the code and of the single runs as a table."""
-    from ..selection.consensus_page import score_rows
+    from ..selection.consensus_display import score_rows
 
     table = Table(box=SIMPLE_HEAD, show_edge=False)
     for name in ("code", "InfoM", "InfoE", "InfoC"):

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._io import write_bytes, write_json, write_npz
 from .._progress import progress_bar
 from ..metrics.inputs import Floats, Ints, unwrap_tensor
 from .factors import Factor, FoundFactors, find_factors, find_factors_of_arrays
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     RunLike = Run | str | os.PathLike[str]
 
+JSON_FILE, CODES_FILE, PICTURE_FILE, PAGE_FILE = "consensus.json", "codes.npz", "factors.png", "index.html"
 SURE_RUNS = 4  # with fewer, a warning says that they can make the same mistake
 SURE_SAMPLES = 1_000  # with fewer observations, a warning says that similarities are imprecise
 DIGITS = 6  # of numbers in files
@@ -163,9 +165,20 @@ class Consensus:
             device: where the models run.
             show: whether to draw progress bars.
         """
-        from .consensus_page import write_consensus
+        from .consensus_picture import plot_consensus
 
-        return write_consensus(self, Path(folder), device=device, show=show)
+        paths = [Path(folder) / name for name in (JSON_FILE, CODES_FILE, PICTURE_FILE)]
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
+        write_json(paths[0], self.to_dict() | {"scores": self.scores()})
+        arrays = {"codes": self.codes, "latents": self.latents, "indices": self.indices if self.runs else None}
+        write_npz(paths[1], **{name: array for name, array in arrays.items() if array is not None})
+        plot_consensus(self, paths[2])
+        if self.runs:
+            from .consensus_page import consensus_page
+
+            paths.append(Path(folder) / PAGE_FILE)
+            write_bytes(paths[3], consensus_page(self, device=device, show=show).encode())
+        return paths
 
     def encode(self, data: SourceDataset | NDArray[Any], *, device: str = "cpu", show: bool = False) -> Ints:
         """Return the codes (n, number of factors) of other observations, by the models of the runs.
@@ -241,9 +254,9 @@ class Consensus:
 
     @cached_property
     def _scores(self) -> dict[str, Any] | None:
-        from .consensus_scores import score_consensus
+        from .consensus_display import score_consensus
 
-        return score_consensus(self) if self.runs else None
+        return score_consensus(self)
 
 
 def consensus(

@@ -25,7 +25,7 @@ from ..options import ExecutionOptions
 from ..presets import ModelSpec, find_model
 from ..runs.directory import SELECTION_FILE, Run
 from .consensus import Consensus, consensus
-from .consensus_page import score_rows
+from .consensus_display import score_rows
 from .distill import BASE, NUM_FREE, score_model, train_consensus_model
 from .train_seeds import train_seeds
 
