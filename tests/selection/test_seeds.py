@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ import qlae
 from qlae.cli import main
 from qlae.models.latents import FiniteScalarLatent, QuantizedLatent, VectorQuantizedLatent
 from qlae.selection.display import print_selection
+from qlae.selection.train_seeds import train_with
 from qlae.training import TrainingDiverged
 
 OPTIONS = {"size": "small", "steps": 20, "batch_size": 8, "device": "cpu", "threads": 1, "show": False}
@@ -230,3 +232,61 @@ def test_a_run_is_not_resumed_with_another_array(tmp_path, rng):
     qlae.train("qlae", images, out=run.path, **options | {"steps": 7})
     assert run.config.data.checksum is not None
     assert qlae.load(run.path).encode(images).shape == (40, 3)
+
+
+def test_ray_gets_the_runs_and_its_options(tmp_path, capsys, monkeypatch):
+    """Without a cluster: the work of a task is done here, in a temporary folder, and sent back."""
+    from qlae.study import ray_engine
+
+    engines = []
+
+    class Here(ray_engine.RayEngine):
+        def __init__(self, address, **options):
+            engines.append((address, options))
+            self.device, self.threads, self.imports = options["device"], options["threads"], options["imports"]
+
+        def _run_tasks(self, works, runs):
+            for run, work in works.items():
+                state, files = ray_engine.work_on_node(work, run.path.name, str(runs), "another folder")
+                assert state == "done"
+                assert "checkpoint.safetensors" in files
+                for name, content in files.items():
+                    (run.path / name).write_bytes(content)
+                yield run
+
+    options = ["--sources", "floor hue", "shape", "--resolution", "16", "--size", "small", "--steps", "10"]
+    command = ["train", "qlae", "--seeds", "2", *options, "--quiet", "--out", str(tmp_path / "runs")]
+    with monkeypatch.context() as patch:
+        patch.setattr(ray_engine, "RayEngine", Here)
+        with pytest.raises(SystemExit) as end:
+            main([*command, "--engine", "ray", "--address", "auto", "--cpus-per-run", "2", "--device", "cpu"])
+    assert end.value.code == 0
+    assert "2 runs compared in" in capsys.readouterr().out
+    ((address, given),) = engines
+    assert (address, given["cpus_per_run"], given["threads"], given["device"]) == ("auto", 2.0, 2, "cpu")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    for extra, message in (
+        (["--engine", "ray"], "Ray, which is not installed: pip install 'qlae[ray]'"),
+        (["--engine", "ray", "--workers", "2"], "leave out --workers"),
+        (["--address", "auto"], "add --engine ray, or leave them out"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*command, *extra])
+        assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["train", "qlae", *options, "--engine", "ray"])
+    assert "add --consensus N or --seeds N" in capsys.readouterr().err
+
+
+def test_a_run_that_an_engine_cannot_train_is_left_out(tmp_path):
+    class Engine:
+        def train(self, configs, execution):
+            for run in configs:
+                yield run, "the node has no such file" if run.path.name == "s1" else ""
+
+    configuration = qlae.configure("qlae", "mixtures", size="small")
+    runs = [qlae.Run(tmp_path / name) for name in ("s0", "s1")]
+    with pytest.warns(UserWarning, match="s1 is left out: the node has no such file"):
+        finished = train_with(Engine(), dict.fromkeys(runs, configuration.config), configuration.execution, show=False)
+    assert finished == runs[:1]
+    assert runs[1].config == configuration.config

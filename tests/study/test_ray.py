@@ -1,11 +1,14 @@
-"""A study on a local Ray cluster with two nodes, one of which is killed; no run is lost."""
+"""A study, and seeds of a model, on a local Ray cluster with two nodes, one of which is killed; no run is lost."""
 
 import json
 
+import numpy as np
 import pytest
 from study_fixtures import OWN_MODEL, tiny_plan
 
+import qlae
 from qlae._imports import import_modules
+from qlae.selection.train_seeds import train_with
 from qlae.study import ray_engine, run_study
 from qlae.study.ray_engine import RayEngine
 
@@ -67,3 +70,47 @@ def test_tasks_import_the_modules_of_the_driver(cluster, tmp_path, monkeypatch, 
     assert {name: (entry.state, entry.error) for name, entry in index.runs.items()} == {
         "shapes3d/mine/s1": ("done", None)
     }
+
+
+SEEDS = {"size": "small", "steps": 600, "batch_size": 8, "num_latents": 3, "show": False}
+
+
+def tiny_data():
+    return qlae.load_data("shapes3d", resolution=16, sources=["floor hue", "shape"])
+
+
+@pytest.mark.parametrize("in_place", [True, False], ids=["shared folder", "sent back"])
+def test_seeds_survive_a_killed_node_and_are_those_of_one_process(cluster, tmp_path, monkeypatch, in_place):
+    if not in_place:
+        monkeypatch.setattr(ray_engine, "_token", lambda folder: "another")
+
+    killed = []
+
+    class Killer(RayEngine):
+        def train(self, configs, execution):
+            for ended in super().train(configs, execution):
+                if ended is not None and not killed:
+                    killed.append(ended)
+                    cluster.remove_node(cluster.nodes[0], allow_graceful=False)
+                yield ended
+
+    engine = Killer(cluster.address, device="cpu")
+    options = SEEDS | {"device": "cpu", "threads": 1}
+    selection = qlae.train_seeds("qlae", tiny_data(), out=tmp_path / "ray", seeds=4, engine=engine, **options)
+    assert killed
+    assert sorted(run.seed for run in selection.runs) == [0, 1, 2, 3]
+    alone = qlae.train("qlae", tiny_data(), out=tmp_path / "alone", seed=2, **options)
+    samples = [np.load(run.sample_path)["codes"] for run in (alone, qlae.Run(tmp_path / "ray" / "s2"))]
+    assert np.array_equal(*samples)
+    times = [(tmp_path / "ray" / f"s{seed}" / "results.json").stat().st_mtime_ns for seed in range(4)]
+    again = qlae.train_seeds("qlae", tiny_data(), out=tmp_path / "ray", seeds=4, engine=engine, **options)
+    assert len(again.runs) == 4
+    assert times == [(tmp_path / "ray" / f"s{seed}" / "results.json").stat().st_mtime_ns for seed in range(4)]
+
+
+def test_a_seed_that_fails_on_its_node_is_left_out_with_the_reason(cluster, tmp_path):
+    engine = RayEngine(cluster.address, device="cuda:9")
+    configuration = qlae.configure("qlae", tiny_data(), **{k: v for k, v in SEEDS.items() if k != "show"})
+    run = qlae.Run(tmp_path / "s0")
+    with pytest.warns(UserWarning, match="s0 is left out: .*cuda:9"):
+        assert train_with(engine, {run: configuration.config}, configuration.execution, show=False) == []

@@ -17,6 +17,7 @@ from ..options import TrainingOptions
 
 if TYPE_CHECKING:
     from ..data import DataSpec, SourceDataset
+    from ..study.ray_engine import RayEngine
 
 
 Flag = Annotated[bool, arg(help_behavior_hint="")]  # also of a default that is True
@@ -105,6 +106,48 @@ class DataOptions:
         if "column_kinds" in given:
             given["column_kinds"] = dict(column_kind(pair) for pair in self.column_kinds)
         return data_spec(name, **given)
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """Where several runs are trained, and what Ray reserves for each.
+
+    Attributes:
+        engine: Run in worker processes on this machine, or as tasks on a Ray cluster (pip install 'qlae[ray]').
+        address: Ray: the address of the cluster, such as auto or ray://head:10001; by default RAY_ADDRESS, or a new
+            local cluster.
+        gpus_per_run: Ray: number of GPUs per run; with a fraction, runs share a GPU.
+        cpus_per_run: Ray: number of CPUs per run.
+    """
+
+    engine: Literal["local", "ray"] = "local"
+    address: Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")] = None
+    gpus_per_run: float = 0.0
+    cpus_per_run: float = 1.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any of these options was set."""
+        return vars(self) != vars(RayOptions())
+
+    def build(self, device: str, threads: int | None, imports: tuple[str, ...]) -> "RayEngine | None":
+        """Return the Ray engine if it was asked for, with one thread per CPU unless ``threads`` is given."""
+        if self.engine == "local":
+            if self.is_set:
+                raise ValueError(
+                    "--address, --gpus-per-run and --cpus-per-run are for Ray: add --engine ray, or leave them out"
+                )
+            return None
+        from ..study.ray_engine import RayEngine
+
+        return RayEngine(
+            self.address,
+            cpus_per_run=self.cpus_per_run,
+            gpus_per_run=self.gpus_per_run,
+            device=device,
+            threads=max(1, int(self.cpus_per_run)) if threads is None else threads,
+            imports=imports,
+        )
 
 
 def load(name: str, options: DataOptions) -> "SourceDataset":

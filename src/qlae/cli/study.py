@@ -4,14 +4,14 @@ import os
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from rich.console import Console
 from tyro.conf import Positional, arg
 
-from .arguments import Aggregate, Flag, Imports, OptionalInt, OptionalPath, ScoredWeights
+from .arguments import Aggregate, Flag, Imports, OptionalInt, OptionalPath, RayOptions, ScoredWeights
 
 if TYPE_CHECKING:
     from ..study import Plan
@@ -43,14 +43,9 @@ class Study:
         retry_failed: Repeat runs that failed before.
         imports: A module or file of yours to import first, here and in each worker, such as my_models or
             path/to/my_models.py, which registers models, metrics or data sets.
-        engine: Run in worker processes on this machine, or as tasks on a Ray cluster (pip install 'qlae[ray]').
         workers: Local: number of worker processes; by default one per GPU, or one per core if there is no GPU.
         threads: Number of CPU threads per run.
         device: Where models are trained: auto, cpu or cuda.
-        address: Ray: the address of the cluster, such as auto or ray://head:10001; by default RAY_ADDRESS, or a new
-            local cluster.
-        gpus_per_run: Ray: number of GPUs per run; with a fraction, runs share a GPU.
-        cpus_per_run: Ray: number of CPUs per run.
         form: Train all models as the paper's text says, or as the authors' code does; by default as in the plan.
         scored_weights: Whether selection and tables use the scores of the averaged or the raw weights; by default as in
             the plan.
@@ -68,13 +63,10 @@ class Study:
     run: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     retry_failed: Flag = False
     imports: Imports = ()
-    engine: Literal["local", "ray"] = "local"
+    ray: RayOptions = field(default_factory=RayOptions)
     workers: OptionalInt = None
     threads: int = 1
     device: str = "auto"
-    address: Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")] = None
-    gpus_per_run: float = 0.0
-    cpus_per_run: float = 1.0
     form: Annotated[Literal["paper", "official"] | None, arg(help_behavior_hint="")] = None
     scored_weights: ScoredWeights = None
     aggregate: Aggregate = None
@@ -159,20 +151,10 @@ class Study:
             sys.exit(1)
 
     def _build_engine(self) -> "Engine":
-        if self.engine == "local":
-            from ..study.local import LocalEngine
+        from ..study.local import LocalEngine
 
-            return LocalEngine(self.workers, device=self.device, threads=self.threads, imports=self.imports)
-        from ..study.ray_engine import RayEngine
-
-        return RayEngine(
-            self.address,
-            cpus_per_run=self.cpus_per_run,
-            gpus_per_run=self.gpus_per_run,
-            device=self.device,
-            threads=self.threads,
-            imports=self.imports,
-        )
+        ray = self.ray.build(self.device, self.threads, self.imports)
+        return ray or LocalEngine(self.workers, device=self.device, threads=self.threads, imports=self.imports)
 
 
 def _qlae() -> list[str]:

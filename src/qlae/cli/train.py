@@ -12,10 +12,11 @@ from tyro.conf import Positional, arg
 
 from .._imports import import_modules
 from ..options import ExecutionOptions, TrainingOptions
-from .arguments import DataOptions, Flag, Imports, OptionalInt, OptionalPath, flag, with_imports
+from .arguments import DataOptions, Flag, Imports, OptionalInt, OptionalPath, RayOptions, flag, with_imports
 
 if TYPE_CHECKING:
     from ..runs.directory import Run
+    from ..study.ray_engine import RayEngine
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Train:
       qlae train qlae --size small --resolution 32    # on a CPU
       qlae train qlae --seeds 4                       # four runs, and which of them to take
       qlae train qlae --consensus 5                   # five runs, and one model of what they agree on
+      qlae train qlae --consensus 5 --engine ray      # the five as tasks on a Ray cluster
       qlae train qlae --size small --dry-run          # every value, and where it comes from
       qlae train --resume runs/quick
 
@@ -85,6 +87,7 @@ class Train:
     consensus: OptionalInt = None
     free_latents: int = 4
     workers: OptionalInt = None
+    ray: RayOptions = field(default_factory=RayOptions)
     dry_run: Flag = False
     resume: OptionalPath = None
     trained: OptionalPath = None
@@ -94,6 +97,8 @@ class Train:
     def __call__(self) -> None:
         start = time.monotonic()
         import_modules(self.imports)
+        if self.seeds is None and self.consensus is None and self.ray.is_set:
+            raise ValueError("Ray trains several seeds at the same time; add --consensus N or --seeds N")
         if self.dry_run:
             self._show_configuration()
         elif self.trained is not None:
@@ -153,7 +158,8 @@ class Train:
         if not self.execution.evaluate:
             raise ValueError("--seeds compares runs by their evaluation samples, so leave out --no-evaluate")
         workers = 1 if self.workers is None else self.workers
-        selection = train_seeds(out=out, seeds=seeds, workers=workers, imports=self.imports, **arguments)
+        engine = self._ray_engine()
+        selection = train_seeds(out=out, seeds=seeds, workers=workers, imports=self.imports, engine=engine, **arguments)
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
         print_selection(selection)
@@ -172,7 +178,13 @@ class Train:
         arguments, out = self._arguments(), self._folder("consensus")
         workers = default_workers(seeds, self.execution.device) if self.workers is None else self.workers
         trained = train_consensus(
-            out=out, seeds=seeds, workers=workers, imports=self.imports, num_free=self.free_latents, **arguments
+            out=out,
+            seeds=seeds,
+            workers=workers,
+            imports=self.imports,
+            engine=self._ray_engine(),
+            num_free=self.free_latents,
+            **arguments,
         )
         print_consensus(trained.consensus, None)
         Console().print(training_table(trained.scores()))
@@ -182,6 +194,12 @@ class Train:
             print("No model was trained, since there is nothing to imitate")
         else:
             print(f"{trained.model.path}: a model that imitates them. {next_step(trained.model, self.imports)}")
+
+    def _ray_engine(self) -> "RayEngine | None":
+        """Return the Ray engine if the seeds are trained by it."""
+        if self.ray.engine == "ray" and self.workers is not None:
+            raise ValueError("--engine ray lets Ray decide how many runs are trained at once, so leave out --workers")
+        return self.ray.build(self.execution.device, self.execution.threads, self.imports)
 
     def _print_run(self, run: "Run", start: float) -> None:
         """Print the scores of a run that has ended, how long it took, and what to do next."""

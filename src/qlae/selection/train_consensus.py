@@ -27,7 +27,7 @@ from ..runs.directory import SELECTION_FILE, Run
 from .consensus import Consensus, consensus
 from .consensus_display import score_rows
 from .distill import BASE, NUM_FREE, score_model, train_consensus_model
-from .train_seeds import train_seeds
+from .train_seeds import Engine, train_seeds
 
 CONSENSUS_FOLDER, MODEL_FOLDER = "consensus", "model"
 SHARED = ("size", "seed", *(field.name for field in fields(ExecutionOptions)))  # with other models than QLAE
@@ -80,6 +80,7 @@ def train_consensus(
     seeds: int,
     workers: int = 1,
     imports: Sequence[str] = (),
+    engine: Engine | None = None,
     num_free: int = NUM_FREE,
     show: bool = True,
     **options: Any,
@@ -89,7 +90,7 @@ def train_consensus(
     Args:
         model, data, show: as for ``qlae.train``.
         out: the folder of the runs, the consensus and its model.
-        seeds, workers, imports: as for ``qlae.train_seeds``.
+        seeds, workers, imports, engine: as for ``qlae.train_seeds``.
         num_free: number of latents of the model that imitate nothing.
         options: as for ``qlae.train``; ``seed`` is the first seed. If ``model`` is ``"qlae"``, the model of the
             consensus is trained with the same options, otherwise only with the same ``size``, ``seed`` and options of
@@ -97,9 +98,8 @@ def train_consensus(
     """
     folder, spec = Path(out), find_model(model)
     data = prepare_data(model, data, out=folder / f"s{options.get('seed', 0)}", show=show, **options)
-    selection = train_seeds(
-        model, data, out=folder, seeds=seeds, workers=workers, imports=imports, show=show, **options
-    )
+    training: dict[str, Any] = {"workers": workers, "imports": imports, "engine": engine}
+    selection = train_seeds(model, data, out=folder, seeds=seeds, show=show, **training, **options)
     runs = tuple(sorted((ranked.run for ranked in selection.runs), key=lambda run: int(run.results["seed"])))
     device = options.get("device", "auto")
     found = consensus(runs, data=data, device=device, show=show)

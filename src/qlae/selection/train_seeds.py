@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from .._checks import whole_number
 from .._io import write_json
@@ -38,6 +39,18 @@ MOST_SEEDS = 1_000
 PICTURE_FILE = "agreement.png"
 TICK_SECONDS = 0.2
 
+Ended = Generator[tuple[Run, str] | None, None, None]
+
+
+class Engine(Protocol):
+    """Train runs elsewhere than in this process, several at a time."""
+
+    def train(self, configs: Mapping[Run, RunConfig], execution: ExecutionOptions) -> Ended:
+        """Train runs to their end, and yield each that has ended with its error, and None at least once per second.
+
+        The error of a run that finished is empty. The run directories exist, with their configs.
+        """
+
 
 @usual_errors()
 def train_seeds(
@@ -50,6 +63,7 @@ def train_seeds(
     callbacks: Sequence[Callback] = (),
     workers: int = 1,
     imports: Sequence[str] = (),
+    engine: Engine | None = None,
     show: bool = True,
     **options: Any,
 ) -> Selection:
@@ -65,6 +79,8 @@ def train_seeds(
             path, no callbacks, and no modules as ``networks``. The processes share the cores, and the number of threads
             decides the last bits of a run.
         imports: modules that the processes import first, which register your parts.
+        engine: trains the runs instead, such as ``qlae.study.ray_engine.RayEngine`` as tasks on a Ray cluster, which
+            has its own device, number of threads and imports.
 
     Returns:
         The runs in order, and ``.best``.
@@ -90,10 +106,11 @@ def train_seeds(
         run.require_free(configs[seed])
         options["num_latents"] = configs[seed].latent.num_latents  # so that a warning names their number once
     waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]
-    if workers > 1 and len(waiting) > 1:
+    if engine is None and workers > 1 and len(waiting) > 1:
+        engine = ProcessEngine(workers, imports)
+    if engine is not None and waiting:
         _require_portable(configs[first], networks, callbacks)
-        parallel = {run: configs[seed] for seed, run in jobs if seed in waiting}
-        trained = train_in_processes(parallel, execution, workers=workers, imports=imports, show=show)
+        trained = train_with(engine, {run: configs[seed] for seed, run in jobs if seed in waiting}, execution, show)
         jobs = [(seed, run) for seed, run in jobs if seed not in waiting or run in trained]
         waiting = []
     images = _rendered_once(data, execution.device, show=show) if len(waiting) > 1 else data
@@ -142,24 +159,18 @@ def _rendered_once(data: SourceDataset, device: str, *, show: bool) -> SourceDat
         return data.in_memory(progress=report)
 
 
-def train_in_processes(
-    configs: Mapping[Run, RunConfig],
-    execution: ExecutionOptions,
-    *,
-    workers: int,
-    imports: Sequence[str] = (),
-    show: bool = True,
+def train_with(
+    engine: Engine, configs: Mapping[Run, RunConfig], execution: ExecutionOptions, show: bool = True
 ) -> list[Run]:
-    """Train runs to their end, ``workers`` at a time, each in a process of its own, and return those that finished.
+    """Train runs to their end with an engine, and return those that finished.
 
-    A run whose process fails is left out with a warning. The config of each run is written first, so that a process
-    needs nothing but the run directory. Stopping this process stops them: each saves its run before it ends.
+    A run that fails is left out with a warning. The config of each run is written first, so that an engine needs
+    nothing but the run directory. Ctrl-C ends the engine, which ends its runs.
 
     Args:
+        engine: trains the runs.
         configs: of runs whose data can be loaded by their descriptions. A run that has begun keeps its config.
-        execution: where and how each is trained. Without a number of threads, the processes share the cores.
-        workers: number of processes.
-        imports: modules that each process imports first.
+        execution: how each is trained.
         show: whether to print a line when a run ends.
     """
     for run, config in configs.items():
@@ -167,30 +178,56 @@ def train_in_processes(
         if not run.is_begun:
             with run.locked():
                 run.write_config(config)
-    threads = execution.threads or max(1, num_cores() // workers)
-    waiting, finished = list(configs), []
-    running: dict[Run, subprocess.Popen[bytes]] = {}
-    with caught_signals() as stop:
+    finished: list[Run] = []
+    with caught_signals() as stop, closing(engine.train(configs, execution)) as training:
+        for ended in training:
+            if ended is not None:
+                run, error = ended
+                finished += [run] if not error else []
+                if error:
+                    warnings.warn(f"{run.path} is left out: {error}", stacklevel=3)
+                elif show:
+                    print(f"qlae: {run.path} is trained ({len(finished)} of {len(configs)})", file=sys.stderr)
+            if stop:
+                break
+    if stop:
+        raise TrainingInterrupted(f"stopped; {len(finished)} of {len(configs)} runs are finished", stop[0])
+    return finished
+
+
+class ProcessEngine:
+    """Train runs in processes on this machine.
+
+    Args:
+        workers: number of processes at the same time.
+        imports: modules that each process imports first.
+    """
+
+    def __init__(self, workers: int, imports: Sequence[str] = ()):
+        self.workers, self.imports = workers, tuple(imports)
+
+    def train(self, configs: Mapping[Run, RunConfig], execution: ExecutionOptions) -> Ended:
+        """Train each run in a separate process; see `Engine`. Processes that are stopped save their runs.
+
+        Without a number of threads, the processes share the cores.
+        """
+        threads = execution.threads or max(1, num_cores() // self.workers)
+        waiting = list(configs)
+        running: dict[Run, subprocess.Popen[bytes]] = {}
         try:
-            while (waiting or running) and not stop:
-                while waiting and len(running) < workers:
+            while waiting or running:
+                while waiting and len(running) < self.workers:
                     run = waiting.pop(0)
-                    running[run] = _start(run, configs[run].training.steps, execution, threads, imports)
+                    running[run] = _start(run, configs[run].training.steps, execution, threads, self.imports)
                 for run, code in _ended(running):
-                    finished += [run] if code == 0 else []
-                    if code:
-                        warnings.warn(f"{run.path} is left out: its process ended with code {code}", stacklevel=3)
-                    elif show:
-                        print(f"qlae: {run.path} is trained ({len(finished)} of {len(configs)})", file=sys.stderr)
+                    yield run, f"its process ended with code {code}" if code else ""
                 time.sleep(TICK_SECONDS)
+                yield None
         finally:
             for process in running.values():
                 process.terminate()
             for process in running.values():
                 process.wait()
-    if stop:
-        raise TrainingInterrupted(f"stopped; {len(finished)} of {len(configs)} runs are finished", stop[0])
-    return finished
 
 
 def _start(
