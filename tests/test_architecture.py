@@ -76,7 +76,7 @@ ORDER = [
         "selection",
         "study",
     ),
-    *("explorer", "cli", "__main__"),
+    *("explorer", "description", "cli", "__main__"),
 ]
 
 

@@ -30,6 +30,7 @@ MODULES = {
     "qlae.study": "Studies: many runs, tables and figures.",
     "qlae.study.report": "Reports of studies.",
     "qlae.explorer": "The explorer.",
+    "qlae.description": "What the latents of a model mean.",
 }
 #: Descriptions of tables, constants and type aliases, which have no docstrings.
 ABOUT = {

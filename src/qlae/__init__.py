@@ -19,6 +19,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .configuring import configure
     from .data import SourceDataset, load_data, register_dataset
+    from .description import describe
     from .estimator import QLAE
     from .metrics import register_metric
     from .models.latents import QuantizedLatent
@@ -53,6 +54,7 @@ __all__ = [
     "configure",
     "consensus",
     "decode",
+    "describe",
     "encode",
     "evaluate",
     "find_components",
@@ -75,6 +77,7 @@ __all__ = [
 _HOMES = {
     "configuring": ("configure",),
     "data": ("SourceDataset", "load_data", "register_dataset"),
+    "description": ("describe",),
     "estimator": ("QLAE",),
     "metrics": ("register_metric",),
     "models.latents": ("QuantizedLatent",),

@@ -36,6 +36,7 @@ class Kind:
         fidelity: the class that measures and scores reconstructions.
         drawing: the class that draws them.
         view: the class that shows them in the explorer.
+        effects: the class that measures what latents change in them, for `qlae.describe`.
         sheet: the function that draws a data set before anything is trained, as `qlae data inspect` does.
         size: returns a description of the size of an observation.
         check: raises a ``ValueError`` if an observation cannot have a shape of so many axes.
@@ -51,6 +52,7 @@ class Kind:
     fidelity: str
     drawing: str
     view: str
+    effects: str
     sheet: str
     size: Callable[[tuple[int, ...]], str]
     check: Callable[[tuple[int, ...]], object] = len
@@ -110,6 +112,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.fidelity:Psnr",
             drawing="qlae.report.image_pictures:ImagePictures",
             view="qlae.explorer.observation_views:ImageView",
+            effects="qlae.description.image_effects:ImageEffects",
             sheet="qlae.data.inspection:contact_sheet",
             size=_image_size,
             check=_check_image,
@@ -125,6 +128,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.fidelity:ExplainedVariance",
             drawing="qlae.report.vectors_and_series:VectorPictures",
             view="qlae.explorer.observation_views:VectorView",
+            effects="qlae.description.vector_effects:VectorEffects",
             sheet="qlae.report.vectors_and_series:vector_sheet",
             size=lambda shape: _count(shape[0], "feature"),
         ),
@@ -138,6 +142,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.fidelity:ExplainedVariance",
             drawing="qlae.report.vectors_and_series:SeriesPictures",
             view="qlae.explorer.observation_views:SeriesView",
+            effects="qlae.description.series_effects:SeriesEffects",
             sheet="qlae.report.vectors_and_series:series_sheet",
             size=lambda shape: f"{shape[0]:,} time steps of {_count(shape[1], 'channel')}",
             check=_check_series,

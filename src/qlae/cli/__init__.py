@@ -25,6 +25,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Look at a model and use it": {
         "explore": "see in the browser what every latent and code means",
+        "describe": "write a page that says what every latent means",
         "encode": "write the code of every observation to a table",
         "decode": "write the images, vectors or series that codes stand for",
         "export": "write a model to a folder to share, or as ONNX",

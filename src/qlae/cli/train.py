@@ -163,6 +163,7 @@ class Train:
         runs = sorted((run.run for run in selection.runs), key=lambda run: int(run.results["seed"]))
         print_results(runs, warn=False)
         print_selection(selection)
+        _print_verdict(runs, selection.best.run, out, device=self.execution.device, show=not self.quiet)
         print(f"{out}: {len(runs)} runs compared in {time.monotonic() - start:.0f} s")
         print(f"Picture: agreement.png in {out}. {next_step(selection.best.run, self.imports)}")
 
@@ -210,6 +211,11 @@ class Train:
             print_results([run], weights=("averaged", "raw"), warn=False)
             what, then = "trained, scored and pictured", next_step(run, self.imports)
         print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s\n{then}")
+        results = run.results_so_far
+        if results is not None and results["data"]["origin"] == "real":
+            from ..selection.verdict import UNKNOWN
+
+            print(UNKNOWN)
 
     def _resume(self, path: Path) -> "Run":
         from ..pipeline import resume
@@ -240,6 +246,20 @@ class Train:
                 f"{flag(option)} keeps the configuration of the run, so leave out {', '.join(map(flag, surplus))}; "
                 f"only {applicable} apply"
             )
+
+
+def _print_verdict(runs: "list[Run]", taken: "Run", out: Path, *, device: str, show: bool) -> None:
+    """Find the consensus of runs, write it next to them, and print which latents of the run to take they confirm."""
+    from ..selection.consensus import consensus
+    from ..selection.train_consensus import CONSENSUS_FOLDER
+    from ..selection.verdict import MOST_RUNS, find_verdict, verdict_lines
+
+    if len(runs) > MOST_RUNS:
+        return
+    consensus(runs, device=device, show=show).save(out / CONSENSUS_FOLDER, device=device, show=show)
+    verdict = find_verdict(taken, taken.config.latent.num_latents)
+    if verdict is not None:
+        print(f"Latents of {taken.path}:", *(f"  {line}" for line in verdict_lines(verdict)), sep="\n")
 
 
 def next_step(run: "Run", imports: tuple[str, ...]) -> str:

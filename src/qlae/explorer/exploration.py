@@ -115,7 +115,7 @@ class Exploration:
         self.run, self.model, self.results = run, model, run.results
         sample = read_sample(run, model)
         self.indices, self.sources = sample["indices"], sample["sources"]
-        self.images = None if data is None else data.images
+        self.data, self.images = data, None if data is None else data.images
         if self.images is not None and self.indices.max() >= len(self.images):
             raise ValueError(
                 f"the sample of {run.path} refers to image {self.indices.max():,}, but the data set has "

@@ -5,6 +5,7 @@ people: NumPy in, NumPy out, in chunks, on whatever device the model is.
 """
 
 import os
+import pkgutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,6 +119,15 @@ class Model(nn.Module):
         generator = torch.Generator(self.device).manual_seed(seed)
         with torch.inference_mode():
             return self._decode(self.latent.sample(num_samples, generator))
+
+    def describe(self, data: Any, **options: Any) -> Any:
+        """Return what every latent means, measured on observations: a ``qlae.description.Description``.
+
+        Args:
+            data: a data set, its name or path, or an array or data frame of observations.
+            options: as for ``qlae.describe``.
+        """
+        return pkgutil.resolve_name("qlae.description:describe")(self, data, **options)  # which imports this module
 
     def save_pretrained(self, folder: str | os.PathLike[str], *, half: bool = False) -> Path:
         """Write ``config.json``, ``model.safetensors`` and a model card, which ``qlae.load(folder)`` loads as this

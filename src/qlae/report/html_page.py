@@ -22,10 +22,13 @@ class Section:
     body: str
 
 
-def page(title: str, intro: str, sections: Sequence[Section]) -> str:
-    """Return a whole HTML document: its title as plain text, an introduction as HTML, and the sections in order."""
+def page(title: str, intro: str, sections: Sequence[Section], *, style: str = "") -> str:
+    """Return a whole HTML document: its title as plain text, an introduction as HTML, and the sections in order.
+
+    ``style`` is CSS that comes after that of all pages.
+    """
     links = "".join(f'<a href="#{section.anchor}">{html.escape(section.title)}</a>' for section in sections)
-    style = (resources.files(__package__) / "report.css").read_text()
+    style = (resources.files(__package__) / "report.css").read_text() + style
     bodies = "\n".join(
         f'<section id="{section.anchor}"><h2>{html.escape(section.title)}</h2>\n{section.body}</section>'
         for section in sections

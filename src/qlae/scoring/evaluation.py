@@ -30,6 +30,7 @@ from ..runs.directory import Run
 from ..runs.export import is_pretrained, tensors_to_bytes
 from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
 from .interventions import make_pictures
+from .round_trip import has_round_trip, measure_round_trip
 from .sample import (
     NUM_SAMPLES,
     PREFIXES,
@@ -111,6 +112,7 @@ def evaluate_run(
             encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
             if weights == "averaged":
                 pictures = make_pictures(model, images, encoded)
+                returned = measure_round_trip(model, encoded["codes"]) if has_round_trip(model) else None
         arrays |= {prefix + name: array for name, array in encoded.items()}
     description = data.describe()
     options = how | {"source_kinds": known_kinds(description), "metric_options": metric_options}
@@ -120,6 +122,8 @@ def evaluate_run(
         rest, _ = score_sample(arrays, metrics=others, **options)
         scores = {weights: rest[weights] | named for weights, named in scores.items()}
 
+    if returned is not None:
+        scores["averaged"] |= {"round_trip": returned}
     unconfirmed = OBJECTIVES.build(config.objective).unconfirmed_latents(config.latent.num_latents)
     results = {
         "model": config.model,

@@ -120,8 +120,13 @@ class Consensus:
             "weights": self.weights,
             "num_images": self.num_images,
             "runs": [
-                {"name": name, "run": str(self.runs[k].path) if self.runs else None, "num_used": count}
-                for k, (name, count) in enumerate(zip(self.names, self.found.num_used, strict=True))
+                {
+                    "name": name,
+                    "run": str(self.runs[k].path) if self.runs else None,
+                    "num_used": self.found.num_used[k],
+                    "found_again": {str(latent): count for latent, count in self.found.found_again[k].items()},
+                }
+                for k, name in enumerate(self.names)
             ],
             "coverage": round(self.found.coverage, DIGITS),
             "chance": round(self.found.chance, DIGITS),

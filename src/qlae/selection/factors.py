@@ -98,13 +98,21 @@ class Factor:
 
     def describe(self) -> str:
         """Return the verdict on the factor in a sentence."""
-        others, count = self.num_found - 1, len(self.found) - 1
-        if self.status == "confirmed":
-            few = f"{others} of {count} other runs"
-            return f"found again by {'the other run' if count == 1 else 'all other runs' if others == count else few}"
-        if self.status == "some":
-            return f"found again by {others} of {count} other runs: do not rely on it"
-        return "not found by any other run: do not name it"
+        return describe_found(self.num_found - 1, len(self.found) - 1, self.status)
+
+
+def describe_found(found: int, others: int, status: str) -> str:
+    """Return the verdict on a latent with a status, as of `Factor`, that some of the other runs found.
+
+    >>> describe_found(3, 4, "confirmed"), describe_found(1, 1, "confirmed")
+    ('found again by 3 of 4 other runs', 'found again by the other run')
+    """
+    if status == "confirmed":
+        few = f"{found} of {others} other runs"
+        return f"found again by {'the other run' if others == 1 else 'all other runs' if found == others else few}"
+    if status == "some":
+        return f"found again by {found} of {others} other runs: do not rely on it"
+    return "not found by any other run: do not name it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +125,7 @@ class FoundFactors:
         coverage: the share of what one run explains about the others that the consensus explains.
         num_used: for each run, its latents that were compared.
         chance: the highest replicability of a latent if the rows of each run are shuffled.
+        found_again: for each run, by column of its compared latents, the number of other runs that found the latent.
     """
 
     factors: tuple[Factor, ...]
@@ -124,6 +133,7 @@ class FoundFactors:
     coverage: float
     num_used: tuple[int, ...]
     chance: float
+    found_again: tuple[dict[int, int], ...] = ()
 
     @property
     def confirmed(self) -> tuple[Factor, ...]:
@@ -172,6 +182,7 @@ def find_factors(representations: Sequence[Representation]) -> FoundFactors:
         coverage=pool.coverage(chosen) / pool.target if chosen else 0.0,
         num_used=tuple(int((pool.run == k).sum()) for k in range(len(representations))),
         chance=chance,
+        found_again=pool.found_again(found),
     )
 
 
@@ -419,6 +430,13 @@ class _Pool:
         similarity = np.maximum(nats, 0.0) / np.sqrt(np.outer(self.entropies, self.entropies))
         best = [np.where(self.other, similarity, 0.0)[:, self.run == k].max(axis=1) for k in set(self.run.tolist())]
         return float((np.sum(best, axis=0) / max(len(best) - 1, 1)).max())
+
+    def found_again(self, found: float) -> tuple[dict[int, int], ...]:
+        """Return for each run, by column, how many other runs have a latent of a similarity of at least ``found``."""
+        counts: list[dict[int, int]] = [{} for _ in range(self.num_runs)]
+        for (run, latent), best in zip(self.named, self.best, strict=True):
+            counts[run][latent] = int((np.nan_to_num(best) >= found).sum())
+        return tuple(counts)
 
     def similarity_in_half(self, i: int) -> float:
         """Return the similarity that the counterparts of a latent reach in half of the other runs."""

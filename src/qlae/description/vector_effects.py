@@ -1,0 +1,81 @@
+"""The effects of latents on vectors: ranked features, in their own units."""
+
+import html
+from collections.abc import Sequence
+
+import numpy as np
+
+from .charts import colour, feature_chart
+from .effects import MIN_CHANGE, Change, Effects, Floats, Movement, interval, largest
+from .words import listing, number, percent, signed
+
+MAX_FEATURES = 8  # of a chart
+MAX_AVERAGED = 1000  # rows with a code
+MAX_COLUMNS = 5  # features of the table of codes
+
+
+class VectorEffects(Effects):
+    """Measures and describes the effects of latents on vectors."""
+
+    score_title = "R²"
+
+    @property
+    def scale(self) -> Floats:
+        return np.asarray(self.observations.scale)
+
+    def row_scores(self, decoded: Floats) -> Floats:
+        return explained(decoded, self.numbers)
+
+    def changes(self, movement: Movement) -> list[Change]:
+        order = np.argsort(-movement.sizes / self.scale, kind="stable")
+        return [
+            Change(
+                self.observations.names[i],
+                *interval(movement.differences[:, i]),
+                float(movement.sizes[i] / self.scale[i]),
+            )
+            for i in order.tolist()
+        ]
+
+    def say(self, movement: Movement, changes: Sequence[Change]) -> str:
+        named = largest(changes)
+        if not named:
+            return "Hardly moves any feature."
+        features = listing([f"{each.name} ({signed(each.change)})" for each in named])
+        return f"Mostly moves {features}, {movement.describe_ends()}."
+
+    def show(self, movement: Movement, changes: Sequence[Change]) -> str:
+        shown = [each for each in changes if each.size >= MIN_CHANGE][:MAX_FEATURES] or list(changes[:1])
+        places = [self.observations.names.index(each.name) for each in shown]
+        caption = (
+            "Effect of each code on the decoded features, relative to the row’s other codes, with 95% intervals over "
+            f"rows. At the right: the difference {movement.describe_ends()}, in the unit of the feature."
+        )
+        chart = feature_chart(movement, shown, places, self.scale)
+        return f"<figure>{chart}<figcaption>{html.escape(caption)}</figcaption></figure>{self._codes(movement, places)}"
+
+    def _codes(self, movement: Movement, places: Sequence[int]) -> str:
+        """Return the table of codes: how frequent each is, and what the rows of the data that have it are like."""
+        columns, settings = list(places[:MAX_COLUMNS]), movement.settings
+        heads = ["", "share of rows", *(self.observations.names[i] for i in columns)]
+        lines = []
+        for k, label in enumerate(settings.labels):
+            rows = self.sample.read(self.sample.draw(MAX_AVERAGED, settings.members[k]))
+            means = self.to_numbers(rows)[:, columns].mean(0)
+            share = float(settings.shares[k])
+            bar = f'<span class="share" style="width:{100 * share:.1f}px"></span>{percent(share)}'
+            cells = "".join(f"<td>{number(mean)}</td>" for mean in means.tolist())
+            dot = f'<span class="dot" style="{colour(k, len(settings))}"></span>'
+            lines.append(f"<tr><td class=text>{dot}{html.escape(label)}</td><td class=text>{bar}</td>{cells}</tr>")
+        head = "".join(f"<th{' class=text' if i < 2 else ''}>{html.escape(text)}</th>" for i, text in enumerate(heads))
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+        note = "The rows of the data that have each code: their share, and the means of their features."
+        return f"<figure class=wide>{table}<figcaption>{note}</figcaption></figure>"
+
+
+def explained(decoded: Floats, originals: Floats) -> Floats:
+    """Return a number per row (n,) whose mean is R² of decoded vectors or series (n, …, d), all features alike."""
+    variances = originals.reshape(-1, originals.shape[-1]).var(0)
+    weights = np.divide(1.0, variances, out=np.zeros_like(variances), where=variances > 0)
+    errors = np.square(decoded - originals).reshape(len(decoded), -1, originals.shape[-1]).mean(1) * weights
+    return np.asarray(1.0 - errors.sum(1) / max(int((variances > 0).sum()), 1))
