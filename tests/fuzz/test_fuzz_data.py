@@ -11,6 +11,7 @@ import pytest
 from fuzzing import NUM_INPUTS, fuzz, fuzz_bytes, fuzz_json, fuzz_npz
 from mutations import damage_bytes
 from PIL import Image
+from safetensors.numpy import save_file
 
 from qlae.data import cache, data_spec
 from qlae.data.image_files import read_source_table
@@ -126,6 +127,12 @@ def test_csv(tmp_path):
     path = tmp_path / "sources.csv"
     path.write_bytes(b"file,shape,size\na.png,1,2.5\nb/c.png,cube,3\n")
     fuzz_bytes(path, lambda: read_source_table(path, ["a.png", "b/c.png"]))
+
+
+def test_tensors(tmp_path):
+    path = tmp_path / "x.safetensors"
+    save_file({"x": np.ones((4, 3), np.float32), "sources": np.arange(4)}, path)
+    fuzz_bytes(path, lambda: data_spec(path).load())
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

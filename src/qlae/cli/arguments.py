@@ -67,6 +67,7 @@ class DataOptions:
         feature_columns: The only features of a table, also if they look like identifiers.
         column_kinds: Columns of a table that are to be used otherwise than recognised, such as key=number.
         decimal: The character before the decimals of numbers in a CSV: a point, or a comma.
+        array: The array of an .npz or .safetensors with the observations, if it has several.
         layout: What an array holds, images, vectors or series, where its shape is ambiguous.
         window: Cut recordings, tables or arrays with one row per time step, into windows of so many rows.
         stride: Rows from one window to the next; by default a quarter of a window.
@@ -88,6 +89,7 @@ class DataOptions:
     feature_columns: Names = ()
     column_kinds: Annotated[tuple[str, ...], arg(metavar="[NAME=KIND …]")] = ()
     decimal: OptionalName = None
+    array: OptionalName = None
     layout: OptionalName = None
     window: OptionalInt = None
     stride: OptionalInt = None

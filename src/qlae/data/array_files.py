@@ -1,9 +1,10 @@
-"""Observations in ``.npy`` and ``.npz`` files, and the reader of arrays that are too large for memory.
+"""Observations in ``.npy``, ``.npz`` and ``.safetensors`` files, and the reader of arrays too large for memory.
 
-An ``.npy`` holds the observations. In an ``.npz`` they are the array ``images``, ``observations``, ``x`` or ``X``, or
-the only one; ``sources``, ``source_names`` and ``feature_names`` may accompany them. Observations keep their size and
-type, except for images that the user or the networks want in another size: these are resized into the cache, as square
-RGB images of bytes always are.
+An ``.npy`` holds the observations. In the others they are the array ``images``, ``observations``, ``embeddings``, ``x``
+or ``X``, the only one, or the one that the user names; ``sources``, and in an ``.npz`` ``source_names`` and
+``feature_names``, may accompany them. Large arrays stay on disk, unless they are compressed. Observations keep their
+size and type, except for images that the user or the networks want in another size: these are resized into the cache,
+as square RGB images of bytes always are.
 
 An ``.npz`` is a zip of ``.npy`` members. Both are read as streams, a few rows at a time, compressed or not. Pickled
 arrays are refused.
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
+import struct
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -27,20 +30,22 @@ from .._checks import require_known
 from .._io import explain_damage, open_regular
 from ..observations import COLOURS, IMAGES, KINDS, MAX_CHANNELS, MAX_SIDE, MIN_SIDE, Observations
 from ..registry import DATA
+from . import tensor_files
 from .cache import ImageSet, file_fingerprint, name_of_files
 from .dataset import ORIGINS, Progress, SourceDataset, as_array, kind_of_array, observe
 from .pictures import DEFAULT_RESOLUTION, GREY, MAX_PIXELS, PictureSize, resize, wanted_size
 from .sources import level_table, named_columns, source_rows
 from .spec import NoisyData
+from .tensor_files import ConvertedRows, TensorStream
 
-SUFFIXES = (".npy", ".npz")
-KEYS = ("images", "observations", "x", "X")
+SUFFIXES = (".npy", ".npz", tensor_files.SUFFIX)
+KEYS = ("images", "observations", "embeddings", "x", "X")
 OTHER_KEYS = ("sources", "source_names", "feature_names", "origin")
 #: Bytes of the longest header that is read. A longer header does not belong to an array of images.
 MAX_HEADER = 10_000
 #: Bytes of rows that are read at once, unless a single row is longer.
 MAX_READ = 2**24
-#: Bytes of the largest array that is read as a whole, such as a table of sources.
+#: Bytes of the largest array that is read as a whole, such as a table of sources. Larger ones stay on disk if they can.
 MAX_WHOLE = 2**28
 #: Bytes of the largest array in Fortran order, whose rows are scattered, so that all of it is read at once.
 MAX_FORTRAN = 2**31
@@ -49,17 +54,18 @@ COPY_AGAIN = "download or copy it again"
 
 
 def is_array_file(path: str | Path) -> bool:
-    """Return whether a path has the suffix of NumPy's files."""
+    """Return whether a path has the suffix of a file of arrays."""
     return Path(path).suffix.lower() in SUFFIXES
 
 
 @DATA.register("array-file")
 @dataclass(frozen=True, kw_only=True)
 class ArrayFile(NoisyData):
-    """An ``.npy``, which stays on disk, or an ``.npz``, which is read into memory.
+    """An ``.npy`` or ``.safetensors``, which stays on disk, or an ``.npz``, which does if large and not compressed.
 
     Attributes:
         path: of the file.
+        array: the name of the array with the observations, if the file has several.
         layout: ``"images"``, ``"vectors"`` or ``"series"``, if the shape is ambiguous.
         source_file: an ``.npy`` with sources (n, n_s), instead of those in the file.
         resolution: the size to which images of bytes are resized; None if they keep theirs.
@@ -70,6 +76,7 @@ class ArrayFile(NoisyData):
     path_fields: ClassVar[tuple[str, ...]] = ("path", "source_file")
 
     path: str
+    array: str | None = None
     layout: str | None = None
     source_file: str | None = None
     resolution: int | tuple[int, int] | str | None = None
@@ -89,7 +96,7 @@ class ArrayFile(NoisyData):
             )
 
     def preview(self) -> Observations:
-        stream = open_observations(Path(self.path))
+        stream = open_observations(Path(self.path), self.array)
         if (size := self._new_size(stream)) is not None:
             return Observations(IMAGES, size.shape)
         kind = kind_of_array(stream.shape, stream.dtype, self.layout, self.path)
@@ -98,10 +105,10 @@ class ArrayFile(NoisyData):
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
         path = Path(self.path)
-        stream = open_observations(path)
+        stream = open_observations(path, self.array)
         size = self._new_size(stream)
         if size is None:
-            array, kind = as_array(read_raw(path), layout=self.layout, name=self.path)
+            array, kind = as_array(read_raw(path, self.array), layout=self.layout, name=self.path)
             columns = read_sources(path, self.source_file, len(array))
             observations = observe(array, kind, _texts(path, "feature_names"), name=self.path)
             data = SourceDataset.from_columns(array, columns, observations, name=self.name)
@@ -117,7 +124,7 @@ class ArrayFile(NoisyData):
             )
         return self.image_set().prepare(size, progress=progress)
 
-    def _new_size(self, stream: ArrayStream) -> PictureSize | None:
+    def _new_size(self, stream: ArrayStream | TensorStream) -> PictureSize | None:
         """Return the size to which images are resized; None for observations that are read as they are."""
         is_bytes = stream.dtype == np.uint8 and (self.layout is None or KINDS[self.layout].has_bytes)
         if self.resolution is None:
@@ -129,7 +136,7 @@ class ArrayFile(NoisyData):
     def image_set(self) -> ImageSet:
         """Return images of bytes, which can be prepared in any size."""
         path = Path(self.path)
-        stream = open_observations(path)
+        stream = open_observations(path, self.array)
         require_images(stream)
         columns = read_sources(path, self.source_file, len(stream))
         origins = _texts(path, "origin")
@@ -156,7 +163,7 @@ def _size_for_networks(shape: tuple[int, ...]) -> PictureSize | None:
     return None if fits else wanted_size(DEFAULT_RESOLUTION)
 
 
-def require_images(stream: ArrayStream) -> None:
+def require_images(stream: ArrayStream | TensorStream) -> None:
     """Raise an error unless an array of bytes can be resized as images."""
     shape = stream.shape
     if stream.dtype != np.uint8 or 0 in shape or not (len(shape) == 3 or (len(shape) == 4 and shape[3] in (1, 3, 4))):
@@ -170,27 +177,45 @@ def require_images(stream: ArrayStream) -> None:
         raise ValueError(f"{stream.path} has images of {shape[2]}×{shape[1]} pixels, more than {MAX_PIXELS:,}")
 
 
-def open_observations(path: Path) -> ArrayStream:
-    """Open the observations of a file; their shape and type are known at once."""
-    if path.suffix != ".npz":
+def open_observations(path: Path, name: str | None = None) -> ArrayStream | TensorStream:
+    """Open the observations of a file, in a named array or the usual one; their shape and type are known at once."""
+    if path.suffix == ".npy":
+        if name is not None:
+            raise ValueError(f"{path} is a single array without a name: leave array out, got array={name!r}")
         return ArrayStream(path)
     names = array_names(path)
-    others = [name for name in names if name not in OTHER_KEYS]
-    key = next((name for name in KEYS if name in names), others[0] if len(others) == 1 else None)
-    if key is None:
+    others = [key for key in names if key not in OTHER_KEYS]
+    usual = next((key for key in KEYS if key in names), others[0] if len(others) == 1 else None)
+    if name is None and usual is None:
         raise ValueError(
-            f"{path} must hold the observations in one of the arrays {', '.join(KEYS)}; it has "
-            f"{', '.join(names) or 'none'}"
+            f"{path} must hold the observations in one of the arrays {', '.join(KEYS)}, or name it with array=…; it "
+            f"has {', '.join(names) or 'none'}"
         )
-    return ArrayStream(path, key)
+    key = require_known(name or usual, names, f"array of {path}")
+    return _open_tensor(path, key) if path.suffix == tensor_files.SUFFIX else ArrayStream(path, key)
 
 
-def read_raw(path: Path) -> NDArray[Any]:
-    """Return the array of observations in a file, of an ``.npy`` mapped into memory."""
-    stream = open_observations(path)
-    if path.suffix == ".npy":
-        mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        return mapped if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)  # rows lie together
+def _open_tensor(path: Path, name: str) -> TensorStream:
+    tensor = tensor_files.read_tensors(path)[name]
+    if tensor.type not in tensor_files.TYPES or not tensor.shape or 0 in tensor.shape:
+        raise ValueError(
+            f"{name!r} in {path} must hold one row of numbers per observation, got {tensor.type} of shape "
+            f"{tensor.shape}"
+        )
+    return TensorStream(path, tensor)
+
+
+def read_raw(path: Path, name: str | None = None) -> Any:
+    """Return the array of observations in a file, which stays on disk if it is not compressed, of an ``.npz`` if large.
+
+    Numbers of 16 bits of a large array become floats when they are indexed.
+    """
+    stream = open_observations(path, name)
+    if isinstance(stream, TensorStream):
+        return _without_copy(stream.map())
+    if (mapped := stream.map()) is not None:
+        # In C order, rows lie together.
+        return _without_copy(mapped) if mapped.flags.c_contiguous else np.ascontiguousarray(mapped)
     raw = np.empty(stream.shape, stream.dtype)
     done = 0
     for chunk in stream.chunks():
@@ -199,12 +224,24 @@ def read_raw(path: Path) -> NDArray[Any]:
     return raw
 
 
+def _without_copy(mapped: Any) -> Any:
+    """Return an array on disk such that numbers of 16 bits or less are no copy in memory if they are many."""
+    is_large = math.prod(mapped.shape) * mapped.dtype.itemsize > MAX_WHOLE
+    if isinstance(mapped, ConvertedRows):
+        return mapped if is_large else mapped[:]
+    return ConvertedRows(mapped) if is_large and mapped.dtype.kind in "fi" and mapped.dtype.itemsize <= 2 else mapped
+
+
 def read_sources(path: Path, source_file: str | None, num_rows: int) -> dict[str, list[Any]]:
     """Return the columns of sources by name: those of a separate ``.npy``, or those in the ``.npz``."""
     if source_file is not None:
         return named_columns(source_rows(read_source_file(source_file), num_rows))
-    if path.suffix != ".npz" or "sources" not in array_names(path):
+    if path.suffix == ".npy" or "sources" not in array_names(path):
         return {}
+    if path.suffix == tensor_files.SUFFIX:
+        tensor = _open_tensor(path, "sources")
+        require_whole(tensor.map(), f"'sources' in {path}")
+        return named_columns(source_rows(np.array(tensor.map()[:]), num_rows))
     table = source_rows(ArrayStream(path, "sources").read_all(), num_rows)
     return named_columns(table, _texts(path, "source_names"))
 
@@ -227,6 +264,13 @@ def _texts(path: Path, key: str) -> list[str]:
     if len(stream.shape) != 1 or stream.dtype.kind != "U":
         raise ValueError(f"{key} in {path} must be a list of texts, got {stream.dtype} {stream.shape}")
     return [str(text) for text in stream.read_all()]
+
+
+def require_whole(array: Any, name: str) -> None:
+    """Raise an error for an array that is too large to be read as a whole."""
+    num_bytes = int(np.prod(array.shape, dtype=object)) * array.dtype.itemsize
+    if num_bytes > MAX_WHOLE:
+        raise ValueError(f"{name} has {num_bytes:,} bytes; at most {MAX_WHOLE:,} are read as a whole")
 
 
 class ArrayStream:
@@ -260,12 +304,25 @@ class ArrayStream:
 
     def read_all(self) -> NDArray[Any]:
         """Return the whole array, which must have at most ``MAX_WHOLE`` bytes."""
-        num_bytes = len(self) * self.row_bytes
-        if num_bytes > MAX_WHOLE:
-            raise ValueError(
-                f"{self.key!r} in {self.path} has {num_bytes:,} bytes; at most {MAX_WHOLE:,} are read as a whole"
-            )
+        require_whole(self, f"{self.key!r} in {self.path}")
         return next(self._rows(len(self)), np.empty(self.shape, self.dtype))
+
+    def map(self) -> NDArray[Any] | None:
+        """Return the array as one that is on disk; None for a small or a compressed member of an ``.npz``."""
+        if self.path.suffix == ".npy":
+            mapped: NDArray[Any] = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            return mapped
+        if len(self) * self.row_bytes <= MAX_WHOLE or self._is_fortran:
+            return None
+        with open_zip(self.path) as archive:
+            member = archive.getinfo(f"{self.key}.npy")
+            if member.compress_type != zipfile.ZIP_STORED:
+                return None
+        with open_regular(self.path) as file:  # a local header has 30 bytes, and two texts whose lengths it begins with
+            file.seek(member.header_offset + 26)
+            texts = sum(struct.unpack("<HH", file.read(4)))
+        start = member.header_offset + 30 + texts + self._start
+        return np.memmap(self.path, self.dtype, "r", start, self.shape)
 
     def _rows(self, rows_at_once: int) -> Iterator[NDArray[Any]]:
         with self._open() as (file, _):
@@ -298,7 +355,9 @@ class ArrayStream:
 
 
 def array_names(path: Path) -> list[str]:
-    """Return the names of the arrays in an ``.npz``."""
+    """Return the names of the arrays in an ``.npz`` or a ``.safetensors``."""
+    if path.suffix == tensor_files.SUFFIX:
+        return list(tensor_files.read_tensors(path))
     with open_zip(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 

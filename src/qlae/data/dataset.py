@@ -297,6 +297,8 @@ def _with_dtype(array: Any, kind: Kind, name: str) -> Any:
         raise ValueError(
             f"{name} must hold numbers, got {dtype}; encode text or dates as numbers, or leave these columns out"
         )
+    if isinstance(array, LazyImages):  # of floats
+        return array
     wide = np.result_type(dtype, np.float32).itemsize > 4  # also whole numbers of 32 bits
     return np.asarray(array, dtype=np.float64 if wide else np.float32)
 

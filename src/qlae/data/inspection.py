@@ -117,7 +117,7 @@ def _drawable_table(spec: TableFile, table: RawTable, columns: Sequence[Column])
 
 def _drawable_array(spec: ArrayFile) -> SourceDataset:
     """Return an array of vectors or series with gaps (NaN) in the place of missing values."""
-    raw, kind = as_array(read_raw(Path(spec.path)), layout=spec.layout, name=spec.path)
+    raw, kind = as_array(read_raw(Path(spec.path), spec.array), layout=spec.layout, name=spec.path)
     if KINDS[kind].has_bytes:
         raise ValueError("images are not described")
     return _with_gaps(np.array(raw, dtype=np.float64), kind, {}, (), spec.name)

@@ -66,8 +66,8 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
     Rendered data returns at once: images are rendered when they are indexed, or read if `keep_on_disk` has cached them.
 
     Args:
-        name: one of `data_names`; the path of images (a folder, an archive), of an ``.npy`` or ``.npz`` of images,
-            vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or the data
+        name: one of `data_names`; the path of images (a folder, an archive), of an ``.npy``, ``.npz`` or
+            ``.safetensors`` of images, vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or the data
             themselves: an array, a tensor, a data frame, or a torch data set of map style.
         progress: called with (images done, number of images) while files are prepared.
         options: each kind of data takes some of these.
@@ -100,6 +100,7 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
               ``{"batch": "identifier"}``.
             - ``decimal``: ``","`` for a CSV whose numbers have decimal commas.
             - ``layout``: ``"images"``, ``"vectors"`` or ``"series"``, where the shape of an array is ambiguous.
+            - ``array``: the array of an ``.npz`` or ``.safetensors`` with the observations, if it has several.
             - ``feature_names``: names of the features of an array in memory.
             - ``window``, ``stride``: cut recordings, which are tables or arrays with one row per time step, into
               windows of so many rows, each so many rows after the one before (by default a quarter of a window).
