@@ -11,6 +11,7 @@ from safetensors.torch import save_file as save_torch
 import qlae
 from qlae.data import array_files, data_config, load_from_config
 from qlae.data.array_files import read_raw
+from qlae.data.model_inputs import how_to_read
 from qlae.data.tensor_files import ConvertedRows
 
 
@@ -86,6 +87,9 @@ def test_one_of_several_arrays_is_chosen_by_name(rows, tmp_path):
         data = qlae.load_data(tmp_path / name, array="image")
         assert np.array_equal(data.images, rows[:, :5])
         assert load_from_config(data_config(data)).images.shape == (300, 5)
+        how = how_to_read(data.observations, data.spec, tmp_path / name)
+        assert qlae.load_data(tmp_path / name, **how).images.shape == (300, 5)
+        assert "array" not in how_to_read(data.observations, data.spec, tmp_path / "x.npy")
         with pytest.raises(ValueError, match=r"or name it with array=…; it has text, image|it has image, text"):
             qlae.load_data(tmp_path / name)
         with pytest.raises(ValueError, match='did you mean "image"'):

@@ -203,7 +203,7 @@ def test_array_files_keep_size_channels_and_names(tmp_path, rng):
     with pytest.raises(ValueError, match="resolution is for images of bytes"):
         qlae.load_data(tmp_path / "waves.npz", resolution=32)
     np.savez(tmp_path / "two.npz", a=series, b=series)
-    with pytest.raises(ValueError, match="one of the arrays images, observations, x, X; it has a, b"):
+    with pytest.raises(ValueError, match=r"one of the arrays images, .* name it with array=…; it has a, b"):
         qlae.load_data(tmp_path / "two.npz")
 
 

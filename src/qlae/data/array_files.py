@@ -58,6 +58,11 @@ def is_array_file(path: str | Path) -> bool:
     return Path(path).suffix.lower() in SUFFIXES
 
 
+def has_names(path: str | Path) -> bool:
+    """Return whether a path has the suffix of a file whose arrays have names."""
+    return Path(path).suffix.lower() in SUFFIXES[1:]
+
+
 @DATA.register("array-file")
 @dataclass(frozen=True, kw_only=True)
 class ArrayFile(NoisyData):

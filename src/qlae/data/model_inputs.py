@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ..observations import COLOURS, IMAGES, MIN_SIDE, VECTORS, Observations
-from .array_files import is_array_file
+from .array_files import has_names, is_array_file
 from .dataset import LARGEST, ImageArray, LazyImages, Progress, SourceDataset, find_non_finite, first_few, unmask
 from .image_files import SUFFIXES as PICTURE_SUFFIXES
 from .loading import load_data
@@ -31,7 +31,7 @@ WHITE = 255
 BYTES_RANGE = 16
 #: Options of data that hold for other files too, which a model is to encode.
 READ_ALIKE = (
-    *("source_columns", "drop_columns", "column_kinds", "decimal", "layout"),
+    *("source_columns", "drop_columns", "column_kinds", "decimal", "array", "layout"),
     *("window", "stride", "unit_column", "time_column"),
 )
 CHANNELS = (GREY, COLOURS, 4)  # of pictures that can be resized; 4 with transparency
@@ -98,6 +98,8 @@ def how_to_read(observed: Observations, spec: DataSpec | None, where: Any) -> di
     how = {key: getattr(spec, key) for key in READ_ALIKE if hasattr(spec, key)}
     if not (is_file and is_table(where)):
         how.pop("decimal", None)
+    if not (is_file and has_names(where)):
+        how.pop("array", None)
     if is_file and not (is_table(where) and Path(where).is_file()):
         return how
     present = column_names(where) if is_file else [str(name) for name in where.columns]
