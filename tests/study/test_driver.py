@@ -88,6 +88,18 @@ def test_a_metric_added_to_a_plan_is_computed_from_samples(tmp_path):
     assert after["averaged"] == before["averaged"] | {name: after["averaged"][name] for name in ("d", "i", "c", "dci")}
 
 
+def test_only_reruns_are_scored_with_further_metrics(tmp_path):
+    plan = tiny_plan(metrics=["dci"], rerun_seeds=1, models={"qlae": {"grid": [0.1]}})
+    index = run_study(plan, tmp_path / "x", InlineEngine())
+    assert {(run.job.stage, "d" in run.results["averaged"]) for run in index.runs.values()} == {
+        ("tune", False),
+        ("rerun", True),
+    }
+    again = InlineEngine()
+    run_study(plan, tmp_path / "x", again)
+    assert again.names == []  # tuning runs are finished without DCI
+
+
 def test_another_plan_in_the_same_folder_is_an_error(finished_study):
     out, _, _ = finished_study
     with pytest.raises(ValueError, match=r"another run: training.steps is 20, the plan says 10.*Choose another folder"):

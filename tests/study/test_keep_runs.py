@@ -5,9 +5,12 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from PIL import Image
+from study_fixtures import STEPS, write_run
 
+from qlae._io import write_json
 from qlae.study.folder import StudyFolder
 from qlae.study.report.summary import summarise
 
@@ -39,3 +42,27 @@ def test_what_is_kept_has_the_same_tables_and_is_left_alone(tool, folder, tmp_pa
     changed.write_text(json.dumps(json.loads(changed.read_text()) | {"seconds": 12345.0}))
     tool.keep(study, kept, samples=False)
     assert json.loads(changed.read_text())["seconds"] == 12345.0
+
+
+def test_runs_of_another_machine_replace_those_of_the_same_name(tool, folder, tmp_path):
+    kept = tmp_path / "kept"
+    tool.keep(folder.path, kept)
+    again = StudyFolder(tmp_path / "again")
+    again.write_plan(folder.plan)
+    write_run(again, "isaac3d/qlae/s3", "isaac3d", "qlae", 3, 0.123, precision="bfloat16")
+    path = again.run("isaac3d/qlae/s3").results_path
+    write_json(path, json.loads(path.read_text()) | {"device": "another machine"})
+
+    tool.keep(again.path, kept)
+    runs = pd.read_csv(kept / "runs.csv")
+    assert 0.123 not in set(runs.infom)
+
+    again.write_plan(folder.plan.with_options(rerun_seeds=3))
+    tool.keep(again.path, kept, replace=True)
+    table = pd.read_csv(kept / "runs.csv")
+    changed = table[table.infom == 0.123].iloc[0]
+    assert (changed.data, changed.model, changed.seed) == ("isaac3d", "qlae", 3)
+    assert (changed.device, changed.precision, changed.steps) == ("another machine", "bfloat16", STEPS)
+    assert {"infoe", "infoc", "d", "i", "c", "psnr"} <= set(table.columns)
+    assert len(table) == len(runs) == 18
+    assert StudyFolder.open(kept).plan.rerun_seeds == folder.plan.rerun_seeds

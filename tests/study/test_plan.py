@@ -50,6 +50,21 @@ def test_jobs_carry_the_tuned_value_where_it_belongs():
     assert find_job(plan, "shapes3d/beta-vae/kl-10-s1") == by_model["beta-vae"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "when_tuning"),
+    [
+        ({}, ()),  # InfoMEC alone
+        ({"aggregate": "authors"}, ("infomec", "dci")),  # tuning runs count in the tables
+        ({"rerun_seeds": 0}, ("infomec", "dci")),
+    ],
+)
+def test_further_metrics_are_computed_for_the_runs_that_count(changes, when_tuning):
+    plan = tiny_plan(metrics=["dci"], models={"qlae": {"grid": [0.1, 0.3]}}, **changes)
+    assert {job.metrics for job in tune_jobs(plan)} == {when_tuning}
+    reruns = rerun_jobs(plan, {("shapes3d", "qlae"): 0.1})
+    assert {job.metrics for job in reruns} == ({("infomec", "dci")} if plan.rerun_seeds else set())
+
+
 def test_small_networks_scale_the_grid_of_weight_decays():
     plan = Plan.from_content({"data": ["shapes3d"], "models": ["qlae", "beta-vae"], "size": "small"})
     assert plan.models[0].grid == (0.003, 0.03, 0.3, 3.0)
