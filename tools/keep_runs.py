@@ -27,6 +27,7 @@ from qlae.report.image_pictures import plot_interventions
 from qlae.runs.directory import Run
 from qlae.scoring.latent_labels import LatentLabels
 from qlae.study.folder import StudyFolder, collect
+from qlae.study.report.figures import decoded_pictures
 from qlae.study.report.summary import summarise
 
 FILES = ("config.json", "results.json")
@@ -63,7 +64,7 @@ def keep(study: Path, out: Path, *, samples: bool = False, replace: bool = False
                 if (run.path / name).is_file() and (replace or not (folder / name).exists()):
                     shutil.copyfile(run.path / name, folder / name)
             if run.path == median.path:
-                draw_interventions(run, f"{model} on {data}", folder / PICTURE)
+                draw_interventions(run, f"{model} on {data}", folder / PICTURE, summary.weights)
             else:
                 (folder / PICTURE).unlink(missing_ok=True)  # of a run that was the median before
     write_table(out)
@@ -80,12 +81,13 @@ def write_table(out: Path) -> None:
     write_whole(out / "runs.csv", lambda file: file.write(text.encode()))
 
 
-def draw_interventions(run: Run, title: str, path: Path) -> None:
+def draw_interventions(run: Run, title: str, path: Path, weights: str) -> None:
     """Draw a few steps through each latent's range from one image."""
-    blocks = run.arrays(run.pictures_path, ("interventions",))["interventions"]
+    arrays, weights = decoded_pictures(run, weights)
+    blocks = arrays["interventions"]
     num_steps, num_latents = blocks.shape[1:3]
     rows = np.linspace(0, num_steps - 1, min(num_steps, NUM_STEPS)).round().astype(int)
-    figure = plot_interventions(blocks[:1, rows], LatentLabels.from_results(run.results, num_latents), title)
+    figure = plot_interventions(blocks[:1, rows], LatentLabels.from_results(run.results, num_latents, weights), title)
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=110)
     picture = Image.open(buffer).convert("RGB").quantize(256, kmeans=2, dither=Image.Dither.NONE)

@@ -1,6 +1,7 @@
 """A study as the authors ran theirs: which runs are selected, which seeds count, and with which weights."""
 
 import html
+import json
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from study_fixtures import tiny_plan, write_run
 
+from qlae._io import write_json
 from qlae.cli import main
 from qlae.paper_tables import published_results
 from qlae.presets import MODELS
@@ -15,6 +17,7 @@ from qlae.study import Plan, StudyFolder, collect, read_plan
 from qlae.study.folder import read_state
 from qlae.study.jobs import rerun_jobs, tune_jobs
 from qlae.study.report import report_study
+from qlae.study.report.notes import notes
 from qlae.study.report.summary import summarise
 from qlae.study.tuning import NEAR_DB, select
 
@@ -82,6 +85,17 @@ def test_selection_uses_the_weights_that_the_plan_names(tuned):
     assert read_state(plan, tuned).selected_values("shapes3d", "qlae") == [0.1]
     raw = plan.with_options(scored_weights="raw")
     assert read_state(raw, tuned).selected_values("shapes3d", "qlae") == [0.001]
+
+
+def test_a_selected_value_that_encodes_less_than_others_is_called_into_question(tuned):
+    assert "less than half of the InfoE" not in "".join(notes(summarise(tuned)))
+    for seed in (0, 1):
+        path = tuned.run(f"shapes3d/qlae/weight-decay-0.1-s{seed}").results_path
+        results = json.loads(path.read_text())
+        results["averaged"]["infoe"] = 0.25
+        write_json(path, results)
+    (warning,) = (note for note in notes(summarise(tuned)) if note.startswith("Warning"))
+    assert "qlae on shapes3d (0.1: InfoE 0.25; 0.001: 0.61)" in warning
 
 
 def test_runs_without_raw_scores_are_unfinished(tuned):

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from study_fixtures import SEEDS, InlineEngine, tiny_plan
 
 from qlae._io import write_json, write_npz
 from qlae.metrics import infomec
+from qlae.scoring import evaluation
 from qlae.study import Plan, StudyFolder, run_study
 from qlae.study.plan import RESERVED_LABELS
 from qlae.study.report import figures, report_study, study_page
@@ -75,6 +77,53 @@ def test_interpolations_and_strips_are_drawn_where_runs_have_them(folder, rng, t
     summary = summarise(with_pictures(folder, rng, tmp_path, **arrays))
     for sheet in (draw_sheet(summary, "shapes3d"), draw_codes(summary, "shapes3d")):
         assert (sheet == 0).all(-1).mean() > 0.05  # black interpolations and strips; the interventions are noise
+
+
+def test_figures_show_the_weights_whose_scores_fill_the_tables(folder, copy_of, monkeypatch):
+    study = copy_of(folder)
+    texts, decoded = [], []
+    monkeypatch.setattr(figures, "nmi_figure", lambda *_, title, **__: texts.append(title) or Figure(figsize=(1, 1)))
+    monkeypatch.setattr(figures, "plot_interventions", lambda *all_, **_: texts.append(all_[2]) or Figure((1, 1)))
+    monkeypatch.setattr(evaluation, "decode_pictures", lambda *arguments: decoded.append(arguments) or arrays)
+    raw = summarise(study, scored_weights="raw")
+    draw_sheet(raw, "shapes3d")
+    assert "averaged weights" in texts[0]  # all that pictures.npz has
+    for model in ("qlae", "beta-vae"):
+        run = raw.median_run("shapes3d", model)
+        arrays = run.arrays(run.pictures_path)
+        (run.path / "checkpoint.json").write_text("{}")
+    texts.clear()
+    draw_sheet(raw, "shapes3d")
+    draw_heatmaps(raw, "shapes3d")
+    assert [weights for _, weights in decoded] == ["raw", "raw"]
+    assert not [text for text in texts if "averaged" in text]
+    assert [text.split("InfoM ")[1][:4] for text in texts if "InfoM" in text] == ["0.85", "0.51", "0.31", "0.85"]
+
+
+def test_heatmaps_need_no_pictures(folder, copy_of):
+    study = copy_of(folder)
+    for path in study.path.rglob("*.npz"):
+        path.unlink()
+    with pytest.warns(UserWarning, match="no interventions-shapes3d.png: .* has no pictures.npz"):
+        sheets = draw_sheets(summarise(study), "shapes3d")
+    assert "nmi-shapes3d" in [name for name, _, _ in sheets]
+
+
+def test_the_run_that_is_shown_is_one_that_has_pictures(folder, copy_of):
+    study = copy_of(folder)
+    for seed in SEEDS[:2]:
+        study.run(f"shapes3d/qlae/s{seed}").pictures_path.unlink()
+    summary = summarise(study)
+    assert summary.median_run("shapes3d", "qlae").path.name == "s3"
+    assert summary.median_run("shapes3d", "qlae", "pictures.npz").path.name == "s4"
+
+
+def test_the_method_of_the_papers_figure_is_shown_too(folder):
+    summary = summarise(folder)
+    groups = summary.groups | {("isaac3d", "bioae"): summary.groups["isaac3d", "ae"]}
+    assert models_to_compare(dataclasses.replace(summary, groups=groups), "isaac3d") == ["qlae", "beta-vae", "bioae"]
+    groups |= {("shapes3d", "bioae"): summary.groups["shapes3d", "ae"]}  # the paper's figure has beta-tcvae
+    assert models_to_compare(dataclasses.replace(summary, groups=groups), "shapes3d") == ["qlae", "beta-vae"]
 
 
 def test_heatmaps_of_three_models_are_side_by_side(folder):
@@ -179,7 +228,7 @@ def test_runs_that_cannot_be_counted_are_named_and_the_rest_is_reported(folder, 
     text = report_study(study, show=False).read_text()
     assert "shapes3d/qlae/s2</td><td class=text>its results cannot be read" in text
     assert "shapes3d/ae/s3</td><td class=text>scored on 500 samples, the plan says 10,000" in text
-    assert "over 3 seeds (where n is given, over fewer; with two seeds, both values)." in text
+    assert "over 3 seeds (where n is given, over fewer; with one or two, each value)." in text
     summary = summarise(study)
     assert summary.cell("shapes3d", "qlae", "infom").values == pytest.approx((0.95, 1.0))
     assert summary.cell(AGGREGATED, "qlae", "infom").values == pytest.approx((0.85,))  # of seed 3 alone

@@ -252,6 +252,16 @@ def test_published_numbers_stand_beside_comparable_runs_only(tmp_path, data, opt
     assert set(table.cells.weights) == {"averaged"}
 
 
+@pytest.mark.parametrize(("name", "mean"), [("shapes3d", 0.95), ("isaac3d", None)])
+def test_a_plan_may_ask_for_published_numbers_beside_other_runs(tmp_path, name, mean):
+    study = one_run(tmp_path, {"shapes3d": {"name": name}}, {"batch_size": 64})
+    study.write_plan(study.plan.with_options(show_published=True))
+    summary = summarise(study)
+    number = summary.published("shapes3d", "qlae", "infom")
+    assert (number.mean if number else None) == mean
+    assert "differ from the paper's: " in "".join(notes(summary))
+
+
 @pytest.mark.parametrize("options", [{"steps": 600}, {"form": "official"}, {"weight_decay": 0.01}])
 def test_other_updates_forms_and_tuned_values_are_comparable(tmp_path, options):
     summary = summarise(one_run(tmp_path, {"shapes3d": {}}, options))

@@ -146,6 +146,18 @@ def evaluate_run(
     return results
 
 
+def decode_pictures(run: Run, weights: str, *, device: str = "cpu") -> dict[str, NDArray[Any]]:
+    """Return the arrays of ``pictures.npz`` for a set of weights of the checkpoint, from the sample of the run."""
+    snapshot, prefix = checkpoint.load(run.path), PREFIXES[weights]
+    if snapshot is None:
+        raise ValueError(f"{run.path} has no checkpoint to decode images with")
+    arrays = run.arrays(run.sample_path, ("indices",))
+    encoded = {name: arrays[prefix + name] for name in ("latents", "codes") if prefix + name in arrays}
+    images = images_of(load_from_config(run.config.data), arrays["indices"], device)
+    with evaluation_process():
+        return make_pictures(model_from(run, snapshot, weights=weights, device=device), images, encoded)
+
+
 def scorer(
     run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto"
 ) -> Callable[[checkpoint.Checkpoint], dict[str, float]]:

@@ -20,9 +20,9 @@ class LatentLabels(NamedTuple):
     numbers: tuple[int, ...] | None = None  # of the latents, if they are not all those of a model
 
     @staticmethod
-    def from_results(results: dict[str, Any], num_latents: int) -> "LatentLabels":
-        """Return the labels by the scores of the averaged weights in ``results.json``."""
-        scores, names = results["averaged"], results["data"]["source_names"]
+    def from_results(results: dict[str, Any], num_latents: int, weights: str = "averaged") -> "LatentLabels":
+        """Return the labels by the scores of one set of weights in ``results.json``."""
+        scores, names = results[weights], results["data"]["source_names"]
         encoded = find_encoded_sources(scores, num_latents)
         unconfirmed = results.get("unconfirmed_latents", [])  # of a model that imitates a consensus
         names = ["" if each is None else names[each[0]] for each in encoded]

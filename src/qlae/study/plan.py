@@ -73,6 +73,7 @@ class _Settings:
     protocol: str = "paper"
     scored_weights: ScoredWeights = "averaged"
     aggregate: Aggregate = "reruns"
+    show_published: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from ...metrics.inputs import check_latents, check_sources, random_split
 from ...paper_tables import INFOE_KEYS, PAPER_COLUMNS, published_metric, published_results
 from ...presets import MODELS
 from ...registry import LATENTS
+from ...scoring.sample import PREFIXES
 from .summary import Summary
 
 #: Columns that measure the same property: modularity, explicitness, compactness.
@@ -149,9 +150,9 @@ def compute_vignettes(summary: Summary) -> tuple[str, pd.DataFrame]:
     rows = []
     for vignette in VIGNETTES:
         for model in by_data[data][:NUM_MODELS]:
-            run = summary.median_run(data, model)
-            arrays = run.arrays(run.sample_path, ("sources", "latents"))
-            for score, values in vignette.compute(arrays["sources"], arrays["latents"], vignette.points).items():
+            run, name = summary.median_run(data, model, "sample.npz"), f"{PREFIXES[summary.weights]}latents"
+            arrays = run.arrays(run.sample_path, ("sources", name))
+            for score, values in vignette.compute(arrays["sources"], arrays[name], vignette.points).items():
                 rows += [(vignette.name, model, score, *point) for point in zip(vignette.points, values, strict=True)]
     return data, pd.DataFrame(rows, columns=["vignette", "model", "score", "point", "value"])
 

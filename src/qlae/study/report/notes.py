@@ -19,6 +19,7 @@ BOLD = {
         f"{MIN_SEEDS} seeds."
     ),
 }
+LOW_INFOE = 0.5  # share of the best InfoE of a grid below which a selected value is called into question
 SEPARATE = "Autoencoders and GANs are compared separately."
 INFORMATIVE = (
     "Informative: of the latents that InfoM counts, the number that are more informative about some source than they "
@@ -41,7 +42,7 @@ def notes(summary: Summary) -> list[str]:
     has_published = any(summary.published(*key, score) for key in summary.groups for score in PAPER_COLUMNS)
     is_rendered = "rendered" in summary.origins[AGGREGATED]
     return [
-        *(f"Warning: {warning}" for warning in uninformative_groups(summary)),
+        *(f"Warning: {warning}" for warning in [*uninformative_groups(summary), *_collapsed_note(summary)]),
         _data_note(summary),
         *([NOT_THE_SAME + NO_VERDICT * has_published] if is_rendered else []),
         *_incomparable_note(summary),
@@ -55,8 +56,8 @@ def notes(summary: Summary) -> list[str]:
 def uninformative_groups(summary: Summary) -> list[str]:
     """Return a sentence for each model whose InfoM counts mostly latents that are informative about no source."""
     sentences = []
-    for (data, model), differences in summary.differences.items():
-        for weights in SCORED_WEIGHTS if differences == [] else [summary.weights]:  # those in the tables
+    for data, model in summary.groups:
+        for weights in SCORED_WEIGHTS if summary.is_compared(data, model) else [summary.weights]:  # in the tables
             counts = summary.latent_counts(data, model, weights)
             if any(count.warning for count in counts):
                 sentences.append(
@@ -64,6 +65,28 @@ def uninformative_groups(summary: Summary) -> list[str]:
                     f"that it counts are informative about any source ({weights} weights)."
                 )
     return sentences
+
+
+def _collapsed_note(summary: Summary) -> list[str]:
+    """Return which selected values encode much less of the sources than other values that were eligible."""
+    runs, score = summary.runs, summary.column("infoe", summary.plan.scored_weights)
+    if score not in runs:
+        return []
+    tuning = runs[(runs.stage == "tune") & (runs.state == "done") & runs.near.ne(False)]
+    cells = []
+    for (data, model), grid in tuning.groupby(["data", "model"], sort=False):
+        means = grid.groupby("value").agg(infoe=(score, "mean"), selected=("selected", "any"))
+        best, selected = means.infoe.idxmax(), means[means.selected]
+        if len(selected) and selected.infoe.iloc[0] < LOW_INFOE * means.infoe[best]:
+            value, infoe = selected.index[0], selected.infoe.iloc[0]
+            cells.append(f"{model} on {data} ({value:g}: InfoE {infoe:.2f}; {best:g}: {means.infoe[best]:.2f})")
+    if not cells:
+        return []
+    return [
+        "the selected value of the hyperparameter has less than half of the InfoE of another value that could have "
+        f"been selected: {', '.join(cells)}. Selection takes the highest InfoM, which says nothing about sources that "
+        "a model does not encode."
+    ]
 
 
 def _agreement_note(summary: Summary, data: str) -> str:
@@ -119,7 +142,8 @@ def _seeds_note(summary: Summary) -> str:
     if most < MIN_SEEDS:
         number = "One seed" if most == 1 else "Two seeds, both shown"
         return f"{number}{stages}: too few for an interval or a test, so nothing is bold."
-    fewer = " (where n is given, over fewer; with two seeds, both values)" if min(numbers) < most else ""
+    scored = [len(summary.values(*pair, score)) or most for pair in summary.groups for score in PAPER_COLUMNS]
+    fewer = " (where n is given, over fewer; with one or two, each value)" if min(numbers + scored) < most else ""
     bold = BOLD["authors" if summary.aggregate == "authors" else "tested"]
     return f"Mean ± half of the 95% t-interval over {most} seeds{stages}{fewer}. {bold} {SEPARATE}"
 
@@ -136,7 +160,7 @@ def _infoe_note(summary: Summary) -> str:
 
 
 def _incomparable_note(summary: Summary) -> list[str]:
-    """Return why no published numbers are shown for models of the paper, one sentence per reason."""
+    """Return how runs of the paper's models differ from the paper's, one sentence per reason."""
     known = [(*pair, ", ".join(why)) for pair, why in summary.differences.items() if why is not None]
     table = pd.DataFrame(known, columns=["data", "model", "reason"])
     sentences = []
@@ -146,7 +170,9 @@ def _incomparable_note(summary: Summary) -> list[str]:
             for data, models in rows.groupby("data", sort=False).model
         ]
         sentences.append(
-            f"No published numbers are shown for {'; '.join(names)}, because the runs differ from the paper's: "
+            f"The runs of {'; '.join(names)} differ from the paper's: {reason}. Compare ranks rather than numbers."
+            if summary.plan.show_published
+            else f"No published numbers are shown for {'; '.join(names)}, because the runs differ from the paper's: "
             f"{reason}."
         )
     return sentences

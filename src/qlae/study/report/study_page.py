@@ -158,12 +158,8 @@ def _draw_vignettes(files: ReportFiles, summary: Summary) -> str:
 
 
 def _draw_sheets(files: ReportFiles, summary: Summary, data: str, with_vq_vae: bool) -> list[str]:
-    """Draw and write the interventions and heatmaps of a data set; warn if the pictures of a run are missing."""
-    try:
-        return [_figure(files, *sheet) for sheet in draw_sheets(summary, data, with_vq_vae=with_vq_vae)]
-    except ValueError as error:
-        warnings.warn(f"no interventions on {data}: {error}", stacklevel=2)
-        return []
+    """Draw and write the interventions and heatmaps of a data set."""
+    return [_figure(files, *sheet) for sheet in draw_sheets(summary, data, with_vq_vae=with_vq_vae)]
 
 
 def _figure(files: ReportFiles, name: str, pixels: NDArray[np.uint8], caption: str) -> str:
@@ -175,11 +171,12 @@ def _figure(files: ReportFiles, name: str, pixels: NDArray[np.uint8], caption: s
 
 
 def score_dots(summary: Summary, runs: pd.DataFrame, score: str, weights: str | None = None) -> pd.DataFrame:
-    """Return the dots of a chart (see `charts`) for runs of one model; none if a run does not have the score."""
+    """Return the dots of a chart (see `charts`) for the runs of one model that have the score."""
     columns = {key: summary.column(key, weights or summary.weights) for key in (score, "informative", "active")}
-    values, *counts = (runs.get(column, pd.Series(np.nan, runs.index)) for column in columns.values())
-    if values.isna().any():
+    runs = runs[runs.get(columns[score], pd.Series(np.nan, runs.index)).notna()]
+    if runs.empty:
         return pd.DataFrame(columns=["label", "value", "title", "link", "hollow"])
+    values, *counts = (runs.get(column, pd.Series(np.nan, runs.index)) for column in columns.values())
     titles = runs.seed.map("seed {}: ".format) + values.map(find_score(score).format)
     if score == "infom" and all(count.notna().all() for count in counts):
         titles += [f", {few:.0f} of {active:.0f} latents informative" for few, active in zip(*counts, strict=True)]

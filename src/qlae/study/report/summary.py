@@ -133,12 +133,15 @@ class Summary:
         """Return the directory of a run by its name in the table."""
         return Run(self.path / "runs" / name)
 
-    def median_run(self, data: str, model: str) -> Run:
-        """Return the run that represents a model in pictures: that of median InfoM.
+    def median_run(self, data: str, model: str, file: str = "results.json") -> Run:
+        """Return the run that represents a model in pictures: that of median InfoM, of the runs that have a file.
 
-        On data without sources it is the run with the highest agreement, the one to take.
+        On data without sources it is the run with the highest agreement, the one to take. If no run has the file, all
+        runs are considered.
         """
         runs = self.groups[data, model]
+        has_file = [(self.run(name).path / file).is_file() for name in runs.run]
+        runs = runs[has_file] if any(has_file) else runs
         quality = self.quality(data)
         ordered = runs.reindex(columns=[quality])[quality].fillna(0.0).sort_values(kind="stable").index
         return self.run(runs.run[ordered[(len(ordered) - 1) // 2 if quality == "infom" else -1]])
@@ -175,26 +178,26 @@ class Summary:
 
     @cached_property
     def _by_seed(self) -> dict[tuple[str, str, str], dict[int, float]]:
-        """The numbers in each column that all runs of a model have, by seed."""
+        """The numbers in each column by seed, of the runs that have one."""
         return {
-            (*pair, name): dict(zip(runs.seed.tolist(), values.astype(float).tolist(), strict=True))
+            (*pair, name): values.dropna().astype(float).to_dict()
             for pair, runs in self.groups.items()
-            for name, values in runs.select_dtypes("number").dropna(axis="columns").items()
+            for name, values in runs.set_index("seed", drop=False).select_dtypes("number").items()
         }
 
     def values(self, data: str, model: str, score: str, weights: str | None = None) -> dict[int, float]:
-        """Return a score by seed; an empty mapping if a run does not have it."""
+        """Return a score by seed, of the runs that have it."""
         return self._by_seed.get((data, model, self.column(score, weights or self.weights)), {})
 
     def cell(self, data: str, model: str, score: str, weights: str | None = None) -> Cell | None:
-        """Return a score over seeds; for ``"aggregated"``, its mean over the data sets; None if a run lacks it."""
+        """Return a score over the seeds that have it; for ``"aggregated"``, its mean over the data sets."""
         if data == AGGREGATED:
             return combine_data_sets([self.values(name, model, score, weights) for name in self.data], self.aggregate)
         values = self.values(data, model, score, weights)
         return make_cell(tuple(values.values()), self.aggregate) if values else None
 
     def latent_counts(self, data: str, model: str, weights: str | None = None) -> list[InformativeCount]:
-        """Return how many latents InfoM counts, and how many are informative, for each seed; empty if a run lacks them.
+        """Return how many latents InfoM counts, and how many are informative, for each seed that has both.
 
         For ``"aggregated"``, those of all data sets are added seed by seed.
         """
@@ -219,15 +222,27 @@ class Summary:
         """Return the paper's number for a cell; for ``"aggregated"``, the mean over this study's data sets.
 
         Returns:
-            None if the paper has no such number, or it is of other runs than these.
+            None if the paper has no such number, or it is of other runs than these and the plan does not ask for it.
         """
         if data == AGGREGATED:
             cells = [self.published(name, model, score) for name in self.data]
             return Published(fmean(cell.mean for cell in cells if cell), None, False) if all(cells) else None
-        if not self.values(data, model, score) or self.differences[data, model] != []:
+        if not self.values(data, model, score) or not self.is_compared(data, model):
             return None
         metric = published_metric(model, score, self.infoe_input(data, model))
         return published_results().get((data, model, metric or ""))
+
+    def is_compared(self, data: str, model: str) -> bool:
+        """Return whether the paper's numbers are shown with those of a model."""
+        if self.plan.show_published:
+            return (data, model) in compared_pairs(self.plan)
+        return self.differences[data, model] == []
+
+
+def compared_pairs(plan: Plan) -> set[Pair]:
+    """Return the data sets and models of a plan that are those of the paper and not others under the same labels."""
+    data = {entry.label for entry in plan.data if entry.label == entry.spec.name}
+    return {(d, model.label) for d in data for model in plan.models if model.label == model.name}
 
 
 def summarise(folder: StudyFolder, *, scored_weights: str | None = None, aggregate: str | None = None) -> Summary:
