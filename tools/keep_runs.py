@@ -75,7 +75,7 @@ def write_table(out: Path) -> None:
     runs = collect(out)
     runs = runs[runs.state == "done"].rename(columns={"training.precision": "precision"})
     other = "averaged" if runs.weights.iloc[0] == "raw" else "raw"
-    columns = [*RUN_COLUMNS, "steps", *SCORE_COLUMNS, *(f"{other}_{key}" for key in OTHER_COLUMNS)]
+    columns = [*RUN_COLUMNS, "steps", *SCORE_COLUMNS, *(f"{other}_{key}" for key in OTHER_COLUMNS), "run"]
     table = runs[[name for name in columns if name in runs]].round(4)
     text = table.to_csv(index=False, lineterminator="\n")
     write_whole(out / "runs.csv", lambda file: file.write(text.encode()))
