@@ -24,6 +24,23 @@ MAX_RESOLUTION = 2**14  # pixels per side
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """The rows of a run's data that took no part in its training.
+
+    Attributes:
+        share: of the rows, as the user chose it.
+        num_rows: number of rows that are held out.
+        num_training: number of rows that train.
+        checksum: SHA-256 of the numbers of both, which depend on groups, too.
+    """
+
+    share: float
+    num_rows: int
+    num_training: int
+    checksum: str
+
+
+@dataclass(frozen=True)
 class DataConfig:
     """The data of a run.
 
@@ -36,6 +53,7 @@ class DataConfig:
         spec: the description from which the data are loaded again, of a kind in ``registry.DATA``; None for data in
             memory.
         checksum: of data from files or from arrays in memory; None if the spec determines the data.
+        held_out: the rows that take no part in the training; None if all rows do.
     """
 
     name: str
@@ -45,6 +63,12 @@ class DataConfig:
     source_names: tuple[str, ...] = ()
     spec: Any = None
     checksum: str | None = None
+    held_out: HeldOut | None = None
+
+    @property
+    def num_training(self) -> int:
+        """The number of rows that train."""
+        return self.num_images if self.held_out is None else self.held_out.num_training
 
     @property
     def resolution(self) -> int:
@@ -55,7 +79,9 @@ class DataConfig:
         """Return plain data, ready for JSON."""
         spec = None if self.spec is None else DATA.to_dict(self.spec)
         names, observations = list(self.source_names), self.observations.to_dict()
-        return {**vars(self), "source_names": names, "observations": observations, "spec": spec}
+        fields = {**vars(self), "source_names": names, "observations": observations, "spec": spec}
+        del fields["held_out"]  # which only data of the user's have
+        return fields if self.held_out is None else fields | {"held_out": dataclasses.asdict(self.held_out)}
 
     @staticmethod
     def from_dict(content: Any, where: str) -> "DataConfig":
@@ -76,6 +102,8 @@ class DataConfig:
                 return f"{fact} {'are' if fact == 'the sources' else 'is'} {mine[fact]} and {theirs[fact]}"
         if self.checksum and other.checksum and self.checksum != other.checksum:
             return f"the {self.observations.traits.many} differ, although they have the same number and name"
+        if self.held_out and other.held_out and self.held_out != other.held_out:
+            return "other rows are held out, although as many: the groups differ"
         return None
 
     def _facts(self) -> dict[str, Any]:
@@ -87,6 +115,7 @@ class DataConfig:
             "the origin": self.origin,
             f"the number of {self.observations.traits.many}": self.num_images,
             "the sources": self.source_names,
+            "the number of held-out rows": 0 if self.held_out is None else self.held_out.num_rows,
             **{key: value for key, value in spec.items() if key != "registered_by"},
         }
 

@@ -15,7 +15,8 @@ import numpy as np
 from ._process import usual_errors
 from .config import RunConfig
 from .configuring import Configuration, configure, prepare_data, require_data
-from .data import SourceDataset, data_config, load_from_config
+from .data import SourceDataset, data_config, hold_out_as, load_from_config
+from .data.hold_out import FEWEST_ROWS, MOST_SHARE
 from .models.building import Networks
 from .models.latents.independent import IndependentComponents, IndependentConfig
 from .options import TrainingOptions, split_options
@@ -105,7 +106,7 @@ def resume(
                 "updates is another run; start it in a folder of its own"
             )
         config = longer
-    data = load_from_config(config.data) if data is None else require_data(data)
+    data = load_from_config(config.data) if data is None else hold_out_as(config.data, require_data(data))
     # Data with a spec are not compared: a run of files may be resumed with the same images from an array.
     was = config.data
     if was.spec is None and was.checksum is not None and data_config(data).checksum not in (None, was.checksum):
@@ -129,6 +130,7 @@ def _train_and_report(
             advice = "Correct or leave out that source, or train without scoring: evaluate=False"
             raise ValueError(f"{error} {advice}") from error
     _warn_of_equal_observations(data)
+    _warn_of_no_hold_out(data)
     callbacks = [*callbacks, TensorBoard(run.path / "tensorboard")] if execution.tensorboard else callbacks
     shared: dict[str, Any] = {"networks": networks, "device": execution.device}
     watch = Watch(execution.score_every, scorer(run, data, **shared)) if execution.score_every else None
@@ -162,6 +164,19 @@ def _warn_of_equal_observations(data: SourceDataset) -> None:
     if all((images[start : start + NUM_COMPARED] == images[:1]).all() for start in range(0, len(data), NUM_COMPARED)):
         warnings.warn(
             f"all {many} of {data.name} ({len(data):,}) are the same: there is nothing to learn", stacklevel=4
+        )
+
+
+def _warn_of_no_hold_out(data: SourceDataset) -> None:
+    """Warn if rows should be held out and the data have too few of them."""
+    if data.hold_out and not len(data.held_out_rows):
+        reason = "its rows cannot be divided, since they are of one group or overlap"
+        if len(data) < FEWEST_ROWS / MOST_SHARE:
+            reason = f"{len(data):,} {data.observations.traits.many} are too few; at least {FEWEST_ROWS} are held out"
+        warnings.warn(
+            f"no rows of {data.name} are held out: {reason}. The model is scored on what it was trained on; hold_out=0 "
+            "silences this warning",
+            stacklevel=4,
         )
 
 

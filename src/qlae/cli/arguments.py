@@ -73,6 +73,10 @@ class DataOptions:
         stride: Rows from one window to the next; by default a quarter of a window.
         unit_column: Column of a table with the unit (patient, machine, trip) of each row; no window spans two.
         time_column: Column of a table with the time of each row, numbers or dates; no window spans a gap.
+        hold_out: Share of the rows of your own data that is kept out of the training and scored separately; by default
+            0.1, at most 10,000 rows. 0 trains on all rows.
+        group_column: Column of a table, or of the .csv in --source-file, such as the patient: all rows with the same
+            value are on one side of that split. It is no feature.
     """
 
     resolution: Annotated[str | None, arg(metavar="PIXELS")] = None
@@ -95,6 +99,8 @@ class DataOptions:
     stride: OptionalInt = None
     unit_column: OptionalName = None
     time_column: OptionalName = None
+    hold_out: float | None = None
+    group_column: OptionalName = None
 
     def describe(self, name: str) -> "DataSpec":
         """Return the description of the data that a command names."""

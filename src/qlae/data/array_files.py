@@ -35,7 +35,7 @@ from .cache import ImageSet, file_fingerprint, name_of_files
 from .dataset import ORIGINS, Progress, SourceDataset, as_array, kind_of_array, observe
 from .pictures import DEFAULT_RESOLUTION, GREY, MAX_PIXELS, PictureSize, resize, wanted_size
 from .sources import level_table, named_columns, source_rows
-from .spec import NoisyData
+from .spec import NoisyData, UserData
 from .tensor_files import ConvertedRows, TensorStream
 
 SUFFIXES = (".npy", ".npz", tensor_files.SUFFIX)
@@ -65,7 +65,7 @@ def has_names(path: str | Path) -> bool:
 
 @DATA.register("array-file")
 @dataclass(frozen=True, kw_only=True)
-class ArrayFile(NoisyData):
+class ArrayFile(UserData, NoisyData):
     """An ``.npy`` or ``.safetensors``, which stays on disk, or an ``.npz``, which does if large and not compressed.
 
     Attributes:

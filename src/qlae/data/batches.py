@@ -21,6 +21,7 @@ class Batches(ABC):
     Attributes:
         images: the population, one observation per row.
         targets: whole numbers (n, k) on the device that belong to the observations, which the loss needs; mostly None.
+        rows: numbers (m,) of the rows to draw from, where the generator is; None for all.
         batch_size: b.
         generator: the source of randomness. Its state is the whole state of the sampler.
         device: the device of the batches.
@@ -34,6 +35,7 @@ class Batches(ABC):
         device: torch.device,
         targets: Tensor | None = None,
     ) -> None:
+        self.rows: Tensor | None = None
         self.images = images
         self.targets = targets
         self.batch_size = batch_size
@@ -59,7 +61,9 @@ class Batches(ABC):
     def draw_with_targets(self) -> tuple[Tensor, Tensor | None]:
         """Return the next batch, and the targets (b, k) of its observations, if there are any."""
         shape, where = (self.batch_size,), self.generator.device
-        rows = torch.randint(len(self.images), shape, generator=self.generator, device=where)
+        count = len(self.images if self.rows is None else self.rows)
+        rows = torch.randint(count, shape, generator=self.generator, device=where)
+        rows = rows if self.rows is None else self.rows.index_select(0, rows)
         targets = None if self.targets is None else self.targets.index_select(0, rows.to(self.device))
         return self.observations(rows), targets
 

@@ -11,6 +11,7 @@ scale vectors and series are measured here.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import hashlib
 import math
 from abc import ABC, abstractmethod
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from .._checks import require_known
 from ..observations import IMAGES, KINDS, MAX_CHANNELS, MAX_MAGNITUDE, MIN_SIDE, SERIES, VECTORS, Kind, Observations
+from .hold_out import Split, require_share, split_rows
 from .sources import default_source_names, grid_levels, level_table
 
 if TYPE_CHECKING:
@@ -80,6 +82,10 @@ class SourceDataset:
         left_out: names of files that could not be read or have other formats, and why.
         checksum: SHA-256 of all observations, if they were read from files; else ``None``. `data_config` computes that
             of arrays.
+        hold_out: the share of the rows that is held out from training; see `with_hold_out`.
+        groups: (n,) labels, of which equal ones stay on one side of the split; ``None`` if every row is by itself.
+        spans: (n, 2) the first time of each row and the first time after it, for windows of recordings, which
+            ``groups`` label; ``None`` for other data. Windows that overlap are never on both sides of the split.
     """
 
     def __init__(
@@ -152,6 +158,9 @@ class SourceDataset:
         self.ids: pd.DataFrame | None = None
         self.left_out: dict[str, str] = {}
         self.checksum: str | None = None
+        self.hold_out = 0.0
+        self.groups: NDArray[Any] | None = None
+        self.spans: NDArray[Any] | None = None
         self._sources = sources
 
     @classmethod
@@ -173,6 +182,21 @@ class SourceDataset:
         if self._sources is None:
             self._sources = grid_levels(self.source_sizes)
         return self._sources
+
+    @property
+    def split(self) -> Split:
+        """The numbers of the rows that train and of those that are held out."""
+        return split_rows(len(self), self.hold_out, groups=self.groups, spans=self.spans)
+
+    @property
+    def training_rows(self) -> NDArray[np.int64]:
+        """The numbers of the rows that train, in increasing order; all rows if none is held out."""
+        return self.split.training
+
+    @property
+    def held_out_rows(self) -> NDArray[np.int64]:
+        """The numbers of the rows that are held out, in increasing order."""
+        return self.split.held_out
 
     def __len__(self) -> int:
         return int(self.images.shape[0])
@@ -211,6 +235,23 @@ class SourceDataset:
         """Return a data set with the same sources and other images, adding `details` to its description."""
         data = copy.copy(self)
         data.images, data.details = images, self.details | dict(details or {})
+        return data
+
+    def with_hold_out(self, share: float) -> SourceDataset:
+        """Return the data with a share of the rows held out, and with the statistics of the other rows.
+
+        A kind of data sets `groups`, and `spans` if its rows are windows that may overlap, before this is called.
+        ``data.training_rows`` and ``data.held_out_rows`` are the result; `split_rows` has the rules.
+
+        Args:
+            share: in [0, 1); 0 for a training on all rows.
+        """
+        data = copy.copy(self)
+        data.hold_out = require_share(share)
+        observed, had = self.observations, len(self.held_out_rows)
+        if observed.offset and (had or len(data.held_out_rows)):
+            offset, scale = measure_scale(self.images, observed.kind, data.training_rows)
+            data.observations = dataclasses.replace(observed, offset=offset, scale=scale)
         return data
 
     def compute_checksum(self) -> str:
@@ -322,6 +363,24 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
             f"{name} has numbers as large as {magnitudes.max():.3g}, in feature{'s' * (len(features) > 1)} "
             f"{first_few(features)} of {description.num_features:,}, and at most {LARGEST:g} fit; use another unit"
         )
+    return Observations(kind, shape, dtype, names, *_scale_by(kind, low, high, mean, spread))
+
+
+def measure_scale(
+    array: Any, kind: str, rows: NDArray[np.int64] | None = None
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the offset and scale by which networks see an array, from some of its rows, or from all."""
+    return _scale_by(kind, *_statistics(array, int(array.shape[-1]), rows))
+
+
+def _scale_by(
+    kind: str,
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    spread: NDArray[np.float64],
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the offset and scale of each feature from its statistics."""
     if not KINDS[kind].has_bytes:
         offset, scale = mean, spread
     elif low.min() >= 0 and high.max() <= 1:
@@ -329,7 +388,7 @@ def observe(array: Any, kind: str, feature_names: Sequence[str] = (), *, name: s
     else:
         offset, scale = low, high - low
     scale = np.where(scale > 0, scale, 1.0)
-    return Observations(kind, shape, dtype, names, tuple(offset.tolist()), tuple(scale.tolist()))
+    return tuple(offset.tolist()), tuple(scale.tolist())
 
 
 def _require_finite(array: Any, description: Observations, name: str) -> None:
@@ -391,8 +450,20 @@ def _chunks(array: Any) -> Iterator[tuple[int, NDArray[Any]]]:
         yield start, np.asarray(array[start : start + num_rows])
 
 
-def _statistics(array: Any, num_features: int) -> tuple[NDArray[np.float64], ...]:
-    """Return the lowest and highest value, mean and standard deviation of each feature.
+def _chunks_of(array: Any, rows: NDArray[np.int64] | None) -> Iterator[NDArray[Any]]:
+    """Yield some rows of an array, in increasing order, or all, in parts that take little memory and are not empty."""
+    for start, chunk in _chunks(array):
+        if rows is not None:
+            first, last = np.searchsorted(rows, [start, start + len(chunk)])
+            chunk = chunk[rows[first:last] - start]
+        if len(chunk):
+            yield chunk
+
+
+def _statistics(
+    array: Any, num_features: int, rows: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lowest and highest value, mean and standard deviation of each feature over some rows, or over all.
 
     Two passes, in float64: the mean first, then deviations from it, which a large mean does not cancel. Where they
     overflow, mean and deviation are of no use.
@@ -401,13 +472,13 @@ def _statistics(array: Any, num_features: int) -> tuple[NDArray[np.float64], ...
     total, count = np.zeros(num_features), 0
     squares = np.zeros(num_features)
     with np.errstate(over="ignore", invalid="ignore"):
-        for _, chunk in _chunks(array):
-            rows = chunk.reshape(-1, num_features).astype(np.float64)
-            low, high = np.minimum(low, rows.min(0)), np.maximum(high, rows.max(0))
-            total += rows.sum(0)
-            count += len(rows)
+        for chunk in _chunks_of(array, rows):
+            values = chunk.reshape(-1, num_features).astype(np.float64)
+            low, high = np.minimum(low, values.min(0)), np.maximum(high, values.max(0))
+            total += values.sum(0)
+            count += len(values)
         mean = np.clip(total / count, low, high)  # exact for a constant feature
-        for _, chunk in _chunks(array):
+        for chunk in _chunks_of(array, rows):
             squares += np.square(chunk.reshape(-1, num_features).astype(np.float64) - mean).sum(0)
         return low, high, mean, np.sqrt(squares / count)
 

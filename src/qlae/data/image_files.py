@@ -29,6 +29,7 @@ from typing import IO, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import require_known
 from .._io import DAMAGE, explain_damage, open_regular, read_json, require_regular
 from ..registry import DATA
 from .array_files import COPY_AGAIN, open_zip, read_source_file
@@ -36,7 +37,7 @@ from .cache import ImageSet, find_by_name, name_of_files
 from .dataset import Progress, SourceDataset
 from .pictures import MAX_FILE_BYTES, PictureSize, decode, map_in_threads
 from .sources import level_table, named_columns, source_rows
-from .spec import ResizedImages
+from .spec import ResizedImages, UserData
 from .table_files import read_csv
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -47,7 +48,7 @@ NAMES_SHOWN = 3  # in a message
 
 @DATA.register("image-files")
 @dataclass(frozen=True, kw_only=True)
-class ImageFiles(ResizedImages):
+class ImageFiles(UserData, ResizedImages):
     """Image files in a folder of any depth, a zip or a tar, prepared in the cache in one size.
 
     Files that cannot be decoded are left out, and a warning counts them when they are read. Run directories below the
@@ -56,6 +57,8 @@ class ImageFiles(ResizedImages):
     Attributes:
         path: a folder, zip or tar with PNG, JPEG, WebP, BMP, GIF or TIFF images.
         source_file: a CSV with one line per image, or an ``.npy`` (n, n_s).
+        group_column: a column of the CSV that is no source: images with equal values in it stay together when some
+            are held out.
     """
 
     title: ClassVar[str] = "the image files in"
@@ -63,17 +66,28 @@ class ImageFiles(ResizedImages):
 
     path: str
     source_file: str | None = None
+    group_column: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set(name=name_of_files(self.path, self.name))
+        if self.group_column is not None and not (self.source_file or "").lower().endswith(".csv"):
+            raise ValueError(
+                "group_column names a column of the CSV in source_file, with one line per image: give such a file"
+            )
         if self.source_file is not None and Path(self.source_file).suffix.lower() not in (".csv", ".npy"):
             raise ValueError(
                 f"source_file must be a .csv (one line per image) or an .npy of shape (n, n_s), got {self.source_file}"
             )
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
-        return self.image_set().prepare(self.size, progress=progress)
+        data = self.image_set().prepare(self.size, progress=progress)
+        if self.group_column is not None:
+            assert self.source_file is not None
+            assert data.file_names is not None
+            table = read_source_table(Path(self.source_file), list(data.file_names))
+            data.groups = np.unique(table[self.group_column], return_inverse=True)[1].reshape(-1)
+        return data
 
     def image_set(self) -> ImageSet:
         """List the files, without reading them, and read their sources."""
@@ -90,6 +104,9 @@ class ImageFiles(ResizedImages):
         columns: dict[str, list[Any]] = {}
         if self.source_file is not None and self.source_file.lower().endswith(".csv"):
             columns = read_source_table(Path(self.source_file), images)
+            if self.group_column is not None:
+                require_known(self.group_column, columns, f"column of {self.source_file}")
+                columns.pop(self.group_column)
         elif self.source_file is not None:
             columns = named_columns(source_rows(read_source_file(self.source_file), len(images)))
 
@@ -113,7 +130,7 @@ class ImageFiles(ResizedImages):
 
 @DATA.register("prepared")
 @dataclass(frozen=True, kw_only=True)
-class PreparedImages(ResizedImages):
+class PreparedImages(UserData, ResizedImages):
     """Images in the cache, by the name under which they were prepared from files that may be gone."""
 
     title: ClassVar[str] = "the prepared images"

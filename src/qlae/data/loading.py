@@ -7,6 +7,7 @@ data in memory are in this file; each other kind has a module.
 from __future__ import annotations
 
 import copy
+import hashlib
 import inspect
 import json
 import sys
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from .._checks import nearest_name
-from ..config import DataConfig
+from ..config import DataConfig, HeldOut
 from ..observations import SERIES, Observations
 from ..registry import DATA
 from . import cache
@@ -40,10 +43,10 @@ from .sources import (
     source_rows,
     source_values,
 )
-from .spec import DataSpec, SquareImages, build_spec
+from .spec import DataSpec, SquareImages, UserData, build_spec
 from .table_columns import ColumnChoices
 from .table_files import distinct_names, is_table, refuse
-from .tables import TableFile, dataset_of_table, is_frame, raw_frame, to_pandas
+from .tables import TableFile, dataset_of_table, group_labels, is_frame, raw_frame, to_pandas
 
 Loader = Callable[..., SourceDataset]
 
@@ -99,6 +102,10 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
             - ``column_kinds``: columns of a table that are to be used otherwise, such as ``{"key": "number"}`` or
               ``{"batch": "identifier"}``.
             - ``decimal``: ``","`` for a CSV whose numbers have decimal commas.
+            - ``hold_out``: the share of rows of your own data that is kept out of the training and scored separately:
+              0.1 by default, at most 10,000 rows, and 0 for none. It depends on the number of rows, not on a seed.
+            - ``group_column``: a column of a table, or of a CSV with sources of images, such as the patient. All rows
+              with the same value are on one side of that split. For data in memory, ``groups`` has the labels (n,).
             - ``layout``: ``"images"``, ``"vectors"`` or ``"series"``, where the shape of an array is ambiguous.
             - ``array``: the array of an ``.npz`` or ``.safetensors`` with the observations, if it has several.
             - ``feature_names``: names of the features of an array in memory.
@@ -196,7 +203,7 @@ def load_from_config(config: DataConfig) -> SourceDataset:
     """
     if config.spec is None:
         raise ValueError(f"{config.name} was passed as arrays, which a run does not store: pass them again as data=…")
-    data: SourceDataset = config.spec.load()
+    data: SourceDataset = hold_out_as(config, config.spec.load())
     many = data.observations.traits.many
     if len(data) != config.num_images:
         raise ValueError(
@@ -208,6 +215,33 @@ def load_from_config(config: DataConfig) -> SourceDataset:
             "restore the original files"
         )
     return data
+
+
+def hold_out_as(config: DataConfig, data: SourceDataset) -> SourceDataset:
+    """Return the data of a run with those rows held out that were held out when it was trained.
+
+    Raises:
+        ValueError: other rows would be held out, since the rows have other groups.
+    """
+    was = config.held_out
+    share = 0.0 if was is None else was.share
+    if data.hold_out != share:
+        data = data.with_hold_out(share)
+    if was is not None and len(data) == config.num_images and held_out_config(data) != was:
+        raise ValueError(
+            f"the groups of {config.name} differ from those that the model was trained with, so other rows would be "
+            "held out: pass the same groups (group_column or groups)"
+        )
+    return data
+
+
+def held_out_config(data: SourceDataset) -> HeldOut | None:
+    """Return the description of the rows that are held out; None if there are none."""
+    training, held_out = data.split
+    if not len(held_out):
+        return None
+    rows = np.concatenate([training, held_out]).astype("<i8")
+    return HeldOut(data.hold_out, len(held_out), len(training), hashlib.sha256(rows.tobytes()).hexdigest())
 
 
 def data_config(data: SourceDataset) -> DataConfig:
@@ -224,6 +258,7 @@ def data_config(data: SourceDataset) -> DataConfig:
         source_names=data.source_names,
         spec=data.spec,
         checksum=data.compute_checksum() if data.checksum is None and is_callers_array else data.checksum,
+        held_out=held_out_config(data),
     )
 
 
@@ -248,7 +283,8 @@ def register_dataset(name: str, loader: Loader) -> None:
         loader: called as ``loader(resolution=…, **options)``, returns a `SourceDataset`, and returns the same data
             whenever it gets the same arguments. Square RGB images have that resolution; other observations may ignore
             it. Options are numbers, texts, lists and dictionaries, since ``config.json`` stores them; ``seed`` is
-            passed on if the loader has such a parameter. `load_data` adds noise to the pixels itself.
+            passed on if the loader has such a parameter. `load_data` adds noise to the pixels itself. No rows are held
+            out by default, unless the loader returns ``data.with_hold_out(0.1)``.
 
     Raises:
         ValueError: the name is taken, or has other characters.
@@ -281,7 +317,7 @@ def registered_names() -> list[str]:
 
 @DATA.register("registered")
 @dataclass(frozen=True, kw_only=True)
-class RegisteredData(SquareImages):
+class RegisteredData(UserData, SquareImages):
     """A data set that `register_dataset` made known. Observations that are no square images may ignore the resolution.
 
     Attributes:
@@ -290,6 +326,7 @@ class RegisteredData(SquareImages):
     """
 
     title: ClassVar[str] = "the registered data set"
+    default_hold_out: ClassVar[float | None] = None  # as the loader says
 
     options: dict[str, Any] = field(default_factory=dict)
     registered_by: str = field(default="", compare=False)
@@ -336,7 +373,7 @@ class RegisteredData(SquareImages):
 
 def split_registered_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `RegisteredData` from a user's options, of which all others are those of the loader."""
-    own = {name: options[name] for name in ("name", "resolution", "noise", "seed") if name in options}
+    own = {name: options[name] for name in ("name", "resolution", "noise", "seed", "hold_out") if name in options}
     others = {name: value for name, value in options.items() if name not in own and value is not None}
     others = {name: str(value) if isinstance(value, Path) else value for name, value in others.items()}
     try:
@@ -353,7 +390,7 @@ def is_in_memory(data: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class InMemory(DataSpec):
+class InMemory(UserData):
     """Data in memory. A run cannot store them, so the data set that is returned has no spec.
 
     Attributes:
@@ -365,6 +402,8 @@ class InMemory(DataSpec):
         layout, feature_names: as for `SourceDataset`.
         source_columns, drop_columns, feature_columns, column_kinds: of a data frame, as for a table in a file.
         window, stride, unit_column, time_column: how recordings are cut into windows; see `Cutting`.
+        group_column: a column of a data frame whose equal values stay together when rows are held out; no feature.
+        groups: (n,) labels for the same purpose, for any data.
     """
 
     title: ClassVar[str] = "data in memory"
@@ -382,15 +421,21 @@ class InMemory(DataSpec):
     stride: int | None = None
     unit_column: str | None = None
     time_column: str | None = None
+    group_column: str | None = None
+    groups: Any = None
 
     def load(self, *, progress: Progress | None = None) -> SourceDataset:
-        return self.read(progress)
+        data = super().load(progress=progress)
+        data.spec = None
+        return data
 
     def _read_windows(self) -> SourceDataset:
         """Return the windows of recordings."""
         cutting = Cutting(*(getattr(self, name) for name in Cutting._fields))
         if self.sources is not None:
             raise ValueError("sources of recordings are columns of a data frame: name them in source_columns")
+        if self.groups is not None or self.group_column is not None:
+            raise ValueError("windows of recordings are grouped by their unit: name it in unit_column, and no groups")
         if is_frame(self.data):
             return windows_of_frame(to_pandas(self.data), cutting, "the data frame", name=self.name)
         if cutting.columns:
@@ -403,8 +448,11 @@ class InMemory(DataSpec):
             return self._read_windows()
         if is_frame(self.data):
             return self._read_frame()
-        if self.source_columns or self.drop_columns or self.feature_columns or self.column_kinds:
-            raise ValueError("source_columns, drop_columns and the like name columns of a table; an array has none")
+        if self.source_columns or self.drop_columns or self.feature_columns or self.column_kinds or self.group_column:
+            raise ValueError(
+                "source_columns, drop_columns and the like name columns of a table; an array has none (its groups are "
+                "groups=labels)"
+            )
         rows, sources = self.data, self.sources
         if not (_is_array(rows) or isinstance(rows, list | tuple)):
             with_labels = isinstance(sources, str) and sources == LABELS
@@ -413,16 +461,35 @@ class InMemory(DataSpec):
         array, kind = as_array(rows, layout=self.layout, name=self.name)
         observations = observe(array, kind, self.feature_names, name=self.name)
         columns = _source_columns(sources, len(array))
-        return SourceDataset.from_columns(array, columns, observations, name=self.name)
+        data = SourceDataset.from_columns(array, columns, observations, name=self.name)
+        data.groups = None if self.groups is None else _group_labels(self.groups, len(data))
+        return data
 
     def _read_frame(self) -> SourceDataset:
         """Return the data set in a data frame, to which `sources` may add columns."""
         table = raw_frame(self.data)
         choices = ColumnChoices(
-            tuple(self.source_columns), tuple(self.drop_columns), self.column_kinds, tuple(self.feature_columns)
+            tuple(self.source_columns),
+            tuple(self.drop_columns),
+            self.column_kinds,
+            tuple(self.feature_columns),
+            self.group_column,
         )
-        more = _source_columns(self.sources, len(table.frame))
-        return dataset_of_table(table, "the data frame", choices, self.name, sources=more, expected=table.index_columns)
+        more, expected = _source_columns(self.sources, len(table.frame)), table.index_columns
+        data = dataset_of_table(table, "the data frame", choices, self.name, sources=more, expected=expected)
+        if self.groups is not None:
+            data.groups = _group_labels(self.groups, len(data))
+        return data
+
+
+def _group_labels(groups: Any, num_rows: int) -> NDArray[np.int64]:
+    """Return the number of the group of each row (n,), from labels of any type."""
+    labels = groups.detach().cpu().numpy() if hasattr(groups, "detach") else np.asarray(groups)
+    if labels.shape != (num_rows,) or pd.isna(labels).any():
+        raise ValueError(
+            f"groups must hold one label for each of {num_rows:,} rows, none of them missing, got shape {labels.shape}"
+        )
+    return group_labels(labels)
 
 
 def _source_columns(sources: Any, num_rows: int) -> dict[str, list[Any]]:

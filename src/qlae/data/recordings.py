@@ -23,7 +23,7 @@ from ..registry import DATA
 from .array_files import is_array_file, open_observations, read_raw
 from .cache import name_of_files
 from .dataset import Progress, SourceDataset, observe, unmask
-from .spec import DataSpec
+from .spec import UserData
 from .table_columns import numbers_in
 from .table_files import RawTable, is_table, read_header, read_table, refuse
 from .windows import Ints, Recording, Windows, count_of, find_windows, sources_of_windows
@@ -87,7 +87,7 @@ class Cutting(NamedTuple):
 
 @DATA.register("recordings")
 @dataclass(frozen=True, kw_only=True)
-class RecordingFile(DataSpec):
+class RecordingFile(UserData):
     """Windows of the recordings in a table or an array.
 
     Attributes:
@@ -113,6 +113,7 @@ class RecordingFile(DataSpec):
     drop_columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.cutting.check()
         if not is_table(self.path) and not is_array_file(self.path):
             raise ValueError(f"recordings come as a CSV, a Parquet file, an .npy or an .npz, got {self.path}")
@@ -298,6 +299,8 @@ def _to_data(
     observations = observe(windows, SERIES, feature_names, name=recording.what)
     data = SourceDataset.from_columns(windows, sources, observations, name=name)
     data.ids = pd.DataFrame(dict(ids))
+    data.groups = recording.units[starts]
+    data.spans = np.stack([starts, starts + cutting.window], axis=1)
     data.details = {"windows": {"window": cutting.window, "stride": cutting.step, "remarks": list(remarks)}}
     data.checksum = data.compute_checksum()
     return data

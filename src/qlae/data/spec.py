@@ -29,6 +29,7 @@ from .._checks import require_known, whole_number
 from .._parsing import parse
 from ..observations import IMAGES, Observations
 from .dataset import NoisyImages, Progress, SourceDataset
+from .hold_out import HOLD_OUT, require_share
 from .pictures import DEFAULT_RESOLUTION, GREY, PictureSize, wanted_size
 from .sources import GREY_SETS, draw_levels, smooth_sources, split_sources
 
@@ -96,6 +97,31 @@ class DataSpec(ABC):
         """Set fields in ``__post_init__``, where options get their canonical form."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserData(DataSpec):
+    """Data of the user's, of which some rows are held out from training.
+
+    `read` sets ``groups`` of the data set if rows belong together, and ``spans`` if they are windows that may overlap.
+
+    Attributes:
+        hold_out: share of the rows, in [0, 1); None if the data set that is read says it. `data_spec` fills in the
+            default; a description that does not have this field is of data that are trained on as a whole.
+    """
+
+    default_hold_out: ClassVar[float | None] = HOLD_OUT
+
+    hold_out: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hold_out is not None:
+            self._set(hold_out=require_share(self.hold_out))
+
+    def load(self, *, progress: Progress | None = None) -> SourceDataset:
+        data = super().load(progress=progress)
+        return data if self.hold_out is None else data.with_hold_out(self.hold_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,11 +294,14 @@ def build_spec(cls: type[DataSpec], options: Mapping[str, Any]) -> DataSpec:
     fields = [f.name for f in dataclasses.fields(cls)]
     for option, value in options.items():
         is_given = not (value is None or value is False or (isinstance(value, list | tuple | dict) and not value))
+        is_given &= option != "hold_out" or value != 0  # what other data do anyway
         if option not in fields and is_given:
             known = ", ".join(name for name in fields if name not in ("name", "data")) or "none"
             called = f"{cls.title} {options.get('name') or options.get('path') or ''}".strip()
             raise ValueError(f"{option} does not apply to {called}; options that do: {known}")
     given = {name: value for name, value in options.items() if name in fields and value is not None}
+    if issubclass(cls, UserData):
+        given.setdefault("hold_out", cls.default_hold_out)
     if "data" in fields:  # in memory
         return cls(**given)
     for name in cls.path_fields:

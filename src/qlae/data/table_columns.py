@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._checks import nearest_name
 from .dataset import first_few
 
-NUMBER, IDENTIFIER, SOURCE, DROPPED = "number", "identifier", "source", "dropped"
+NUMBER, IDENTIFIER, SOURCE, GROUP, DROPPED = "number", "identifier", "source", "group", "dropped"
 #: Kinds that a user can choose for a column.
 CHOICES = (NUMBER, IDENTIFIER)
 MIN_ROWS = 10  # below, values may all be different by chance
@@ -37,6 +37,7 @@ class ColumnChoices(NamedTuple):
     dropped: tuple[str, ...] = ()
     kinds: Mapping[str, str] = {}
     features: tuple[str, ...] = ()
+    group: str | None = None
 
 
 class TablePlan(NamedTuple):
@@ -74,6 +75,8 @@ def plan_columns(frame: pd.DataFrame, choices: ColumnChoices, index_columns: Seq
     for name in frame.columns:
         if name in choices.sources:
             kinds[name] = SOURCE
+        elif name == choices.group:
+            kinds[name] = GROUP
         elif name in choices.dropped:
             kinds[name] = DROPPED
         elif name in choices.kinds:
@@ -103,6 +106,7 @@ def _check_choices(names: Sequence[str], choices: ColumnChoices) -> list[str]:
         "drop_columns": choices.dropped,
         "feature_columns": choices.features,
         "column_kinds": tuple(choices.kinds),
+        "group_column": () if choices.group is None else (choices.group,),
     }
     problems = []
     for option, columns in given.items():
@@ -170,7 +174,7 @@ def _check_cells(frame: pd.DataFrame, plan: TablePlan, unit: str) -> list[str]:
     texts = {name: cells for name, cells in texts.items() if name not in commas}
     gaps = {name: frame.index[~np.isfinite(values)] for name, values in numbers.items()}
     gaps = {name: rows for name, rows in gaps.items() if name not in texts and name not in commas}
-    gaps |= {name: frame.index[frame[name].isna()] for name in plan.names(SOURCE)}
+    gaps |= {name: frame.index[frame[name].isna()] for name in (*plan.names(SOURCE), *plan.names(GROUP))}
     gaps = {name: rows for name, rows in gaps.items() if len(rows)}
     problems = []
     if commas:

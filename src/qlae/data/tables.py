@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from .._checks import require_known
 from ..observations import VECTORS
 from ..registry import DATA
 from .cache import name_of_files
 from .dataset import Progress, SourceDataset, first_few, observe
-from .spec import DataSpec
-from .table_columns import CHOICES, IDENTIFIER, NUMBER, SOURCE, ColumnChoices, numbers_in, plan_columns
+from .spec import UserData
+from .table_columns import CHOICES, GROUP, IDENTIFIER, NUMBER, SOURCE, ColumnChoices, numbers_in, plan_columns
 from .table_files import RawTable, distinct_names, index_names, read_table, refuse
 
 
@@ -31,7 +32,7 @@ def is_frame(data: Any) -> bool:
 
 @DATA.register("table")
 @dataclass(frozen=True, kw_only=True)
-class TableFile(DataSpec):
+class TableFile(UserData):
     """A table of vectors.
 
     Attributes:
@@ -42,6 +43,8 @@ class TableFile(DataSpec):
         column_kinds: how columns are used that would be recognised as something else: ``"number"`` or
             ``"identifier"``, by name.
         decimal: the character before the decimals of numbers in a CSV, ``"."`` or ``","``.
+        group_column: a column that is no feature, such as the patient: rows with equal values stay together when rows
+            are held out.
     """
 
     title: ClassVar[str] = "the table"
@@ -53,8 +56,10 @@ class TableFile(DataSpec):
     feature_columns: tuple[str, ...] = ()
     column_kinds: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
+    group_column: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._set(name=name_of_files(self.path, self.name))
         for kind in self.column_kinds.values():
             require_known(kind, CHOICES, "kind of a column")
@@ -63,7 +68,9 @@ class TableFile(DataSpec):
     @property
     def choices(self) -> ColumnChoices:
         """What the user says about columns."""
-        return ColumnChoices(self.source_columns, self.drop_columns, self.column_kinds, self.feature_columns)
+        return ColumnChoices(
+            self.source_columns, self.drop_columns, self.column_kinds, self.feature_columns, self.group_column
+        )
 
     def read_raw(self) -> RawTable:
         """Return the table as it is in the file, also one that cannot be used."""
@@ -110,7 +117,14 @@ def dataset_of_table(
     data = SourceDataset.from_columns(features, columns, observations, name=name)
     if identifiers:
         data.ids = frame[identifiers].reset_index(drop=True)
+    for column in plan.names(GROUP):
+        data.groups = group_labels(frame[column])
     return data
+
+
+def group_labels(labels: Any) -> NDArray[np.int64]:
+    """Return the number of the group of each row (n,), from labels of any type, none of them missing."""
+    return np.unique(np.asarray(labels).astype(str), return_inverse=True)[1].reshape(-1)
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:

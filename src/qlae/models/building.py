@@ -80,7 +80,7 @@ def build_model(config: RunConfig, own: Networks | None = None) -> Model:
         raise ValueError(
             f"this run was trained with a custom {' and '.join(expected)}; pass the same in Python: networks=({pair})"
         )
-    latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_images)
+    latent: LatentSpace = LATENTS.build(config.latent, num_images=config.data.num_training)
     _require_latent(latent, config.latent)
     encoder, decoder = build_networks(config, latent, own)
     if not is_ours(config):

@@ -233,9 +233,10 @@ def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, 
 
 def fitting_images(data: SourceDataset, device: str) -> NDArray[np.uint8]:
     """Return the training images whose encodings a latent space is fitted to."""
-    count = min(NUM_FITTED, len(data))
-    rows = np.sort(np.random.default_rng(FITTED_SEED).choice(len(data), count, replace=False))
-    return images_of(data, rows, str(pick_device(device)))
+    rows = data.training_rows
+    count = min(NUM_FITTED, len(rows))
+    drawn = rows[np.sort(np.random.default_rng(FITTED_SEED).choice(len(rows), count, replace=False))]
+    return images_of(data, drawn, str(pick_device(device)))
 
 
 def fit_latents(model: Model, images: NDArray[np.uint8]) -> None:

@@ -42,12 +42,16 @@ INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi"
 Arrays = dict[str, NDArray[Any]]  # by name: the whole sample, or the `PARTS` that belong to one set of weights
 
 
-def draw_sample(data: SourceDataset, num_samples: int) -> NDArray[np.int64]:
-    """Return the row numbers of the evaluation sample, which are the same for every model of a data set."""
+def draw_sample(data: SourceDataset, num_samples: int, *, held_out: bool = False) -> NDArray[np.int64]:
+    """Return the row numbers of the evaluation sample, which are the same for every model of a data set.
+
+    They are drawn from the training rows, or from those that are held out, which may be fewer or none.
+    """
+    rows = data.held_out_rows if held_out else data.training_rows
     if num_samples < 2:
         raise ValueError(f"num_samples must be at least 2, got {num_samples}")
-    count = min(num_samples, len(data))
-    return np.sort(np.random.default_rng(0).choice(len(data), count, replace=False))
+    count = min(num_samples, len(rows))
+    return rows[np.sort(np.random.default_rng(0).choice(len(rows), count, replace=False))]
 
 
 def require_scorable(data: SourceDataset, metrics: str | Sequence[str] = ("infomec",)) -> None:

@@ -25,7 +25,7 @@ from .._io import write_json
 from .._process import usual_errors
 from .._progress import progress_bar
 from ..configuring import configure, require_data
-from ..data import RenderedImages, SourceDataset, data_config, keep_on_disk, load_from_config
+from ..data import RenderedImages, SourceDataset, data_config, hold_out_as, keep_on_disk, load_from_config
 from ..models.latents import DiscreteLatent, LatentSpace
 from ..objectives.imitation import IMITATE, Imitated
 from ..pipeline import train
@@ -121,6 +121,7 @@ def _data_of(consensus: Consensus, given: Any, *, show: bool) -> SourceDataset:
     """Return the data of the runs, with all images rendered; raise an error if the caller's are other ones."""
     config = consensus.runs[0].config.data
     data: SourceDataset = load_from_config(config) if given is None else require_data(given, show=show)
+    data = hold_out_as(config, data)
     described = data_config(data)
     if difference := config.difference(described):
         raise ValueError(f"the data are not those of {consensus.runs[0].path}: {difference}")
@@ -153,10 +154,10 @@ def _imitated_codes(
                 f"the codes of {consensus.runs[factor.run].path} stand for vectors and have no order, so a latent "
                 "cannot imitate them; take a consensus without such runs"
             )
-    codes = consensus.encode(data, device=device, show=show)
+    codes, training = consensus.encode(data, device=device, show=show), data.training_rows
     bins = [np.arange(column.max() + 1.0) for column in codes.T]  # of continuous latents
     imitated = [
-        ordered(column, numbers if own is None else own)
+        ordered(column, numbers if own is None else own, training)
         for column, own, numbers in zip(codes.T, values, bins, strict=True)
     ]
     return np.stack([ranks for ranks, _ in imitated], axis=1).astype(np.uint8), [count for _, count in imitated]
@@ -172,16 +173,19 @@ def _values_of(latent: LatentSpace, column: int) -> NDArray[np.float64] | None:
         return np.asarray(latent.to_values(codes)[:, column].double().numpy())
 
 
-def ordered(codes: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+def ordered(
+    codes: NDArray[Any], values: NDArray[Any], rows: NDArray[np.int64] | slice = slice(None)
+) -> tuple[NDArray[np.int64], int]:
     """Return codes (n,) as ranks of their values (m,), and the number of ranks.
 
     Codes that stand for equal values share a rank, and a code that is rare takes the rank of the nearest other one.
+    Only some rows, those that train, count for that.
 
     >>> ordered(np.array([0, 1, 3, 3]), np.array([0.5, -0.5, 9.0, 0.0]))
     (array([2, 0, 1, 1]), 3)
     """
-    counts = np.bincount(codes, minlength=len(values))
-    kept = np.unique(values[counts > max(0.0, MIN_SHARE * len(codes))])
+    counts = np.bincount(codes[rows], minlength=len(values))
+    kept = np.unique(values[counts > max(0.0, MIN_SHARE * counts.sum())])
     ranks = np.abs(values[:, None] - kept[None, :]).argmin(axis=1)
     return ranks[codes], len(kept)
 

@@ -175,7 +175,7 @@ def missing_work(job: Job, run: Run, *, scores: bool = True) -> str | None:
 
 
 def _missing_results(job: Job, config: RunConfig, results: Mapping[str, Any], scores: bool) -> str | None:
-    plan, num_samples = job.plan, min(job.plan.num_samples, config.data.num_images)
+    plan, num_samples = job.plan, min(job.plan.num_samples, config.data.num_training)
     if results["steps"] < job.steps:
         return f"evaluated after {results['steps']:,} updates, the plan says {job.steps:,}"
     if results["num_samples"] != num_samples:

@@ -153,6 +153,8 @@ def build_state(
     model = initial_model(config, device=device) if model is None else model
     batches = _batches(data, config.training, device, show=show)
     batches.targets = None if targets is None else torch.from_numpy(targets).to(device)
+    training, held_out = data.split
+    batches.rows = torch.from_numpy(training).to(batches.generator.device) if len(held_out) else None
     return state_on(config, model, batches, compile=compile)
 
 
