@@ -61,6 +61,7 @@ def test_metrics_import_nothing_else_of_qlae():
 
 ORDER = [
     *("_version", "_imports", "_checks", "_parsing", "_io", "_progress", "metrics", "registry", "schedules"),
+    "columns",
     *("options", "observations", "config", "paper_tables", "presets", "resolving", "data", "ops"),
     *(
         "_process",

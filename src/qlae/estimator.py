@@ -165,7 +165,8 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         elif array.dtype.kind != "f":
             array = array.astype(np.float64)
         with evaluation_process(self._num_threads()):
-            return self.model_.decode(array)
+            decoded: NDArray[Any] = self.model_.decode(array, as_array=True)
+            return decoded
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return how faithful reconstructions are; larger is better.

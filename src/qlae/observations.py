@@ -1,4 +1,4 @@
-"""What a model observes, described once: images, vectors or series, their shape and how they are scaled.
+"""What a model observes, described once: images, vectors, series or rows of tables, their shape and their scale.
 
 Networks, losses, scores, pictures and files ask an ``Observations`` object instead of assuming images. Whatever depends
 on the kind is named in one table, ``KINDS``; nothing else compares kinds. A kind names its implementations as
@@ -14,12 +14,13 @@ from typing import Any
 
 from ._checks import require_known
 from ._parsing import parse
+from .columns import TableColumn
 
 MAX_CHANNELS = 16  # of an image
 MIN_SIDE, MAX_SIDE = 8, 256  # pixels of an image; squares of 512, 1024, … pixels are accepted as well
 COLOURS = 3
 MAX_MAGNITUDE = 1e18  # in files of a run; larger numbers are damage, and their squares would overflow
-IMAGES, VECTORS, SERIES = "images", "vectors", "series"  # names of the kinds
+IMAGES, VECTORS, SERIES, TABLES = "images", "vectors", "series", "tables"  # names of the kinds
 DTYPES = ("uint8", "float32", "float64")
 
 
@@ -133,6 +134,20 @@ KINDS: dict[str, Kind] = {
             size=lambda shape: _count(shape[0], "feature"),
         ),
         Kind(
+            name=TABLES,
+            axes=("d",),
+            one="row",
+            many="rows",
+            networks="vectors",
+            form="qlae.models.table_form:TableForm",
+            fidelity="qlae.scoring.table_fidelity:TableFidelity",
+            drawing="qlae.report.vectors_and_series:VectorPictures",
+            view="qlae.explorer.observation_views:TableView",
+            effects="qlae.description.vector_effects:VectorEffects",
+            sheet="qlae.report.vectors_and_series:vector_sheet",
+            size=lambda shape: _count(shape[0], "feature"),
+        ),
+        Kind(
             name=SERIES,
             axes=("t", "c"),
             one="series",
@@ -163,6 +178,7 @@ class Observations:
         offset, scale: one number per entry of the last axis; networks see ``(x − offset) / scale``. Empty for bytes,
             which are divided by 255. For vectors and series they are mean and standard deviation; for images of floats,
             the lowest value and the range, unless all values lie in [0, 1].
+        columns: of a table with categories, dates or missing values; empty for other data.
     """
 
     kind: str
@@ -171,6 +187,7 @@ class Observations:
     feature_names: tuple[str, ...] = ()
     offset: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
 
     def __post_init__(self) -> None:
         kind = KINDS[require_known(self.kind, KINDS, "kind of observations")]
@@ -186,6 +203,10 @@ class Observations:
             raise ValueError("offset and scale must be finite numbers, as many of one as of the other")
         if not all(scale > 0 for scale in self.scale):
             raise ValueError(f"scale must be above 0, got {min(self.scale)}")
+        if (self.kind == TABLES) != bool(self.columns):
+            raise ValueError("tables have columns, and other observations have none")
+        if self.columns and self.feature_names != tuple(name for own in self.columns for name in own.features):
+            raise ValueError("feature_names must be those of the columns")
         if len(set(self.feature_names)) < len(self.feature_names):
             twice = next(name for name in self.feature_names if self.feature_names.count(name) > 1)
             raise ValueError(f"feature_names must be distinct, got {twice!r} twice")
@@ -229,6 +250,10 @@ class Observations:
         """Explain why a model of these observations cannot take others; return None if it can."""
         if (self.kind, self.shape) != (other.kind, other.shape):
             return f"the model takes {self.traits.many} of {self.size}, data has {other.traits.many} of {other.size}"
+        if [column.facts for column in self.columns] != [column.facts for column in other.columns]:
+            return (
+                "the model takes a table with other columns; pass a data frame or a file, which is read as the model's"
+            )
         if self.feature_names and other.feature_names and self.feature_names != other.feature_names:
             pairs = zip(self.feature_names, other.feature_names, strict=True)
             mine, theirs = next(pair for pair in pairs if pair[0] != pair[1])
@@ -240,12 +265,19 @@ class Observations:
 
     def describe(self) -> dict[str, Any]:
         """Return what a results file says of observations that are not the paper's."""
-        return {"kind": self.kind, "shape": list(self.shape), "dtype": self.dtype}
+        described = self.to_dict()
+        columns = {key: described[key] for key in ("feature_names", "columns") if self.columns}
+        return {"kind": self.kind, "shape": list(self.shape), "dtype": self.dtype} | columns
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data without empty entries, ready for JSON."""
         fields = dataclasses.asdict(self)
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items() if value}
+        fields["columns"] = [_without_empty(column) for column in fields["columns"]]
+        return _without_empty(fields)
+
+
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items() if value}
 
 
 def square_images(resolution: int) -> Observations:

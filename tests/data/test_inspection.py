@@ -70,15 +70,15 @@ def test_gaps_and_text_are_counted_and_what_to_do_about_them_is_told(inspect, tm
     assert (status, errors) == (0, "")
     assert line_of(output, "temp") == ["temp", "number", "3.5", "4.5", "5.5", "0.8165", "3", "1", ""]
     assert line_of(output, "load")[-2] == "1"  # infinite
-    assert line_of(output, "site")[-1] == "text in 4 rows: 'north', 'south', 'west'"
-    assert "t.csv has 2 problems. (1) It has text in 'site' ('north' in line 2)" in output
+    assert line_of(output, "site")[-1] == "3 levels: north, south, west"
+    assert "t.csv has infinite values in 'load' ('inf' in line 4)" in output
     assert line_of(output, "id")[:2] == ["id", "identifier"]
     assert "4 vectors of 3 features" in output  # those that are numbers
     assert is_picture(tmp_path / "t.png")
 
 
-def test_a_table_of_text_has_no_picture(inspect, tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\nx,y\nz,w\n")
+def test_a_table_that_cannot_be_used_has_no_picture(inspect, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n,y\n,w\n")
     status, output, _ = inspect("t.csv")
     assert status == 0
     assert "written" not in output

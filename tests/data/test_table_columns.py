@@ -111,7 +111,7 @@ def test_everything_that_is_wrong_is_named_at_once(tmp_path):
         "another number of cells than the 4 of its first line (line 4: 5, line 5: 3)",
         "no column 'd' for source_columns",
         "'a' in drop_columns and in feature_columns",
-        "infinite values in 'b' (line 3)",
+        "infinite values in 'b' ('inf' in line 3)",
     ):
         assert part in message
     assert "\n" not in message
@@ -123,7 +123,7 @@ def test_rows_of_decimal_commas_are_refused_or_read_as_such(tmp_path):
     with pytest.raises(ValueError, match=r"\(line 2: 4, line 3: 4\).*decimal commas"):
         qlae.load_data(path)
     path.write_text("a;b;c\n1,5;2,25;3\n-,5;1e3;4\n")
-    with pytest.raises(ValueError, match=r"decimal comma in 'a' \('1,5' in line 2\), .*decimal=','"):
+    with pytest.raises(ValueError, match=r"decimal comma in 'a' \('1,5' in line 2\).*decimal=','"):
         qlae.load_data(path)
     np.testing.assert_array_equal(qlae.load_data(path, decimal=",").images, [[1.5, 2.25, 3], [-0.5, 1000, 4]])
     with pytest.raises(ValueError, match="decimal comma in 'a'"):
@@ -138,10 +138,10 @@ def test_row_names_without_a_name_in_the_header_are_explained(tmp_path):
 
 def test_lines_are_counted_with_blank_lines_and_quotes(tmp_path):
     (tmp_path / "t.csv").write_text('a,b\n1,2\n\n3,"4\n5"\n6,inf\n')
-    with pytest.raises(ValueError, match=r"text in 'b' \('4\\n5' in line 4\)"):
+    with pytest.raises(ValueError, match=r"text among the numbers in 'b' \('4\\n5' in line 4\)"):
         qlae.load_data(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text('a,b\n1,2\n\n"3\n",4\n6,inf\n')
-    with pytest.raises(ValueError, match=r"infinite values in 'b' \(line 6\)"):
+    with pytest.raises(ValueError, match=r"infinite values in 'b' \('inf' in line 6\)"):
         qlae.load_data(tmp_path / "t.csv")
 
 

@@ -101,11 +101,10 @@ def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (CSV, r"has text in 'site' \('north' in line 2\)\. Name columns that are sources in source_columns"),
-        ("a,b\n1,x\ny,2\n", r"text in 'a' \('y' in line 3\), 'b' \('x' in line 2\)"),
-        ("a,b\n1,\nnan,2\n3,inf\n", r"missing or infinite values in 'a' \(line 3\), 'b' \(lines 2, 4\)\. Fill"),
-        ("a,b\n1,2\n3\n", r"missing or infinite values in 'b' \(line 3\)"),
-        ("a,b\n1,2\n\n,\nnan,nan\n", r"missing or infinite values in 'a' \(lines 4, 5\), 'b' \(lines 4, 5\)"),
+        ("a,b\n1,x\ny,2\n1,3\n5,3\n", r"text among the numbers in 'a' \('y' in line 3\), 'b' \('x' in line 2\)"),
+        ("a,b\n1,\nnan,2\n3,inf\n", r"infinite values in 'b' \('inf' in line 4\): make them missing"),
+        ("a,b\n1,2\n3\n", r"another number of cells than the 2 of its first line \(line 3: 1\)"),
+        ("a,b\n1,\n\n,\nnan,nan\n", "no value at all in 'b'"),
         ("1,2\n3,4\n", "the first line of .* must name the columns"),
         ("a,b\n", "has no line below its first one"),
         ("", "is empty"),
@@ -114,7 +113,7 @@ def test_delimiters_quotes_and_a_byte_order_mark(write, delimiter):
         ("a,,c\n1,2,3\n", "must name all columns, and column 2 has no name"),
         (
             "a;b\n1,5;2\n",
-            r"decimal comma in 'a' \('1,5' in line 2\); write them with a decimal point, or set decimal=','",
+            r"decimal comma in 'a' \('1,5' in line 2\): write them with a decimal point, or set decimal=','",
         ),
         ("\0\0\0", "is empty or no text"),
     ],
@@ -132,7 +131,7 @@ def test_unknown_columns_are_refused(write):
         qlae.load_data(path, source_columns=["site"], drop_columns=["site"])
     with pytest.raises(ValueError, match="no column left to observe"):
         qlae.load_data(path, drop_columns=["id", "site", "temp", "hum"])
-    with pytest.raises(ValueError, match=r"missing .* in 'site' \(line 3\)"):
+    with pytest.raises(ValueError, match=r"missing values in 'site' \(line 3\)"):
         qlae.load_data(write("gap.csv", "site,temp\nnorth,1\n,2\n"), source_columns=["site"])
     with pytest.raises(ValueError, match=r"source_columns does not apply to .* shapes3d"):
         qlae.load_data("shapes3d", source_columns=["site"])
@@ -155,10 +154,7 @@ def test_parquet_is_read(tmp_path):
     np.testing.assert_array_equal(data.images, [[1.5, 1], [2.5, 2], [3.5, 3]])
     assert data.sources[:, 0].tolist() == [0, 1, 0]
     pyarrow.parquet.write_table(pyarrow.table({"a": [1.0, None], "b": ["x", None]}), path)
-    with pytest.raises(ValueError, match=r"text in 'b' \('x' in row 0\)"):
-        qlae.load_data(path)
-    with pytest.raises(ValueError, match=r"missing or infinite values in 'a' \(row 1\)"):
-        qlae.load_data(path, drop_columns=["b"])
+    assert qlae.load_data(path).observations.feature_names == ("a", "a is missing", "b=x")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 nothing")
     with pytest.raises(ValueError, match="cannot be read as a Parquet file"):
         qlae.load_data(tmp_path / "broken.parquet")
@@ -174,8 +170,7 @@ def test_a_data_frame_has_names():
     data = qlae.load_data(frame, source_columns=["site"])
     assert data.observations.feature_names == ("temp",)
     assert data.source_names == ("site",)
-    with pytest.raises(ValueError, match=r"the data frame has text in 'site' \('a' in row 0\)"):
-        qlae.load_data(frame)
+    assert qlae.load_data(frame).observations.feature_names == ("site=a", "site=b", "temp")
 
 
 def test_array_files_keep_size_channels_and_names(tmp_path, rng):
@@ -266,16 +261,15 @@ def test_arrays_of_images_that_the_networks_cannot_take_are_resized_with_a_warni
     assert data.observations.size == size
 
 
-def test_parquet_with_two_columns_of_a_name_or_dates_is_refused(tmp_path):
+def test_parquet_with_two_columns_of_a_name_is_refused_and_dates_are_read(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     columns = [arrow.array([1.0, 2.0]), arrow.array(np.array([1, 2], "datetime64[ns]"))]
     parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "a"]), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"t.parquet has 2 problems. .*has 2 columns named 'a'"):
+    with pytest.raises(ValueError, match=r"t.parquet has 2 columns named 'a'"):
         qlae.load_data(tmp_path / "t.parquet")
     parquet.write_table(arrow.Table.from_arrays(columns, names=["a", "when"]), tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"has text in 'when' \('1970-01-01"):
-        qlae.load_data(tmp_path / "t.parquet")
+    assert [column.kind for column in qlae.load_data(tmp_path / "t.parquet").observations.columns] == ["number", "date"]
 
 
 def test_numbers_that_do_not_fit_into_files_are_refused(rng):

@@ -65,7 +65,9 @@ class DataOptions:
         source_columns: Columns of a table (CSV, Parquet) that are sources; the others are features.
         drop_columns: Columns of a table to leave out.
         feature_columns: The only features of a table, also if they look like identifiers.
-        column_kinds: Columns of a table that are to be used otherwise than recognised, such as key=number.
+        column_kinds: Columns of a table that are to be used otherwise than recognised, such as key=number; the
+            kinds are number, category, date and identifier.
+        date_parts: Cyclic parts of dates to observe as well, of hour, weekday and month.
         decimal: The character before the decimals of numbers in a CSV: a point, or a comma.
         array: The array of an .npz or .safetensors with the observations, if it has several.
         layout: What an array holds, images, vectors or series, where its shape is ambiguous.
@@ -92,6 +94,7 @@ class DataOptions:
     drop_columns: Names = ()
     feature_columns: Names = ()
     column_kinds: Annotated[tuple[str, ...], arg(metavar="[NAME=KIND …]")] = ()
+    date_parts: Names = ()
     decimal: OptionalName = None
     array: OptionalName = None
     layout: OptionalName = None

@@ -267,6 +267,8 @@ def print_columns(columns: "Sequence[Column]") -> None:
 
 
 def _remark(column: "Column") -> str:
+    if column.note:
+        return column.note
     if not column.num_texts:
         return "constant" if column.is_constant else ""
     few = ", ".join(repr(text if len(text) <= 20 else f"{text[:19]}…") for text in column.texts)

@@ -249,7 +249,11 @@ class SourceDataset:
         data = copy.copy(self)
         data.hold_out = require_share(share)
         observed, had = self.observations, len(self.held_out_rows)
-        if observed.offset and (had or len(data.held_out_rows)):
+        if observed.columns and (had or len(data.held_out_rows)):
+            from .table_encoding import measure_rows
+
+            data.images, data.observations = measure_rows(np.asarray(self.images), observed, data.training_rows)
+        elif observed.offset and (had or len(data.held_out_rows)):
             offset, scale = measure_scale(self.images, observed.kind, data.training_rows)
             data.observations = dataclasses.replace(observed, offset=offset, scale=scale)
         return data

@@ -15,13 +15,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from ..columns import CATEGORY, DATE, NUMBER
 from ..observations import KINDS, VECTORS, Observations
 from .array_files import ArrayFile, read_raw
-from .dataset import Progress, SourceDataset, as_array
+from .dataset import Progress, SourceDataset, as_array, first_few
 from .pictures import to_colours
 from .sources import grid_levels
 from .spec import DataSpec
-from .table_columns import NUMBER, SOURCE, numbers_in, plan_columns
+from .table_columns import SOURCE, are_dates, numbers_in, plan_columns, to_dates
 from .table_files import RawTable
 from .tables import TableFile
 from .windows import Windows
@@ -34,7 +35,8 @@ COLUMNS, GAP, HEADING = 10, 4, 18  # images per row of a contact sheet, and pixe
 class Column(NamedTuple):
     """A column of a table, or a feature, channel or source of an array: its use, missing values, text and numbers.
 
-    `texts` has some of the values that are no numbers; `low` to `deviation` are NaN if there are no numbers.
+    `texts` has some of the values that are no numbers; `low` to `deviation` are NaN if there are no numbers. `note` has
+    the levels of a category and the range of dates.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Column(NamedTuple):
     mean: float = np.nan
     high: float = np.nan
     deviation: float = np.nan
+    note: str = ""
 
     @property
     def is_constant(self) -> bool:
@@ -134,14 +137,25 @@ def _with_gaps(
 def describe_column(name: str, role: str, values: Any) -> Column:
     """Return the description of values (n,): numbers, or objects among which None stands for a missing value."""
     column = pd.Series(values)
+    if role == CATEGORY:
+        levels = column.dropna().astype(str).value_counts()
+        note = f"{len(levels):,} level{'s' * (len(levels) != 1)}: {first_few(levels.index.tolist())}"
+        return Column(name, role, int(column.isna().sum()), num_distinct=len(levels), note=note)
+    if role == DATE and are_dates(column):
+        dates = to_dates(column)
+        note = f"{dates.min()} to {dates.max()}"
+        return Column(name, role, int(dates.isna().sum()), num_distinct=dates.nunique(), note=note)
     numbers = numbers_in(column)
     texts = column[np.isnan(numbers) & column.notna()].astype(str)
     numbers = numbers[np.isfinite(numbers)]
     distinct = texts.unique().tolist()
-    statistics = [numbers.min(), numbers.mean(), numbers.max(), numbers.std()] if len(numbers) else []
     num_missing, num_distinct = len(column) - len(texts) - len(numbers), len(np.unique(numbers)) + len(distinct)
     counts = (num_missing, len(texts), tuple(distinct[:MAX_TEXTS]), num_distinct)
-    return Column(name, role, *counts, *map(float, statistics))
+    described = Column(name, role, *counts)
+    if not len(numbers):
+        return described
+    low, mean, high, deviation = map(float, (numbers.min(), numbers.mean(), numbers.max(), numbers.std()))
+    return described._replace(low=low, mean=mean, high=high, deviation=deviation)
 
 
 def contact_sheet(data: SourceDataset, path: str | Path) -> Path:

@@ -100,7 +100,8 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
               others are features, except identifiers of rows, which are recognised and kept as ``data.ids``.
             - ``feature_columns``: the only features of a table, also if they look like identifiers.
             - ``column_kinds``: columns of a table that are to be used otherwise, such as ``{"key": "number"}`` or
-              ``{"batch": "identifier"}``.
+              ``{"batch": "category"}``; kinds are ``number``, ``category``, ``date`` and ``identifier``.
+            - ``date_parts``: cyclic parts of dates to observe as well, of ``hour``, ``weekday`` and ``month``.
             - ``decimal``: ``","`` for a CSV whose numbers have decimal commas.
             - ``hold_out``: the share of rows of your own data that is kept out of the training and scored separately:
               0.1 by default, at most 10,000 rows, and 0 for none. It depends on the number of rows, not on a seed.
@@ -400,7 +401,7 @@ class InMemory(UserData):
         sources: an array (n, n_s) or (n,), columns by name, or a data frame; ``"labels"`` for the second entries of a
             torch data set's items.
         layout, feature_names: as for `SourceDataset`.
-        source_columns, drop_columns, feature_columns, column_kinds: of a data frame, as for a table in a file.
+        source_columns, drop_columns, feature_columns, column_kinds, date_parts: of a data frame, as for a file.
         window, stride, unit_column, time_column: how recordings are cut into windows; see `Cutting`.
         group_column: a column of a data frame whose equal values stay together when rows are held out; no feature.
         groups: (n,) labels for the same purpose, for any data.
@@ -417,6 +418,7 @@ class InMemory(UserData):
     drop_columns: Sequence[str] = ()
     feature_columns: Sequence[str] = ()
     column_kinds: Mapping[str, str] = field(default_factory=dict)
+    date_parts: Sequence[str] = ()
     window: int = 0
     stride: int | None = None
     unit_column: str | None = None
@@ -474,6 +476,7 @@ class InMemory(UserData):
             self.column_kinds,
             tuple(self.feature_columns),
             self.group_column,
+            tuple(self.date_parts),
         )
         more, expected = _source_columns(self.sources, len(table.frame)), table.index_columns
         data = dataset_of_table(table, "the data frame", choices, self.name, sources=more, expected=expected)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from ..observations import COLOURS, IMAGES, MIN_SIDE, VECTORS, Observations
+from ..observations import COLOURS, IMAGES, MIN_SIDE, TABLES, VECTORS, Observations
 from .array_files import has_names, is_array_file
 from .dataset import LARGEST, ImageArray, LazyImages, Progress, SourceDataset, find_non_finite, first_few, unmask
 from .image_files import SUFFIXES as PICTURE_SUFFIXES
@@ -24,7 +24,7 @@ from .loading import load_data
 from .pictures import GREY, PictureSize, convert, decode_file, resize
 from .spec import DataSpec
 from .table_files import column_names, is_table
-from .tables import is_frame
+from .tables import is_frame, matching_table
 
 WHITE = 255
 #: Floats that a model was trained on have this range or a larger one if they are bytes in another type.
@@ -73,6 +73,8 @@ def load_matching(
         spec: how its training data were read; None for data in memory.
         progress: as for `load_data`.
     """
+    if observations.kind == TABLES and (is_frame(data) or (isinstance(data, str | Path) and is_table(data))):
+        return matching_table(data, observations, spec)
     loaded = load_data(data, progress=progress, **how_to_read(observations, spec, data))
     if difference := observations.difference(loaded.observations):
         raise ValueError(difference)

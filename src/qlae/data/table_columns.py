@@ -1,4 +1,4 @@
-"""How each column of a table is used: as numbers, as a source, as an identifier, or not at all.
+"""How each column of a table is used: as numbers, categories, dates, a source, an identifier, or not at all.
 
 `plan_columns` decides from the values, unless the user says otherwise. It returns all problems together, each with the
 option that helps.
@@ -15,13 +15,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._checks import nearest_name
+from ..columns import CATEGORY, DATE, NUMBER
 from .dataset import first_few
 
-NUMBER, IDENTIFIER, SOURCE, GROUP, DROPPED = "number", "identifier", "source", "group", "dropped"
+IDENTIFIER, SOURCE, GROUP, DROPPED = "identifier", "source", "group", "dropped"
 #: Kinds that a user can choose for a column.
-CHOICES = (NUMBER, IDENTIFIER)
+CHOICES = (NUMBER, CATEGORY, DATE, IDENTIFIER)
+OBSERVED = (NUMBER, CATEGORY, DATE)
+MAX_LEVELS = 100
+MOSTLY = 0.5  # share of numbers from which text among them is a mistake
 MIN_ROWS = 10  # below, values may all be different by chance
 DECIMAL_COMMA = r"[-+]?\d*,\d+"
+ISO_DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?(?:Z|[+-]\d\d:?\d\d))?)?"
+OTHER_DATE = r"\d{1,4}[./]\d{1,2}[./]\d{1,4}(?:[T ]\d\d?:\d\d.*)?|\d{1,2}-\d{1,2}-\d{4}"
+OFFSET = r":\d\d(?:\.\d+)?\s*(?:Z|[+-]\d\d:?\d\d)$"
 #: Names of columns that are identifiers if they hold integers that are all different.
 KEY_NAME = re.compile(
     r"(?:.*[\s_.-])?(?:ids?|key|index|idx|uid|uuid|guid|row|rownames?|nr|record)|unnamed: ?\d+|number|no\.?|#",
@@ -38,6 +45,7 @@ class ColumnChoices(NamedTuple):
     kinds: Mapping[str, str] = {}
     features: tuple[str, ...] = ()
     group: str | None = None
+    date_parts: tuple[str, ...] = ()
 
 
 class TablePlan(NamedTuple):
@@ -82,14 +90,14 @@ def plan_columns(frame: pd.DataFrame, choices: ColumnChoices, index_columns: Seq
         elif name in choices.kinds:
             kinds[name] = choices.kinds[name]
         elif name in choices.features:
-            continue
+            kinds[name] = recognise(frame[name])
         elif name in index_columns or is_identifier(frame[name]):
             kinds[name] = IDENTIFIER
             recognised += [] if choices.features else [name]
-        elif choices.features:
-            kinds[name] = DROPPED
+        else:
+            kinds[name] = DROPPED if choices.features else recognise(frame[name])
     plan = TablePlan(kinds, problems, recognised)
-    if not plan.names(NUMBER):
+    if not any(kind in OBSERVED for kind in kinds.values()):
         listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
         problems.append(
             f"has no column left to observe, out of {listed}. Use an identifier as a number by column_kinds "
@@ -134,7 +142,12 @@ def is_identifier(column: pd.Series[Any]) -> bool:
         return False
     if column.dtype.kind in "iu":
         return named or bool((np.diff(column.to_numpy(dtype=np.float64)) == 1).all())
-    return is_text(column) and bool(np.isnan(numbers_in(column)).all())
+    if not is_text(column) or not np.isnan(numbers_in(column)).all():
+        return False
+    cells = column.astype(str)
+    return not (
+        cells.str.fullmatch(ISO_DATE).all() or cells.str.fullmatch(OTHER_DATE).all() or has_decimal_commas(column)
+    )
 
 
 def is_key_name(name: str) -> bool:
@@ -164,37 +177,113 @@ def numbers_in(column: pd.Series[Any]) -> NDArray[np.float64]:
     return numbers
 
 
+def recognise(column: pd.Series[Any]) -> str:
+    """Return the kind of a column that is observed, from its values."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return CATEGORY
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return DATE
+    content = str(pd.api.types.infer_dtype(column, skipna=True))
+    if content == "boolean":
+        return CATEGORY
+    if content in ("datetime64", "datetime", "date"):
+        return DATE
+    if content == "string" and not has_decimal_commas(column):
+        cells = column.dropna().astype(str)
+        if cells.str.fullmatch(ISO_DATE).all():
+            return DATE
+        is_number = ~np.isnan(numbers_in(cells))
+        return NUMBER if is_number.mean() > MOSTLY or cells.str.fullmatch(OTHER_DATE).all() else CATEGORY
+    if content == "mixed-integer" and np.isnan(numbers_in(column.dropna())).mean() >= 1 - MOSTLY:
+        return CATEGORY
+    return NUMBER
+
+
 def _check_cells(frame: pd.DataFrame, plan: TablePlan, unit: str) -> list[str]:
     """Return the problems with the cells of features and sources."""
-    numbers = {name: numbers_in(frame[name]) for name in plan.names(NUMBER)}
-    texts = {name: frame[name][np.isnan(values) & frame[name].notna()] for name, values in numbers.items()}
+    numbers = {name: frame[name] for name in plan.names(NUMBER)}
+    texts = {name: cells[np.isnan(numbers_in(cells)) & cells.notna()] for name, cells in numbers.items()}
     texts = {name: cells for name, cells in texts.items() if len(cells)}
     commas = {name: cells for name, cells in texts.items() if has_decimal_commas(cells)}
     commas |= {name: frame[name] for name in plan.names(SOURCE) if has_decimal_commas(frame[name])}
-    texts = {name: cells for name, cells in texts.items() if name not in commas}
-    gaps = {name: frame.index[~np.isfinite(values)] for name, values in numbers.items()}
-    gaps = {name: rows for name, rows in gaps.items() if name not in texts and name not in commas}
-    gaps |= {name: frame.index[frame[name].isna()] for name in (*plan.names(SOURCE), *plan.names(GROUP))}
-    gaps = {name: rows for name, rows in gaps.items() if len(rows)}
-    problems = []
-    if commas:
-        option = ", or set decimal=','" if unit == "line" else ""
+    dates = {name: cells for name, cells in texts.items() if cells.astype(str).str.fullmatch(OTHER_DATE).all()}
+    dates |= {name: frame[name].dropna() for name in plan.names(DATE) if not are_dates(frame[name])}
+    others = {name: cells for name, cells in texts.items() if name not in commas and name not in dates}
+    infinite = {name: cells[np.isinf(numbers_in(cells))] for name, cells in numbers.items()}
+    observed = [*numbers, *plan.names(CATEGORY), *plan.names(DATE)]
+    empty = [name for name in observed if frame[name].isna().all()]
+    gaps = {name: frame.index[frame[name].isna()] for name in (*plan.names(SOURCE), *plan.names(GROUP))}
+    option = ", or set decimal=','" if unit == "line" else ""
+    advice = {
+        f"has numbers with a decimal comma in {{}}: write them with a decimal point{option}.": commas,
+        "has dates in {}: write them as year-month-day, such as 2024-05-31 or 2024-05-31T12:30.": dates,
+        "has text among the numbers in {}: remove it, leave a cell empty that has no value, or make the column a "
+        "category with column_kinds (--column-kinds NAME=category).": others,
+        "has infinite values in {}: make them missing, remove these rows, or leave the columns out with drop_columns "
+        "(--drop-columns).": {name: cells for name, cells in infinite.items() if len(cells)},
+    }
+    problems = [text.format(_listed(cells, unit)) for text, cells in advice.items() if cells]
+    problems += _check_levels(frame, plan.names(CATEGORY))
+    if empty:
         problems.append(
-            f"has numbers with a decimal comma in {_listed(commas, unit)}; write them with a decimal point{option}."
+            f"has no value at all in {first_few([repr(name) for name in empty])}: leave such columns out "
+            "with drop_columns (--drop-columns)."
         )
-    if texts:
+    if parts := [
+        f"{name!r} ({unit}{'s' * (len(rows) > 1)} {first_few(rows)})" for name, rows in gaps.items() if len(rows)
+    ]:
         problems.append(
-            f"has text in {_listed(texts, unit)}. Name columns that are sources in source_columns (--source-columns "
-            f"{next(iter(texts))!r}), leave columns out with drop_columns (--drop-columns), or encode them as numbers, "
-            "for instance one column of 0 and 1 for each value."
-        )
-    if gaps:
-        parts = [f"{name!r} ({unit}{'s' * (len(rows) > 1)} {first_few(rows)})" for name, rows in gaps.items()]
-        problems.append(
-            f"has missing or infinite values in {first_few(parts)}. Fill them in, remove these {unit}s, or leave the "
-            "columns out with drop_columns (--drop-columns)."
+            f"has missing values in {first_few(parts)}, and sources and groups must be complete: fill them in, or "
+            f"remove these {unit}s."
         )
     return problems
+
+
+def _check_levels(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Return a problem if categories have too many levels, or cells that no level can stand for."""
+    crowded, odd = [], []
+    for name in names:
+        cells = frame[name].dropna()
+        content = str(pd.api.types.infer_dtype(cells.astype(object)))
+        if content not in ("string", "boolean", "integer", "floating", "mixed-integer", "mixed-integer-float", "empty"):
+            odd.append(f"{name!r} ({type(cells.iloc[0]).__name__})")
+        elif (count := cells.astype(str).nunique()) > MAX_LEVELS or (len(cells) >= MIN_ROWS and 2 * count > len(cells)):
+            crowded.append(f"{name!r} ({count:,} in {len(cells):,} rows)")
+    problems = []
+    if crowded:
+        problems.append(
+            f"has too many different values in {first_few(crowded)}: a category has at most {MAX_LEVELS}, and two rows "
+            "for each on average. Name columns that are sources in source_columns (--source-columns), identifiers in "
+            "column_kinds (--column-kinds NAME=identifier), or leave columns out with drop_columns (--drop-columns)."
+        )
+    if odd:
+        problems.append(
+            f"has cells that are no numbers, text or dates in {first_few(odd)}: leave these columns out "
+            "with drop_columns (--drop-columns)."
+        )
+    return problems
+
+
+def are_dates(column: pd.Series[Any]) -> bool:
+    """Return whether `to_dates` can read a column."""
+    try:
+        to_dates(column)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def to_dates(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of dates, or of text such as 2024-05-31 or 2024-05-31T12:00, as dates of pandas.
+
+    Text with offsets from UTC becomes times in UTC.
+    """
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return column
+    text = column.astype(object)
+    has_offsets = text.dropna().astype(str).str.contains(OFFSET).any()
+    dates: pd.Series[Any] = pd.to_datetime(text, format="ISO8601", utc=bool(has_offsets))
+    return dates
 
 
 def has_decimal_commas(column: pd.Series[Any]) -> bool:

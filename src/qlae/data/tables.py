@@ -16,12 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._checks import require_known
-from ..observations import VECTORS
+from ..columns import DATE_PARTS
+from ..observations import VECTORS, Observations
 from ..registry import DATA
 from .cache import name_of_files
 from .dataset import Progress, SourceDataset, first_few, observe
 from .spec import UserData
-from .table_columns import CHOICES, GROUP, IDENTIFIER, NUMBER, SOURCE, ColumnChoices, numbers_in, plan_columns
+from .table_columns import CHOICES, GROUP, IDENTIFIER, SOURCE, ColumnChoices, is_identifier, numbers_in, plan_columns
+from .table_encoding import describe_columns, encode_rows, is_plain, observe_rows
 from .table_files import RawTable, distinct_names, index_names, read_table, refuse
 
 
@@ -40,8 +42,9 @@ class TableFile(UserData):
         source_columns: columns that are sources and not features.
         drop_columns: columns to leave out, such as row numbers.
         feature_columns: the only features, also if they look like identifiers; by default all other columns.
-        column_kinds: how columns are used that would be recognised as something else: ``"number"`` or
-            ``"identifier"``, by name.
+        column_kinds: how columns are used that would be recognised as something else, by name: ``"number"``,
+            ``"category"``, ``"date"`` or ``"identifier"``.
+        date_parts: cyclic parts of dates that are observed as well: ``"hour"``, ``"weekday"`` or ``"month"``.
         decimal: the character before the decimals of numbers in a CSV, ``"."`` or ``","``.
         group_column: a column that is no feature, such as the patient: rows with equal values stay together when rows
             are held out.
@@ -55,6 +58,7 @@ class TableFile(UserData):
     drop_columns: tuple[str, ...] = ()
     feature_columns: tuple[str, ...] = ()
     column_kinds: dict[str, str] = field(default_factory=dict)
+    date_parts: tuple[str, ...] = ()
     decimal: str = "."
     group_column: str | None = None
 
@@ -63,13 +67,20 @@ class TableFile(UserData):
         self._set(name=name_of_files(self.path, self.name))
         for kind in self.column_kinds.values():
             require_known(kind, CHOICES, "kind of a column")
+        for part in self.date_parts:
+            require_known(part, DATE_PARTS, "part of a date")
         require_known(self.decimal, (".", ","), "decimal")
 
     @property
     def choices(self) -> ColumnChoices:
         """What the user says about columns."""
         return ColumnChoices(
-            self.source_columns, self.drop_columns, self.column_kinds, self.feature_columns, self.group_column
+            self.source_columns,
+            self.drop_columns,
+            self.column_kinds,
+            self.feature_columns,
+            self.group_column,
+            self.date_parts,
         )
 
     def read_raw(self) -> RawTable:
@@ -110,10 +121,15 @@ def dataset_of_table(
             "set column_kinds (--column-kinds NAME=number)",
             stacklevel=2,
         )
-    names, identifiers = plan.names(NUMBER), plan.names(IDENTIFIER)
-    features = np.stack([numbers_in(frame[column]) for column in names], axis=1)
+    described = describe_columns(frame, plan.kinds, choices.date_parts)
+    if is_plain(described):
+        names = [column.name for column in described]
+        features = np.stack([numbers_in(frame[column]) for column in names], axis=1)
+        observations = observe(features, VECTORS, names, name=what)
+    else:
+        features, observations = observe_rows(frame, described, what)
+    identifiers = plan.names(IDENTIFIER)
     columns = {column: frame[column].tolist() for column in plan.names(SOURCE)} | dict(sources or {})
-    observations = observe(features, VECTORS, names, name=what)
     data = SourceDataset.from_columns(features, columns, observations, name=name)
     if identifiers:
         data.ids = frame[identifiers].reset_index(drop=True)
@@ -125,6 +141,34 @@ def dataset_of_table(
 def group_labels(labels: Any) -> NDArray[np.int64]:
     """Return the number of the group of each row (n,), from labels of any type, none of them missing."""
     return np.unique(np.asarray(labels).astype(str), return_inverse=True)[1].reshape(-1)
+
+
+def matching_table(data: Any, observations: Observations, spec: Any) -> SourceDataset:
+    """Return the data set in another table for a model of tables: the columns that it takes, identifiers and sources.
+
+    Args:
+        data: a path or a data frame, whose columns may have any order; all others are left out.
+        observations: what the model takes.
+        spec: how its training data were read; None for data in memory.
+    """
+    choices: ColumnChoices = getattr(spec, "choices", ColumnChoices())
+    is_memory = is_frame(data)
+    what = "the data frame" if is_memory else str(data)
+    table = raw_frame(data) if is_memory else read_table(data, choices.sources, decimal=getattr(spec, "decimal", "."))
+    frame = table.frame
+    refuse(what, table.problems)
+    array = encode_rows(frame, observations, what)
+    used = {column.name for column in observations.columns} | {*choices.dropped}
+    sources = [name for name in choices.sources if name in frame and frame[name].notna().all()]
+    others = [name for name in frame.columns if name not in used and name not in sources]
+    named = [name for name, kind in choices.kinds.items() if kind == IDENTIFIER]
+    ids = [name for name in others if name in named or name in table.index_columns or is_identifier(frame[name])]
+    columns = {name: frame[name].tolist() for name in sources}
+    name = "array" if is_memory else name_of_files(what, "")
+    matching = SourceDataset.from_columns(array, columns, observations, name=name)
+    if ids:
+        matching.ids = frame[ids].reset_index(drop=True)
+    return matching
 
 
 def to_pandas(frame: Any) -> pd.DataFrame:

@@ -302,7 +302,7 @@ def _round_trip(sample: Sample) -> list[NDArray[np.float64]]:
     model, shares = sample.model, []
     encode = model.encode if sample.has_codes else model.latents
     for codes in (draw_rows(sample.codes, NUM_ROWS), recombine(sample.codes, min(NUM_ROWS, len(sample)))):
-        before, after = codes, encode(model.decode(codes))
+        before, after = codes, encode(model.decode(codes, as_array=True))
         if not sample.has_codes:
             before, after = (_fifths(table, sample.codes) for table in (before, after))
         shares.append(np.asarray((before == after).mean(0)))

@@ -163,7 +163,7 @@ class Effects(ABC):
         self.originals = sample.read(rows)
         self.numbers = self.to_numbers(self.originals)
         self.starts = sample.codes[rows]
-        self.own_scores = self.row_scores(self.to_numbers(sample.model.decode(self.starts)))
+        self.own_scores = self.row_scores(self.to_numbers(sample.model.decode(self.starts, as_array=True)))
 
     @property
     def score(self) -> float:
@@ -212,7 +212,7 @@ class Effects(ABC):
         for value in settings.values:
             changed = self.starts.copy()
             changed[:, latent] = value
-            arrays = self.sample.model.decode(changed)
+            arrays = self.sample.model.decode(changed, as_array=True)
             shown.append(arrays[:NUM_SHOWN])
             decoded.append(self.to_numbers(arrays))
         weights = settings.shares / settings.shares.sum()

@@ -189,7 +189,7 @@ class Exploration:
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Decode codes (n, num_latents) to pictures for the page."""
-        return self.view.to_page(self.model.decode(codes))
+        return self.view.to_page(self.model.decode(codes, as_array=True))
 
     def encode(self, content: bytes) -> tuple[NDArray[Any], list[float], str]:
         """Return the picture of an uploaded file or text, its code, and a note for the user, which may be empty."""
@@ -208,7 +208,8 @@ class Exploration:
 
     def _observations(self, rows: list[int]) -> NDArray[Any]:
         if self.images is None:
-            return self.model.decode(self.codes[rows])
+            decoded: NDArray[Any] = self.model.decode(self.codes[rows], as_array=True)
+            return decoded
         order = np.argsort(self.indices[rows], kind="stable")  # files are fastest to read in ascending order
         arrays = np.empty((len(rows), *self.model.observations.shape), self.model.observations.dtype)
         arrays[order] = self.images[self.indices[rows][order]]

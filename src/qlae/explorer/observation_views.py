@@ -22,7 +22,7 @@ from PIL import Image
 from .._checks import shortened
 from ..data.pictures import PictureSize, decode, to_colours
 from ..metrics.sample_files import is_number
-from ..observations import COLOURS, Observations
+from ..observations import COLOURS, VECTORS, Observations
 
 MAX_UPLOAD_BYTES = 2**24
 SHEET_COLUMNS = 16  # tiles per row of a sheet
@@ -164,6 +164,13 @@ class VectorView(NumberView):
             text = NumericText(None, text.rows.T)
         rows = self._columns(text)
         return rows[0], "" if len(rows) == 1 else f"The first of {len(rows):,} rows is shown."
+
+
+class TableView(VectorView):
+    """Shows rows of tables by their features; the page draws them as vectors."""
+
+    def describe(self, examples: Examples) -> dict[str, Any]:
+        return super().describe(examples) | {"kind": VECTORS}
 
 
 class SeriesView(NumberView):

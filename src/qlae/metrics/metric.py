@@ -36,7 +36,7 @@ OPTIONS = ("seed", "n_jobs", "source_kinds", "latent_kind")  # passed to a metri
 INFOMEC_OPTIONS = frozenset(("protocol", "prune", "code_input", "continuous_nmi", "corrected", "active"))
 #: "all" stands for all metrics; results.json has other content under the other names.
 RESERVED = frozenset(("all", "active_latents", "informative_latents", "infoe_input", "nmi", "bootstrap", "intervals"))
-RESERVED |= {"by_sample_size", "prune", "r2_features", "code_input", "continuous_nmi", "null_encoder"}
+RESERVED |= {"by_sample_size", "prune", "r2_features", "columns", "code_input", "continuous_nmi", "null_encoder"}
 
 
 @dataclass(frozen=True)

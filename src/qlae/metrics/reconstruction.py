@@ -63,6 +63,9 @@ def _intensities(array: Any, name: str) -> Any:
 
 
 register_score(Score("r2", "R²", digits=3, meaning="fidelity of reconstructions", watched=True))
+register_score(Score("r2_numbers", "R² of numbers", digits=3, meaning="of the numbers and dates of a table"))
+register_score(Score("accuracy", "accuracy", digits=3, meaning="of the categories of a table"))
+register_score(Score("majority", "most frequent", digits=3, meaning="accuracy of the most frequent levels"))
 
 
 def r2(observations: Any, reconstructions: Any) -> float:

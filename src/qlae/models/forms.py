@@ -47,6 +47,11 @@ class Form(nn.Module, ABC):
         """The shape of one input of the encoder, and of one output of the decoder."""
         return tuple(self.observations.shape[axis - 1] for axis in self.order[1:])
 
+    @property
+    def num_terms(self) -> int:
+        """The number of terms whose mean is the error of an observation: its entries."""
+        return self.observations.num_entries
+
     def to_input(self, batch: Tensor) -> Tensor:
         """Return arrays (b, *shape) as float32 inputs (b, *input_shape)."""
         is_bytes = self.observations.dtype == "uint8"

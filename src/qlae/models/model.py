@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from .._checks import MAX_SEED, whole_number
 from ..data.model_inputs import require_usable, to_model_inputs
-from ..observations import Observations
+from ..data.table_encoding import decode_rows
+from ..observations import TABLES, Observations
 from .forms import Form
 from .latents import DiscreteLatent, LatentOutput, LatentSpace
 
@@ -87,14 +88,29 @@ class Model(nn.Module):
         takes."""
         return self._over_images(images, lambda x: self.latent(self.encoder(x)).z)
 
-    def reconstruct(self, images: Any) -> NDArray[Any]:
+    def reconstruct(self, images: Any, *, as_array: bool = False) -> Any:
         """Return the reconstructions of observations, as ``encode`` takes them, in the model's shape and type, such as
-        images (n, r, r, 3) uint8."""
-        return self._over_images(images, lambda x: self.form.to_array(self(x).logits))
+        images (n, r, r, 3) uint8; further arguments as for ``decode``."""
+        decoded = self._over_images(images, lambda x: self.form.to_array(self(x).logits))
+        return self._present(decoded, as_array)
 
-    def decode(self, latents: NDArray[Any]) -> NDArray[Any]:
-        """Return observations, such as images (n, r, r, 3) uint8, for codes (n, num_latents) integers or latents
-        (n, num_outputs) floats."""
+    def decode(self, latents: NDArray[Any], *, as_array: bool = False) -> Any:
+        """Return observations, such as images (n, r, r, 3) uint8.
+
+        Args:
+            latents: codes (n, num_latents) integers or latents (n, num_outputs) floats.
+            as_array: return an array of features (n, d), with the shares of levels, also where the model was trained
+                on a table with categories, dates or missing values; else these become a data frame with its columns.
+        """
+        return self._present(self._decode_array(latents), as_array)
+
+    def _present(self, decoded: NDArray[Any], as_array: bool) -> Any:
+        """Return decoded observations as users get them: rows of a table as a data frame."""
+        if as_array or self.observations.kind != TABLES:
+            return decoded
+        return decode_rows(decoded, self.observations)
+
+    def _decode_array(self, latents: NDArray[Any]) -> NDArray[Any]:
         latents = np.asarray(latents)
         if latents.ndim != 2:
             raise ValueError(f"expected one row per image, (n, num_latents), got shape {latents.shape}")
@@ -111,14 +127,14 @@ class Model(nn.Module):
             raise ValueError(f"latents must be (n, {self.latent.num_outputs}) and finite, got shape {latents.shape}")
         return self._decode(torch.tensor(latents, dtype=torch.float32))  # a copy: data frames give read-only arrays
 
-    def sample(self, num_samples: int, *, seed: int = 0) -> NDArray[Any]:
+    def sample(self, num_samples: int, *, seed: int = 0, as_array: bool = False) -> Any:
         """Return observations, such as images (num_samples, r, r, 3) uint8, decoded from latents that are drawn from
-        the prior."""
+        the prior; ``as_array`` as for ``decode``."""
         whole_number("num_samples", num_samples, at_least=0)
         whole_number("seed", seed, at_least=0, at_most=MAX_SEED)
         generator = torch.Generator(self.device).manual_seed(seed)
         with torch.inference_mode():
-            return self._decode(self.latent.sample(num_samples, generator))
+            return self._present(self._decode(self.latent.sample(num_samples, generator)), as_array)
 
     def describe(self, data: Any, **options: Any) -> Any:
         """Return what every latent means, measured on observations: a ``qlae.description.Description``.

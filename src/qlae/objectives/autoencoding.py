@@ -77,6 +77,6 @@ def reconstruction_terms(
 
 def output_terms(model: Model, output: ModelOutput, images: Tensor, *, penalties: Collection[str] = ()) -> Terms:
     """Return ``reconstruction_terms`` from the output of the model for these inputs."""
-    losses = latent_losses(model, output.latent.losses, images[0].numel())
+    losses = latent_losses(model, output.latent.losses, model.form.num_terms)
     more = penalty_terms(penalties, model.latent, output.encoded, output.latent, images)
     return {"reconstruct": model.form.error(output.logits, images), **losses, **more}

@@ -128,7 +128,7 @@ class Factorisation:
         x = run_in_own_precision(self.model.encoder, images)
         latent, features = self.model.latent.with_features(x, generator, number)
         logits = run_in_own_precision(self.model.decoder, latent.z)
-        num_entries = images[0].numel()
+        num_entries = self.model.form.num_terms
         terms = latent_losses(self.model, latent.losses, num_entries)
         if self.discriminator is not None:
             guesses = self.discriminator(features.flatten(1))

@@ -125,7 +125,7 @@ def tripod_terms(
     latent = model.latent(x, generator)
     variance = model.latent.unrounded(x).var(0, correction=0)
     deviation = (variance + MIN_VARIANCE).sqrt()
-    terms = latent_losses(model, latent.losses, images[0].numel())
+    terms = latent_losses(model, latent.losses, model.form.num_terms)
     if "multi_information" in config.weights:
         terms["multi_information"] = multi_information(latent.z, deviation)
     if "hessian" in config.weights:

@@ -13,8 +13,9 @@ from PIL import Image
 from .._io import require_new, write_columns, write_whole
 from .._progress import progress_bar
 from ..data.pictures import to_colours
+from ..data.table_encoding import decode_rows
 from ..models.model import CHUNK
-from ..observations import IMAGES, SERIES, VECTORS, Observations
+from ..observations import IMAGES, SERIES, TABLES, Observations
 from .code_tables import TABLE_SUFFIXES, NamedCodes, codes_in, read_table, write_table
 from .latent_names import Names, names_file
 from .load_model import load
@@ -29,8 +30,10 @@ def decode(
     out: str | os.PathLike[str] | None = None,
     device: str = "auto",
     show: bool = True,
-) -> NDArray[Any]:
+) -> Any:
     """Return the observations that a table of codes stands for, such as `encode` returns and writes.
+
+    They are an array, or a data frame if the model was trained on a table with categories, dates or missing values.
 
     Args:
         run: the run directory, the folder of an exported model, or the name of a shipped one.
@@ -54,12 +57,12 @@ def decode(
     parts = []
     with progress_bar("decoding", len(table), show=show) as report:
         for start in range(0, len(table), CHUNK):
-            parts.append(model.decode(found.codes[start : start + CHUNK]))
+            parts.append(model.decode(found.codes[start : start + CHUNK], as_array=True))
             report(start + len(parts[-1]))
     decoded = np.concatenate(parts)
     if path is not None:
         _write(path, found, decoded, model.observations)
-    return decoded
+    return decode_rows(decoded, model.observations) if model.observations.kind == TABLES else decoded
 
 
 def _require_out(path: Path, observations: Observations) -> None:
@@ -94,9 +97,10 @@ def to_table(ids: pd.DataFrame, decoded: NDArray[Any], observations: Observation
         num_steps = decoded.shape[1]
         ids = ids.loc[ids.index.repeat(num_steps)].assign(**{STEP: np.tile(np.arange(num_steps), len(decoded))})
         decoded = decoded.reshape(-1, decoded.shape[2])
+    if observations.kind == TABLES:
+        features = decode_rows(decoded, observations)
     else:
-        assert observations.kind == VECTORS
-    features = pd.DataFrame(decoded, columns=list(observations.names))
+        features = pd.DataFrame(decoded, columns=list(observations.names))
     ids = ids[[name for name in ids if name not in features]]
     return pd.concat([ids.reset_index(drop=True), features], axis=1)
 

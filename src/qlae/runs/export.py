@@ -400,7 +400,7 @@ def check_onnx(model: Model, encoder: bytes, decoder: bytes, observations: NDArr
         code = model.encode(observations)
         same = np.repeat(codes[0] == code, model.latent.num_outputs // model.latent.num_latents, axis=1)
     latent_error = (np.abs(latents - reference) * same).max() / max(np.abs(reference).max(), 1e-12)
-    difference = np.abs(_run(decoder, code)[0].astype(float) - model.decode(code).astype(float))
+    difference = np.abs(_run(decoder, code)[0].astype(float) - model.decode(code, as_array=True).astype(float))
     decoded_error = (difference / (model.observations.scale or 1.0)).max()
     most = 1 if model.observations.dtype == "uint8" else MAX_LATENT_ERROR
     if latent_error > MAX_LATENT_ERROR or same.mean() < MIN_SAME_CODES or decoded_error > most:

@@ -6,16 +6,15 @@ the outputs of the decoder and the inputs of the encoder. Their ``arrays()`` are
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..metrics.reconstruction import psnr_of_errors, r2_of_errors
-from ..metrics.scores import half_sample_interval
-
-CONFIDENCE = 0.95  # of intervals
+from .shares import explained_share, interval_of
+from .table_fidelity import TableFidelity
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -50,7 +49,7 @@ class Psnr:
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
         """Return the 95% interval of the mean."""
         values = arrays["psnr"].astype(np.float64)
-        return {"psnr": _interval(lambda rows: float(values[rows].mean()), len(values), num_halves)}
+        return {"psnr": interval_of(lambda rows: float(values[rows].mean()), len(values), num_halves)}
 
 
 class ExplainedVariance:
@@ -99,7 +98,7 @@ class ExplainedVariance:
         """Return R², and R² of each feature; None for features that do not vary."""
         shares = r2_of_errors(arrays["feature_errors"], arrays["feature_variances"])
         each = [None if np.isnan(share) else round(float(share), 6) for share in shares]
-        return {"r2": _share(arrays["errors"], arrays["variances"]), "r2_features": each}
+        return {"r2": explained_share(arrays["errors"], arrays["variances"]), "r2_features": each}
 
     @staticmethod
     def score_unseen(arrays: Arrays) -> float:
@@ -108,16 +107,16 @@ class ExplainedVariance:
         Features are standardised by the statistics of the training data alone. A feature that hardly varies in a small
         sample would dominate if it were divided by its variance there.
         """
-        return _share(arrays["feature_errors"], arrays["feature_variances"])
+        return explained_share(arrays["feature_errors"], arrays["feature_variances"])
 
     @staticmethod
     def intervals(arrays: Arrays, num_halves: int) -> dict[str, list[float]]:
         """Return the 95% interval of R²."""
         errors, variances = arrays["errors"], arrays["variances"]
-        return {"r2": _interval(lambda rows: _share(errors[rows], variances[rows]), len(errors), num_halves)}
+        return {"r2": interval_of(lambda rows: explained_share(errors[rows], variances[rows]), len(errors), num_halves)}
 
 
-FIDELITIES: tuple[Any, ...] = (Psnr, ExplainedVariance)
+FIDELITIES: tuple[Any, ...] = (Psnr, ExplainedVariance, TableFidelity)
 PARTS = tuple(part for fidelity in FIDELITIES for part in fidelity.parts)
 LEAST_ERROR = 1e-10  # share of the variance, as for the PSNR, which is capped at 100 dB
 
@@ -145,16 +144,3 @@ def fidelity_db(scores: Mapping[str, Any]) -> float | None:
     if "psnr" in scores:
         return float(scores["psnr"])
     return -10 * math.log10(max(1 - scores["r2"], LEAST_ERROR)) if "r2" in scores else None
-
-
-def _share(errors: NDArray[Any], variances: NDArray[Any]) -> float:
-    """Return the share of the variance that is explained; 0 where nothing varies."""
-    total = float(variances.sum())
-    return 1 - float(errors.sum()) / total if total > 0 else 0.0
-
-
-def _interval(score: Callable[[Any], float], count: int, num_halves: int) -> list[float]:
-    """Return the 95% interval of a score of rows, computed from ``num_halves`` half-samples of ``count`` rows."""
-    random = np.random.default_rng(0)
-    halves = [score(random.permutation(count)[: max(1, count // 2)]) for _ in range(num_halves)]
-    return list(half_sample_interval(score(slice(None)), halves, CONFIDENCE))

@@ -41,7 +41,7 @@ def make_pictures(model: Model, images: NDArray[Any], encoded: Arrays) -> dict[s
     steps = intervention_steps(model, latents)
     pictures = {
         "originals": originals,
-        "reconstructions": model.reconstruct(originals),
+        "reconstructions": model.reconstruct(originals, as_array=True),
         "interventions": decode_changed(model, latents[samples], steps),
         "intervention_steps": steps,
     }
@@ -52,7 +52,7 @@ def make_pictures(model: Model, images: NDArray[Any], encoded: Arrays) -> dict[s
         pictures["interpolation_steps"] = even
         pictures["strips"], pictures["strip_codes"] = decode_strips(model, encoded["codes"], values, int(samples[0]))
     if model.latent.has_prior:
-        pictures["generated"] = model.sample(NUM_GENERATED)
+        pictures["generated"] = model.sample(NUM_GENERATED, as_array=True)
     return pictures
 
 
@@ -84,7 +84,7 @@ def decode_changed(model: Model, starts: NDArray[Any], steps: NDArray[Any]) -> N
     variants = np.broadcast_to(starts[:, None, None], (len(starts), num_steps, num_latents, num_latents)).copy()
     for j in range(num_latents):
         variants[:, :, j, j] = steps[:, j]
-    pictures = model.decode(variants.reshape(-1, num_latents))
+    pictures: NDArray[Any] = model.decode(variants.reshape(-1, num_latents), as_array=True)
     return pictures.reshape(*variants.shape[:3], *pictures.shape[1:])
 
 
@@ -101,7 +101,8 @@ def decode_strips(
     def decode_column(latent: int, levels: NDArray[Any]) -> NDArray[Any]:
         variants = np.tile(values[sample].astype(np.float32), (len(levels), 1))
         variants[:, latent] = levels
-        return model.decode(variants)
+        decoded: NDArray[Any] = model.decode(variants, as_array=True)
+        return decoded
 
     strips, ends = [], []
     for j in range(codes.shape[1]):

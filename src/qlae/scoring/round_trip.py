@@ -30,7 +30,7 @@ def measure_round_trip(model: Model, codes: NDArray[np.integer[Any]]) -> dict[st
     kept = draw_rows(codes, NUM_ROWS)
     results: dict[str, Any] = {"num_rows": len(kept)}
     for name, rows in (("data", kept), ("recombined", recombine(codes, len(kept)))):
-        returned = model.encode(model.decode(rows)) == rows
+        returned = model.encode(model.decode(rows, as_array=True)) == rows
         results[name] = {
             "latents": returned.mean(0).round(DIGITS).tolist(),
             "mean": round(float(returned.mean()), DIGITS),

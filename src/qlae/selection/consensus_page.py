@@ -210,7 +210,7 @@ def _decode_run(consensus: Consensus, run: int, model: Model, strips: Strips) ->
             steps = _aligned(steps, latents[rows, latent], numbers[common, k])
         changed = np.repeat(start[None], len(steps), axis=0)
         changed[:, latent] = steps
-        strips.decoded[k, run], strips.steps[k, run] = model.decode(changed), steps
+        strips.decoded[k, run], strips.steps[k, run] = model.decode(changed, as_array=True), steps
 
 
 def _sample(consensus: Consensus, run: Run) -> tuple[NDArray[Any], Ints, Ints]:
