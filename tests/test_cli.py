@@ -6,14 +6,18 @@ import inspect
 import json
 import os
 import pkgutil
+import shlex
 import subprocess
 import sys
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+from tyro.conf import Positional
 
 import qlae.cli
 from qlae.cli import COMMANDS, command_class, main
+from qlae.cli.help import COMMON, options_of
 from qlae.metrics import METRICS, infomec
 
 SMALL = ["--resolution", "16", "--sources", "floor hue", "shape", "--size", "small", "--batch-size", "8", "--quiet"]
@@ -60,6 +64,27 @@ def test_a_reader_that_leaves_ends_the_command_quietly(trained):
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait() == 141
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"], ["score", "nowhere.npz"]])
+def test_streams_that_are_closed_make_no_traceback(arguments, tmp_path):
+    expected = 2 if "nowhere.npz" in arguments else 0
+    for closed, gone in ((">&-", expected), ("2>&-", expected), (">&- 2>&-", expected), ("| true", 0)):
+        ended = subprocess.run(
+            f"{shlex.join(command(*arguments))} {closed}", shell=True, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in ended.stderr
+        assert "Exception ignored" not in ended.stderr
+        assert ended.returncode == gone
+
+
+def test_warnings_as_errors_end_no_command(tmp_path):
+    np.savez(tmp_path / "a.npz", sources=np.arange(40)[:, None] % 4, latents=np.zeros((40, 2)))
+    strict = os.environ | {"PYTHONWARNINGS": "error"}
+    ended = subprocess.run(
+        command("score", str(tmp_path / "a.npz")), capture_output=True, text=True, env=strict, check=False
+    )
+    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
 
 
 def test_a_terminal_without_unicode_gets_question_marks(trained):
@@ -275,6 +300,42 @@ def test_help_teaches(command, capsys):
     for uninformative in ("None", "", "True", "False", "preset", "{}", "()", "[]"):
         assert f"(default: {uninformative})" not in words
     assert "{None" not in words
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *DATA_COMMANDS])
+def test_help_fits_on_a_screen_and_help_all_has_every_option(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    run(*command.split(), "--help")
+    short = capsys.readouterr().out
+    lines = [line for line in short.splitlines() if not line.startswith(" ---")]  # of boxes in ASCII
+    assert len(lines) <= 45
+    run(*command.split(), "--help-all")
+    text = capsys.readouterr().out
+    name, *rest = command.split()
+    options = _flags(command_class(name).subcommands()[rest[0]] if rest else command_class(name))
+    assert [option for option in options if f"{option} " not in text] == []
+    assert ("--help-all` shows" in short) == any(f"{option} " not in short for option in options)
+
+
+def test_the_help_names_options_that_exist():
+    for command, shown in COMMON.items():
+        name, *rest = command.split()
+        options = options_of(command_class(name).subcommands()[rest[0]] if rest else command_class(name))
+        assert shown.keys() <= {option.name for option in options}
+
+
+def _flags(described):
+    """Return the flags of a command by its fields, without its positional arguments and subcommands."""
+    hints, flags = get_type_hints(described, include_extras=True), []
+    for field in dataclasses.fields(described):
+        hint = hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            flags += _flags(hint)
+        elif Positional not in get_args(hint) and field.name != "command":
+            renamed = {"imports": "--import", "path": "--from"}.get(field.name)
+            negated = f"--no-{field.name.replace('_', '-')}" if field.default is True else None
+            flags.append(renamed or negated or f"--{field.name.replace('_', '-')}")
+    return flags
 
 
 CLI_MODULES = [f"cli.{module.name}" for module in pkgutil.iter_modules(qlae.cli.__path__)]

@@ -23,10 +23,10 @@ def small_state(data, model="qlae", **options):
 
 
 @pytest.mark.parametrize("model", ["qlae", "qlinfowgan-gp"])
-def test_a_code_with_one_value_is_a_collapse(tmp_path, tiny_data, model):
-    with pytest.warns(UserWarning, match="after update 200 of 300 no latent varies.* at least two values") as caught:
-        train(model, tiny_data, out=tmp_path / "run", steps=300, num_values=1, **OPTIONS)
-    assert "weight_decay" not in str(caught[0].message)
+def test_a_latent_with_one_value_is_refused(tmp_path, tiny_data, model):
+    for num_values in (1, [4, 1, 4, 4]):
+        with pytest.raises(ValueError, match="num_values must be at least 2 for each latent"):
+            train(model, tiny_data, out=tmp_path / "run", num_values=num_values, num_latents=4, **OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def origins(model="qlae", data="shapes3d", **options):
 
 def test_each_step_overrides_those_before_it():
     expected = [
-        ({}, 1e-3, "model qlae"),
+        ({"size": "full"}, 1e-3, "model qlae"),
         ({"size": "small"}, 2e-3, "size small"),
         ({"size": "small", "recipe": "fast"}, 2e-3, "size small"),
         ({"size": "small", "recipe": "fast", "learning_rate": 0.5}, 0.5, "your option learning_rate"),
@@ -25,7 +25,7 @@ def test_each_step_overrides_those_before_it():
     for options, value, origin in expected:
         by_name, values = origins(**options)
         assert (values[LEARNING_RATE], by_name[LEARNING_RATE]) == (value, origin)
-    by_name, values = origins(data="mpi3d", recipe="fast")
+    by_name, values = origins(data="mpi3d", size="full", recipe="fast")
     assert (values[WEIGHT_DECAY], by_name[WEIGHT_DECAY]) == (0.001, "data set mpi3d")
     assert (values["training.steps"], by_name["training.steps"]) == (60_000, "recipe fast")
     assert by_name["training.schedule.kind"] == by_name["objective.weights.entropy"] == "recipe fast"

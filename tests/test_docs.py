@@ -131,7 +131,7 @@ def test_commands_name_options_that_exist(page):
 @cache
 def _help(command: tuple[str, ...]) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "qlae", *command, "--help"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "qlae", *command, "--help-all"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, (command, done.stderr)
     return done.stdout

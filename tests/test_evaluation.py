@@ -21,6 +21,7 @@ from qlae.models.model import Model
 from qlae.observations import square_images
 from qlae.report import draw_pictures, print_results, results_table
 from qlae.report.image_pictures import GAP, plot_interventions, tile
+from qlae.report.score_table import results_tables
 from qlae.runs.directory import Run
 from qlae.runs.export import Origin, model_card
 from qlae.scoring.evaluation import evaluate_run
@@ -107,12 +108,23 @@ def test_pictures_are_drawn(run):
 def test_table_names_model_and_data(run):
     from rich.console import Console
 
-    console = Console(width=120, file=io.StringIO())
-    console.print(results_table([run], weights=("averaged", "raw"), width=console.width))
+    console = Console(width=250, file=io.StringIO())
+    console.print(results_table([run], weights=("averaged", "raw")))
     text = console.file.getvalue()
     assert "shapes3d (rendered, 16×16)" in text
     assert f"{run.results['averaged']['infom']:.3f}" in text
     assert "raw" in text
+
+
+def test_a_narrow_terminal_gets_every_score_in_several_tables(run):
+    from rich.console import Console
+
+    tables = results_tables([run], width=80)
+    assert len(tables) > 1
+    assert max(Console(width=1000).measure(table).maximum for table in tables) <= 80
+    headers = [str(column.header) for table in tables for column in table.columns]
+    assert {str(column.header) for column in results_table([run]).columns} == set(headers)
+    assert headers.count("model") == len(tables)
 
 
 def with_noise(run, folder):

@@ -136,9 +136,8 @@ def command_page() -> str:
 
 def _help_of(command: str) -> str:
     environment = os.environ | {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
-    result = subprocess.run(
-        [sys.executable, "-m", "qlae", command, "--help"], capture_output=True, text=True, env=environment, check=True
-    )
+    program = [sys.executable, "-m", "qlae", command, "--help-all"]
+    result = subprocess.run(program, capture_output=True, text=True, env=environment, check=True)
     return result.stdout.rstrip()
 
 

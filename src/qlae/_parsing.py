@@ -127,9 +127,14 @@ def _explain(error: msgspec.ValidationError, content: Any, kind: Any, where: str
     if expected := _EXPECTED.fullmatch(reason):
         kinds = " or ".join(_NAMES.get(name, name) for name in expected["kinds"].split(" | "))
         return f"{where} must be {kinds}, got {shortened(value)}"
-    if typing.get_origin(hint) is typing.Literal:
-        return f"{where} must be one of {', '.join(map(repr, typing.get_args(hint)))}, got {shortened(value)}"
+    choices = [choice for kind in (hint, *typing.get_args(hint)) for choice in _choices(kind)]
+    if choices:
+        return f"{where} must be one of {', '.join(map(repr, choices))}, got {shortened(value)}"
     return f"{where} is wrong ({reason.replace('`array`', 'a list').replace('`', '')}), got {shortened(value)}"
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    return typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
 
 
 def _named(where: str) -> str:

@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 LINE_SECONDS = 30.0  # between two lines where there is no terminal
 
+#: Turns a note of the library into the words of its user interface; the command line sets its own.
+translate: Callable[[str], str] = str
 #: Called as ``report(done, total=None, note="")``.
 Report = Callable[..., None]
 
@@ -42,6 +44,12 @@ def progress_bar(task: str, total: int | None = None, *, start: int = 0, show: b
             yield report
         finally:
             progress.stop()
+
+
+def print_note(message: str, *, show: bool = True) -> None:
+    """Print a line about what is done, such as a default that the machine decides; nothing without ``show``."""
+    if show:
+        print(f"qlae: {translate(message)}", file=sys.stderr, flush=True)
 
 
 def _lines(task: str, total: int | None) -> Report:

@@ -20,8 +20,8 @@ import torch
 from rich.filesize import decimal
 
 from ._checks import whole_number
-from ._process import describe_device, pick_device, training_process, usual_errors
-from ._progress import progress_bar
+from ._process import describe_device, pick_device, size_for, training_process, usual_errors
+from ._progress import print_note, progress_bar
 from .config import DataConfig, RunConfig
 from .data import DataSpec, SourceDataset, data_config, data_spec, unread_config
 from .data.batches import DeviceBatches
@@ -114,6 +114,12 @@ class Configuration:
             require_tensorboard()
         require_memory(config, config.training.batch_size, execution.device, draws_pictures=execution.evaluate)
 
+    def note_size(self, run: Run, *, show: bool) -> None:
+        """Print a line if a run begins with small networks because there is no GPU."""
+        is_by_default = self.origins["networks.size"].layer == "default" and not run.is_begun
+        if is_by_default and self.config.networks.size == "small":
+            print_note("training small networks, since there is no GPU; size='full' trains the paper's", show=show)
+
     @property
     def threads(self) -> int | None:
         """The number of CPU threads; None for one per core.
@@ -163,7 +169,7 @@ def configure(
 
     Args:
         model, data, networks, options: as for ``qlae.train``.
-        out: the run directory, if there is one; a run that has begun keeps its precision.
+        out: the run directory, if there is one; a run that has begun keeps its size and precision.
 
     Example:
         >>> configuration = configure("qlae", "shapes3d", size="small", learning_rate=0.001)
@@ -231,9 +237,22 @@ def _configure(
     if training.precision == "auto":
         precision = _choose_precision(out, execution.device, trusted=trusted)
     config, origins = resolve_values(
-        spec, described, len(described.source_names), training, own_networks=own, auto_precision=precision
+        spec,
+        described,
+        len(described.source_names),
+        training,
+        own_networks=own,
+        auto_precision=precision,
+        default_size=_default_size(out, execution.device),
     )
     return Configuration(config, origins, execution, networks)
+
+
+def _default_size(out: str | os.PathLike[str] | None, device: str) -> str:
+    """Return the size of the networks of a training that does not choose one; a run that has begun keeps its own."""
+    if out is not None and Run(out).config_path.is_file():
+        return Run(out).config.networks.size
+    return size_for(device)
 
 
 def _choose_precision(out: str | os.PathLike[str] | None, device: str, *, trusted: bool) -> str:

@@ -25,7 +25,8 @@ class TrainingOptions:
         recipe: The paper's recipe (200,000 updates at a constant learning rate), or a faster one for autoencoders,
             with 60,000 updates, a learning rate that falls to 0 in the second half, and, for qlae and fsq-ae, a
             penalty on the entropy of codes. factor-qvae keeps its own learning rate.
-        size: The paper's networks, or small ones that a CPU can train in minutes, with fewer updates.
+        size: The paper's networks (full), or small ones that a CPU can train in minutes, with fewer updates. By default
+            full on a GPU and small without one.
         form: Follow the paper's text, or the authors' code where it differs.
         networks: Name of an encoder and decoder, paper, tripod, or a pair that your module registers (--import),
             instead of the model's own.
@@ -52,7 +53,7 @@ class TrainingOptions:
         num_latents: Number of latents; the preset is twice the number of sources. Your own data and digits have at
             least 10, since more may vary than their sources (vectors of fewer features: as many as features).
         num_values: Values per codebook, one number or one per latent; 10 in the paper (VQ-VAE: 512 vectors), 4
-            with --size small.
+            with size small.
         fixed_values: Keep the codebooks at their initial, evenly spaced values instead of learning them.
         codebook_player: The player of a GAN that updates the codebooks: the generator, as in the paper, or the encoder,
             as in its negative results.
@@ -62,7 +63,7 @@ class TrainingOptions:
     """
 
     recipe: Literal["paper", "fast"] = "paper"
-    size: Literal["full", "small"] = "full"
+    size: Literal["full", "small"] | None = None
     form: Literal["paper", "official"] = "paper"
     networks: str | None = None
     steps: int | None = None

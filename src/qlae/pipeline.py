@@ -57,7 +57,7 @@ def train(
             ``schedule``, ``batch_size``, ``weight_decay``, ``weights``, ``warm_up``, ``num_latents``, ``num_values``,
             ``fixed_values``, ``precision``, …) and of ``qlae.options.ExecutionOptions`` (``device``, ``compile``,
             ``threads``, ``checkpoint_seconds``, ``score_every``, ``evaluate``, ``tensorboard``). A resumed run keeps
-            the precision and the number of threads that it began with.
+            the size, the precision and the number of threads that it began with.
 
     Returns:
         The run, with ``.results`` if it was evaluated.
@@ -65,6 +65,7 @@ def train(
     data = prepare_data(model, data, out=out, networks=networks, show=show, **options)
     run = Run(out)
     configuration = configure(model, data, out=out, networks=networks, **options)
+    configuration.note_size(run, show=show)
     _train_and_report(run, configuration, data, callbacks=callbacks, show=show)
     return run
 

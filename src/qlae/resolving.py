@@ -41,6 +41,7 @@ OPTIONS = {
     "precision": "training.precision",
 }
 SHARES = "as shares of the run"  # of a schedule until the number of updates is known
+FOR_DEVICE = "for this device"
 
 
 class Origin(NamedTuple):
@@ -76,6 +77,7 @@ def resolve_values(
     *,
     own_networks: Sequence[str] = (),
     auto_precision: str = "float32",
+    default_size: str = "full",
     **more: Any,
 ) -> tuple[RunConfig, dict[str, Origin]]:
     """Return the whole config of a model on a data set, and the origin of each value by its dotted name.
@@ -87,12 +89,13 @@ def resolve_values(
         options: the options of the training.
         own_networks: which of ``"encoder"`` and ``"decoder"`` the caller brings.
         auto_precision: what the precision ``"auto"`` means.
+        default_size: the size if neither the options nor the model choose one.
         more: further options by name, as in ``TrainingOptions``.
     """
     spec = find_model(model)
     for name in (*spec.training, *more):
         require_known(name, option_names(TrainingOptions), "training option")
-    values = _Values(spec, data, replace(options or TrainingOptions(), **more))
+    values = _Values(spec, data, replace(options or TrainingOptions(), **more), default_size)
     values.set_by_model_and_size()
     values.set_by_recipe()
     values.set_by_data(num_sources)
@@ -106,14 +109,15 @@ def resolve_values(
 class _Values:
     """The values of a config by part and name, and their origins by dotted name; the one that is set last counts."""
 
-    def __init__(self, spec: ModelSpec, data: DataConfig, asked: TrainingOptions):
+    def __init__(self, spec: ModelSpec, data: DataConfig, asked: TrainingOptions, default_size: str):
         defaults = dict(spec.training)
         if asked.schedule == "constant":  # then there is no decay that the model's defaults could describe
             defaults = {name: value for name, value in defaults.items() if name not in ("decay_steps", "floor")}
         self.spec, self.data, self.asked = spec, data, chosen_options(asked)
         self.options = replace(TrainingOptions(**defaults), **self.asked)
+        self.size: str = self.options.size or default_size
         require_known(self.options.form, FORMS, "form")
-        self.model, self.preset = Origin("model", spec.name), spec.training_preset(self.options.size)
+        self.model, self.preset = Origin("model", spec.name), spec.training_preset(self.size)
         self.objective, self.latent = OBJECTIVES[spec.objective], LATENTS[spec.latent]
         self.is_gan = not self.objective.part.reconstructs
         self.parts: dict[str, dict[str, Any]] = defaultdict(dict)
@@ -143,10 +147,10 @@ class _Values:
     def set_by_model_and_size(self) -> None:
         """Set the paper's constants, those of a smaller size where it differs, and the model's weights and settings."""
         spec, full = self.spec, self._constants("full")
-        for part, constants in self._constants(self.options.size).items():
+        for part, constants in self._constants(self.size).items():
             for name, value in constants.items():
                 is_models = full[part].get(name) == value
-                self.set(part, self.model if is_models else Origin("size", self.options.size), **{name: value})
+                self.set(part, self.model if is_models else Origin("size", self.size), **{name: value})
         self.set("training.optimizer", self.model, weight_decay=spec.weight_decay)
         self.set("objective.weights", self.model, **spec.weights)
         if self.options.form == "official":  # what the authors' code does differently from the paper's text
@@ -173,7 +177,7 @@ class _Values:
 
     def set_by_recipe(self) -> None:
         """Set the length of the run, the schedule, and weights of optional terms that the model can compute."""
-        spec, size, origin = self.spec, self.options.size, Origin("recipe", self.options.recipe)
+        spec, size, origin = self.spec, self.size, Origin("recipe", self.options.recipe)
         recipe = RECIPES[require_known(self.options.recipe, RECIPES, "recipe")]
         if self.is_gan and recipe != RECIPES["paper"]:
             raise ValueError(
@@ -248,7 +252,8 @@ class _Values:
         options, spec = self.options, self.spec
         kind = Origin("data set", self.data.name) if spec.networks == PAPER_NETWORKS else self.model
         self.origins["networks.kind"] = kind if options.networks is None else self.option("networks")
-        self.set("networks", self.option("size"), size=options.size)
+        by_device = Origin("default", note=FOR_DEVICE)
+        self.set("networks", self.option("size") if options.size else by_device, size=self.size)
         self.set("networks", self.option("form"), form=options.form)
         self.set("networks", self.model, patches=self.objective.part.networks_in_patches)
         self.set("networks", Origin("option", "networks") if own else self.model, own=tuple(own))
@@ -265,14 +270,14 @@ class _Values:
         if options.weight_decay is None:  # tuned for full networks
             factor, origin = self.preset.weight_decay_factor, self.origin("training.optimizer.weight_decay")
             weight_decay = float(f"{factor * self.parts['training.optimizer']['weight_decay']:.12g}")  # 3 · 0.1 is 0.3
-            note = "" if factor == 1 or not weight_decay else f"times {factor:g} for size {options.size}"
+            note = "" if factor == 1 or not weight_decay else f"times {factor:g} for size {self.size}"
             self.set("training.optimizer", origin._replace(note=note), weight_decay=weight_decay)
         decay = options.weight_decay_schedule
         if decay is not None and decay != "constant":
             curve = step_curve(steps) if decay == "step" else check_curve("weight_decay_schedule", decay)
             self.set("training", self.option("weight_decay_schedule"), weight_decay_schedule=curve)
         if options.precision == "auto":
-            self.set("training", Origin("default", note="for this device"), precision=auto_precision)
+            self.set("training", Origin("default", note=FOR_DEVICE), precision=auto_precision)
 
     def _derive_schedule(self, steps: int) -> None:
         """Set the length of a decay of the learning rate; without a decay, drop its options."""
@@ -294,7 +299,9 @@ class _Values:
         """Return the config that holds all values."""
         parts = self.parts
         if "num_values" in parts["latent"]:
-            values_per_latent(parts["latent"]["num_latents"], parts["latent"]["num_values"])
+            sizes = values_per_latent(parts["latent"]["num_latents"], parts["latent"]["num_values"])
+            if min(sizes) < 2:
+                raise ValueError("num_values must be at least 2 for each latent: one value encodes nothing")
         self.origins |= {"latent.kind": self.model, "objective.kind": self.model, "model": Origin("option", "model")}
         objective = {name: parts[f"objective.{name}"] for name in ("weights", "schedules")}
         return RunConfig(

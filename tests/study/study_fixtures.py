@@ -42,6 +42,7 @@ class InlineEngine:
     """Run jobs one after another in this process, record their names, and optionally stop after some of them."""
 
     imports = ()
+    has_gpu = False
 
     def __init__(self, stop_after: int | None = None):
         self.stop_after, self.names = stop_after, []

@@ -56,21 +56,56 @@ First steps:
   qlae explore shapes3d-qlae    # a trained model that comes with qlae
   qlae demo                     # train two small models and compare them
 
-`qlae COMMAND --help` explains a command; `qlae --version` prints the version,
-and `qlae --tyro-print-completion bash` a completion script (or zsh, tcsh)."""
+`qlae COMMAND --help` explains a command, and --help-all all of its options;
+`qlae --version` prints the version, and `qlae --tyro-print-completion bash`
+a completion script (or zsh, tcsh)."""
 PIPE_WIDTH = 120  # of tables and help in a pipe or a file, where there is no terminal to ask
 READER_GONE = 141  # the exit status of a program that SIGPIPE ended
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command line; bad input ends with a one-line message and exit status 2."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    _open_closed_streams()
+    _forget_warning_options()
+    code: Any
+    try:
+        try:
+            code = _main(sys.argv[1:] if arguments is None else arguments)
+        except SystemExit as end:
+            code = end.code
+        sys.stdout.flush()  # here rather than at the end of the process, where a reader that is gone makes a traceback
+    except BrokenPipeError:  # the reader has seen enough: qlae data list | head
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        code = READER_GONE
+    if code is not None:
+        sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Connect streams that the caller closed (``>&-``), which Python sets to None, to the null device."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for the rest of the process
+
+
+def _forget_warning_options() -> None:
+    """Show warnings as Python does by default: ``PYTHONWARNINGS=error`` would end commands that only warn."""
+    if sys.warnoptions:
+        os.environ.pop("PYTHONWARNINGS", None)  # of the processes that this one starts
+        warnings.resetwarnings()
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+
+
+def _main(arguments: list[str]) -> int | None:
+    """Run a command line; return the exit status, or None if it only asks for a text."""
     if arguments == ["--version"]:
         print(f"qlae {__version__}")
-        return
+        return None
     if arguments in ([], ["-h"], ["--help"], ["help"]):
         print(overview())
-        return
+        return None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")  # a terminal that has no "×" shows "?" instead of an error
@@ -79,7 +114,7 @@ def main(arguments: list[str] | None = None) -> None:
     # Before torch loads: let idle threads sleep instead of spinning. Spinning is a little faster on idle cores and ten
     # times slower on busy ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    sys.exit(_run(arguments))
+    return _run(arguments)
 
 
 def overview() -> str:
@@ -99,6 +134,7 @@ def command_class(name: str) -> Any:
 
 
 def _run(arguments: list[str]) -> int:
+    from .. import _progress
     from .arguments import argument_names, in_flags
 
     command: Any = None
@@ -110,7 +146,7 @@ def _run(arguments: list[str]) -> int:
     def show_warning(message: Warning | str, *_: object, **__: object) -> None:
         print(f"qlae: warning: {translate(message)}", file=sys.stderr)
 
-    warnings.showwarning = show_warning
+    warnings.showwarning, _progress.translate = show_warning, translate
     try:
         command = _parse(arguments)
         if arguments[0] == "train":  # the process is ours, so its memory may be tuned
@@ -120,9 +156,8 @@ def _run(arguments: list[str]) -> int:
         command()
     except ValueError as error:
         return _fail(translate(error), 2)
-    except BrokenPipeError:  # the reader has seen enough: qlae data list | head
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
+    except BrokenPipeError:
+        raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
@@ -159,7 +194,16 @@ def _parse(arguments: list[str]) -> Any:
         form: Any = Union[tuple(commands)]  # noqa: UP007
         prog, options = "qlae", arguments
     else:
-        form, prog = hide_unset(command_class(name)), f"qlae {name}"
+        form, prog = command_class(name), f"qlae {name}"
+        if wanted := {"-h", "--help", "--help-all"} & set(options):
+            from .help import help_form
+
+            if name == "data" and options[0] in (subcommands := form.subcommands()):
+                form, prog, name = subcommands[options[0]], f"{prog} {options[0]}", f"{name} {options[0]}"
+            if name != "data":
+                form = help_form(form, name, everything="--help-all" in wanted)
+            options = ["--help"]
+        form = hide_unset(form)
     Console.on_broken_pipe = _reader_gone  # type: ignore[method-assign,assignment]
     return tyro.cli(
         form,

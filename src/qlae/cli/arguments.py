@@ -25,7 +25,7 @@ OptionalInt = int | None
 OptionalName = str | None
 OptionalPath = Path | None
 Name = Annotated[str, arg(metavar="NAME")]
-Names = Annotated[tuple[str, ...], arg(metavar="[NAME …]")]
+Names = Annotated[tuple[str, ...], arg(metavar="NAME …")]
 Directory = Annotated[Path, arg(metavar="RUN")]
 Imports = Annotated[tuple[str, ...], arg(name="import", metavar="MODULE"), UseAppendAction]
 ScoredWeights = Literal["averaged", "raw"] | None
@@ -75,8 +75,8 @@ class DataOptions:
         stride: Rows from one window to the next; by default a quarter of a window.
         unit_column: Column of a table with the unit (patient, machine, trip) of each row; no window spans two.
         time_column: Column of a table with the time of each row, numbers or dates; no window spans a gap.
-        hold_out: Share of the rows of your own data that is kept out of the training and scored separately; by default
-            0.1, at most 10,000 rows. 0 trains on all rows.
+        hold_out: Share of the rows of your own data that is kept out of the training and scored separately, 0
+            to train on all rows; by default 0.1, at most 10,000 rows.
         group_column: Column of a table, or of the .csv in --source-file, such as the patient: all rows with the same
             value are on one side of that split. It is no feature.
     """

@@ -228,6 +228,11 @@ class Data:
     def __call__(self) -> None:
         self.command()
 
+    @staticmethod
+    def subcommands() -> dict[str, type]:
+        """Return the classes of the subcommands by their names on the command line."""
+        return {each.__name__.lower(): each for each in (List, Render, Prepare, Get, Inspect, Clear)}
+
 
 def _list_sources(data: "SourceDataset") -> str:
     """Return the names of the sources with their numbers of values, such as "shape 4, load (continuous)"."""

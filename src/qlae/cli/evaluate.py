@@ -101,7 +101,7 @@ class Evaluate:
 
             evaluate_run(run, device=self.device, num_samples=self.num_samples, **how)
         paths = draw_pictures(run) if run.pictures_path.is_file() else []
-        print_results([run], weights=("averaged", "raw"), warn=False)
+        print_results([run], warn=False)
         if self.bootstrap:
             Console().print(intervals_table(run))
         print(f"{run.path}: {', '.join(['results.json', *(path.name for path in paths)])}")
@@ -159,7 +159,7 @@ class Report:
         for run in runs:
             for path in draw_pictures(run):
                 print(path)
-        print_results(runs, weights=("averaged", "raw"))
+        print_results(runs)
         print(f"Next: {with_imports(f'qlae explore {runs[0].path}', self.imports)}")
 
 

@@ -21,10 +21,11 @@ class Score:
       qlae score codes.npz --metrics infomec dci --plot nmi.png
       qlae score latents.npy --sources sources.npy
       qlae score table.csv --source-columns hue shape
+      qlae score pca.npz ica.npz    # side by side
 
     Attributes:
         files: An .npz file, as np.savez(path, sources=…, latents=…) writes it, or a .csv file with a header; or two
-            files, .npy or .csv, of latents and of sources.
+            files, .npy or .csv, of latents and of sources. Several .npz files are compared side by side.
         sources: File of the sources, if FILE holds only latents: .npy (n, n_s) or .csv.
         source_columns: Columns of a single .csv file that are sources; by default those whose names start
             with "source". All others are latents, except a first column named image, vector, series, file, index,
@@ -54,7 +55,7 @@ class Score:
         plot: Draw the NMI heatmap to this .png, .svg or .pdf file; without a path, to FILE-nmi.png next to FILE.
     """
 
-    files: Positional[Annotated[tuple[Path, ...], arg(metavar="FILE [FILE]", help_behavior_hint="")]]
+    files: Positional[Annotated[tuple[Path, ...], arg(metavar="FILE …", help_behavior_hint="")]]
     sources: OptionalPath = None
     source_columns: Names = ()
     metrics: tuple[str, ...] = ("infomec",)
@@ -80,6 +81,9 @@ class Score:
         from ..metrics import metric_names, null_scores, plot_nmi, print_scores, score
         from ..metrics.sample_files import read_sample
 
+        if len(self.files) > 1 and all(file.suffix == ".npz" for file in self.files):
+            self._compare()
+            return
         file, sources_path = self._sample()
         import_modules(self.imports)
         names = metric_names(self.metrics)
@@ -108,6 +112,31 @@ class Score:
             plot_nmi(scores.results["infomec"], picture, title=file.stem)
             if not self.json:
                 print(picture)
+
+    def _compare(self) -> None:
+        """Score several files, and print their scores side by side."""
+        from rich.console import Console
+
+        from .._progress import progress_bar
+        from ..metrics import metric_names, score
+        from ..metrics.sample_files import read_sample
+        from ..metrics.scores import comparison_table
+
+        unused = {"--plot": self.plot is not None, "--sources": self.sources, "--null-encoder": self.null_encoder}
+        if given := [option for option, value in unused.items() if value]:
+            raise ValueError(f"{', '.join(given)} goes with a single file, got {len(self.files)} of them")
+        import_modules(self.imports)
+        options = self._options(metric_names(self.metrics))
+        scored = {}
+        with progress_bar("scoring", len(self.files)) as report:
+            for number, file in enumerate(self.files, start=1):
+                sources, latents, own = read_sample(file, options, source_columns=self.source_columns)
+                scored[str(file)] = score(sources, latents, bootstrap=self.bootstrap, **own)
+                report(number, note=file.name)
+        if self.json:
+            print(json.dumps({name: scores.to_dict() for name, scores in scored.items()}, indent=2))
+        else:
+            Console().print(comparison_table(scored))
 
     def _sample(self) -> tuple[Path, Path | None]:
         """Return the file that is scored, and the file of its sources if that is another."""

@@ -76,6 +76,7 @@ class Study:
     def __call__(self) -> None:
         from .._imports import import_modules
         from ..study import StudyFolder, is_study, read_plan
+        from ..study.run import sized_plan
         from ..study.status import describe_study, status
 
         import_modules(self.imports)  # before the plan is read, which names their models
@@ -92,6 +93,7 @@ class Study:
             plan = read_plan(self.plan)
             out = self.out or Path("runs") / plan.name
         plan = plan.with_options(form=self.form, scored_weights=self.scored_weights, aggregate=self.aggregate)
+        plan = sized_plan(plan, out, has_gpu=self._has_gpu(), show=not self.quiet)
         if self.dry_run:
             print(describe_study(plan, out))
         elif self.list:
@@ -149,6 +151,14 @@ class Study:
             print(report_study(folder, show=not self.quiet))
         if not all_done:
             sys.exit(1)
+
+    def _has_gpu(self) -> bool:
+        """Return whether the engine trains on a GPU, without building it."""
+        from .._process import size_for
+
+        if self.ray.engine == "ray":
+            return self.ray.gpus_per_run > 0 and self.device != "cpu"
+        return size_for(self.device) != "small"
 
     def _build_engine(self) -> "Engine":
         from ..study.local import LocalEngine

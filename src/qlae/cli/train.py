@@ -38,15 +38,11 @@ class Execution(ExecutionOptions):
 class Train:
     """Train a model, score it and draw its pictures.
 
-    Ctrl-C saves the run. To resume a run that was interrupted or killed, repeat the command, or use --resume RUN
-    without other options. For example:
-      qlae train qlae                                 # the paper's
-      qlae train qlae --size small --resolution 32    # on a CPU
-      qlae train qlae --seeds 4                       # four runs, and which of them to take
-      qlae train qlae --consensus 5                   # five runs, and one model of what they agree on
-      qlae train qlae --consensus 5 --engine ray      # the five as tasks on a Ray cluster
-      qlae train qlae --size small --dry-run          # every value, and where it comes from
-      qlae train --resume runs/quick
+    Ctrl-C saves the run; the same command resumes it. For example:
+      qlae train qlae                               # the paper's on a GPU, small networks on a CPU
+      qlae train qlae --data photos/ --seeds 4      # four runs, and which of them to take
+      qlae train qlae --data photos/ --consensus 5  # five runs, and one model of what they agree on
+      qlae train qlae --data table.csv --dry-run    # every value, and where it comes from
 
     Attributes:
         model: One of the paper's models (ae, beta-vae, beta-tcvae, bioae, vq-vae, qlae, qlae-global-codebook,
@@ -68,8 +64,8 @@ class Train:
             cores. By default 1 with --seeds, and with --consensus one per core, or one if there is a GPU.
         dry_run: Print every value of the training with where it comes from, the number of parameters, the memory and
             an estimate of the time on this machine; train and write nothing.
-        resume: Resume the run in this directory with its own configuration. Only --steps and the execution options
-            apply.
+        resume: Resume the run in this directory with its own configuration, after it was interrupted or killed; only
+            the option --steps and those of the execution apply.
         trained: With the model ae-ica: take the networks of this finished run of ae instead of training them, and find
             the independent components of its latents. Only --out and the execution options apply.
         imports: Your module or file to import first, which registers models, latent spaces, objectives, networks
@@ -127,7 +123,15 @@ class Train:
     def _folder(self, last: str) -> Path:
         recipe = "" if self.training.recipe == "paper" else f"-{self.training.recipe}"
         data = self.images.describe(self.data).name
-        return self.out or Path("runs") / f"{data}-{self.model}{recipe}-{self.training.size}-{last}"
+        return self.out or Path("runs") / f"{data}-{self.model}{recipe}-{self._size()}-{last}"
+
+    def _size(self) -> str:
+        """Return the size of the networks, for the name of a folder."""
+        from .._process import size_for
+        from ..presets import find_model
+
+        own = self.training.size or find_model(str(self.model)).training.get("size")
+        return str(own) if own else size_for(self.execution.device)
 
     def _show_configuration(self) -> None:
         """Print what a training would do, after the errors that it would raise."""
@@ -208,7 +212,7 @@ class Train:
         if self.execution.evaluate:
             from ..report import print_results
 
-            print_results([run], weights=("averaged", "raw"), warn=False)
+            print_results([run], warn=False)
             what, then = "trained, scored and pictured", next_step(run, self.imports)
         print(f"{run.path}: {what} in {time.monotonic() - start:.0f} s\n{then}")
         results = run.results_so_far

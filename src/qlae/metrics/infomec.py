@@ -128,6 +128,10 @@ def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = 
     return find_protocol(protocol).active(check_latents(latents, kind=latent_kind))
 
 
+#: Of a corrected score. Chance also lowers raw scores: latents seem to be informative about further sources.
+CORRECTED = "0 for noise; exceeds {} where chance lowers that"
+
+
 @register_metric(
     "infomec",
     scores=[
@@ -135,9 +139,9 @@ def active_latents(latents: Any, *, protocol: str = "paper", latent_kind: str = 
         Score("infoe", "InfoE", meaning="explicitness: a linear model reads the sources", bounds=UNIT, watched=True),
         Score("infoe_scalar", "InfoE, codes as numbers", meaning="InfoE with codes as numbers", bounds=UNIT),
         Score("infoc", "InfoC", meaning="compactness: one latent encodes each source", bounds=UNIT, watched=True),
-        Score("infom_corrected", "InfoM, corrected", meaning="InfoM beyond chance: 0 for noise", bounds=UNIT),
-        Score("infoe_corrected", "InfoE, corrected", meaning="InfoE beyond chance: 0 for noise", bounds=UNIT),
-        Score("infoc_corrected", "InfoC, corrected", meaning="InfoC beyond chance: 0 for noise", bounds=UNIT),
+        Score("infom_corrected", "InfoM, corrected", meaning=CORRECTED.format("InfoM"), bounds=UNIT),
+        Score("infoe_corrected", "InfoE, corrected", meaning=CORRECTED.format("InfoE"), bounds=UNIT),
+        Score("infoc_corrected", "InfoC, corrected", meaning=CORRECTED.format("InfoC"), bounds=UNIT),
     ],
     counts=[
         Score("active", "active", digits=0, meaning="latents that vary enough to count"),

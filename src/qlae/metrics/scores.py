@@ -372,6 +372,27 @@ def score_table(scores: Scores, *, title: str | None = None, null: NullScores | 
     return table
 
 
+def comparison_table(scores: Mapping[str, Scores]) -> Table:
+    """Return a `rich` table with one row per score and one column per representation, with intervals if there are any.
+
+    Args:
+        scores: of `score`, by the name of the representation.
+    """
+    from rich.table import Table
+
+    table = Table("score")
+    for name in scores:
+        table.add_column(name, justify="right")
+    for key in dict.fromkeys(key for each in scores.values() for key in each.values):
+        described, cells = find_score(key), []
+        for each in scores.values():
+            interval = " – ".join(map(described.format, each.intervals.get(key, ()))) if each.intervals else ""
+            value = described.format(each.values[key]) if key in each.values else "–"
+            cells.append(f"{value} ({interval})" if interval else value)
+        table.add_row(described.title, *cells)
+    return table
+
+
 def _protocol_and_meaning(result: Any, key: str) -> tuple[str, str]:
     protocol, meaning = result.protocol, find_score(key).meaning
     if isinstance(result, InfoMEC) and key in ("infoe", "infoe_corrected"):

@@ -13,8 +13,6 @@ from ..metrics import count_informative, find_score, known_scores
 from ..observations import described_observations
 from ..runs.directory import Run
 
-CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
-LESS_IMPORTANT = ("modularity", "explicitness", "irs", "mcc", *CORRECTED)  # left out of narrow terminals
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
 LAST = ("psnr", "r2")
 #: Facts that runs may share, and how a title words them.
@@ -22,12 +20,18 @@ FACTS = {"data": "{}", "images": "", "samples": "{} samples", "protocol": "proto
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
 
 
-def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None) -> Table:
+def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)) -> Table:
     """Return a table with one row per run and set of weights (``"averaged"``, ``"raw"``).
 
-    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences. The
-    least important columns are left out if the table would be wider than ``width`` characters.
+    The title names the data, samples, protocol and seed that the runs have in common; columns show the differences.
     """
+    return results_tables(runs, weights=weights)[0]
+
+
+def results_tables(
+    runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), width: int | None = None
+) -> list[Table]:
+    """Return the columns of `results_table` in as many tables as it takes for none to be wider than ``width``."""
     rows = pd.DataFrame([_row(run, kind) for run in runs for kind in weights]).fillna("–")
     shared = {name: rows[name].iloc[0] for name in FACTS if rows[name].nunique() == 1}
     title = ", ".join(FACTS[name].format(fact) for name, fact in shared.items() if FACTS[name])
@@ -37,10 +41,16 @@ def results_table(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     others = [key for key in known_scores() if key not in (*FIRST, *LAST, *ELSEWHERE)]
     scores = [key for key in (*FIRST, *others, *LAST) if key in rows]
     names = ["model", *facts, *["weights"] * (len(weights) > 1)]
-    table = _as_table(rows[[*names, *scores, "updates", "seconds"]], title or None)
-    if width is not None and _full_width(table) > width:
-        table = _as_table(rows[[*names, *(key for key in scores if key not in LESS_IMPORTANT)]], title or None)
-    return table
+    parts: list[list[str]] = [[*scores, "updates", "seconds"]]
+    longest = None  # characters of a path in a line
+    if width is not None and _full_width(_as_table(rows[[*names, *parts[0]]])) > width:
+        longest, columns, parts = width // 3, parts[0], [[]]
+        for column in columns:
+            if parts[-1] and _full_width(_as_table(rows[[*names, *parts[-1], column]], longest=longest)) > width:
+                parts.append([])
+            parts[-1].append(column)
+    titles = [title or None, *[None] * len(parts)]
+    return [_as_table(rows[[*names, *part]], one, longest) for one, part in zip(titles, parts, strict=False)]
 
 
 def _row(run: Run, weights: str) -> dict[str, str]:
@@ -64,26 +74,32 @@ def _row(run: Run, weights: str) -> dict[str, str]:
     }
 
 
-def _as_table(rows: pd.DataFrame, title: str | None) -> Table:
+def _as_table(rows: pd.DataFrame, title: str | None = None, longest: int | None = None) -> Table:
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
     for name in rows:
         is_text, is_fact = name in ("model", "run", "data", "protocol", "weights"), name in ("model", "run", *FACTS)
         heading = find_score(name).title if name in known_scores() else name
         least = 8 if name == "model" else None
         justify: Any = "left" if is_text else "right"
-        table.add_column(heading, justify=justify, overflow="fold", no_wrap=not is_fact, min_width=least)
+        most = longest if name == "run" else None
+        options: dict[str, Any] = {"overflow": "fold", "no_wrap": not is_fact, "min_width": least, "max_width": most}
+        table.add_column(heading, justify=justify, **options)
     for cells in rows.itertuples(index=False):
         table.add_row(*cells)
     return table
 
 
 def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",), warn: bool = True) -> None:
-    """Print the table of runs, fitted to the width of a terminal; into files and pipes at full width.
+    """Print the table of runs, in parts that fit the width of a terminal; into files and pipes as one.
 
     With ``warn``, also print a warning where InfoM describes noise, unless scoring has just issued it.
     """
     width = Console().width if Console().is_terminal else None
-    console = print_table(results_table(runs, weights=weights, width=width))
+    for table in results_tables(runs, weights=weights, width=width):
+        console = print_table(table)
+    if weights == ("averaged",):
+        note = "Scores of the averaged weights; results.json also has those of the raw ones, after the last update."
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     described = [run.results["data"] for run in runs]
     if single := dict.fromkeys(data["name"] for data in described if len(data["source_names"]) == 1):
         note = f"{', '.join(single)}: one source is known, so InfoM is 1 for every model; read InfoE."

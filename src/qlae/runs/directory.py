@@ -43,6 +43,7 @@ from .results import check_arrays, is_count, is_number, read_results
 
 SELECTION_FILE = "selection.json"  # in a folder of runs of several seeds
 SHIPPED_INDEX = "models.json"
+MOST_NAMED = 8  # runs in an error message
 
 
 def read_config(path: Path, *, remedy: str) -> RunConfig:
@@ -67,6 +68,12 @@ def find_taken_run(folder: str | os.PathLike[str]) -> Path | None:
             taken = folder / Path(str(read_json(folder / SELECTION_FILE)["take"])).name
             return taken if (taken / "config.json").is_file() else None
     return None
+
+
+def runs_inside(folder: Path) -> list[Path]:
+    """Return the run directories in a folder and in the folders of a study, in order."""
+    patterns = ("*/config.json", "*/*/config.json", "*/*/*/config.json")
+    return sorted(path.parent for pattern in patterns for path in folder.glob(pattern))
 
 
 def shipped_folder() -> Path:
@@ -146,6 +153,9 @@ class Run:
                 f"{run.path} is not a run directory, but holds runs of several seeds; name one of them, such as "
                 f"{taken}, the one to take by {SELECTION_FILE}"
             )
+        if inside := runs_inside(run.path):
+            names = [str(path) for path in inside[:MOST_NAMED]] + ["…"] * (len(inside) > MOST_NAMED)
+            raise ValueError(f"{run.path} is not a run directory, but holds runs; name one of them: {', '.join(names)}")
         what = "has no config.json" if run.path.is_dir() else "does not exist"
         raise ValueError(f"{run.path} is not a run directory: it {what}; `qlae train` makes one")
 

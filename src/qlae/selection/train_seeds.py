@@ -104,6 +104,9 @@ def train_seeds(
         configuration = configure(model, data, out=run.path, networks=networks, **options | {"seed": seed})
         configs[seed], execution = configuration.config, configuration.execution
         run.require_free(configs[seed])
+        if options.get("size") is None:
+            configuration.note_size(run, show=show)
+            options["size"] = configs[seed].networks.size
         options["num_latents"] = configs[seed].latent.num_latents  # so that a warning names their number once
     waiting = [seed for seed, run in jobs if not _is_finished(run, configs[seed])]
     if engine is None and workers > 1 and len(waiting) > 1:

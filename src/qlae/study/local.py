@@ -48,6 +48,11 @@ class LocalEngine:
         self.gpus = [] if device == "cpu" else visible_gpus()
         self.num_workers = workers or len(self.gpus) or max(1, num_cores() // threads)
 
+    @property
+    def has_gpu(self) -> bool:
+        """Whether workers train on a GPU."""
+        return bool(self.gpus)
+
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs until all have ended, and yield about once per second."""
         waiting = iter(jobs)  # of which each dispatcher takes the next

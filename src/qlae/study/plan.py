@@ -149,6 +149,11 @@ class Plan(_Settings):
         return Plan.from_content(self.content | changes, name=self.name) if changes else self
 
     @property
+    def has_unsized_models(self) -> bool:
+        """Whether the plan leaves the size of a model's networks open."""
+        return any("size" not in {**MODELS[model.name].training, **model.options} for model in self.models)
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The labels of each data set and model, in the order of the plan."""
         return [(data.label, model.label) for data in self.data for model in self.models]

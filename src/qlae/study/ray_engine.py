@@ -67,6 +67,11 @@ class RayEngine:
         self.address, self.cpus_per_run, self.gpus_per_run = address, cpus_per_run, gpus_per_run
         self.device, self.threads, self.imports = device, threads, tuple(imports)
 
+    @property
+    def has_gpu(self) -> bool:
+        """Whether tasks get a GPU."""
+        return self.gpus_per_run > 0 and self.device != "cpu"
+
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs until all have ended, and yield at least once per second."""
         options = {"device": self.device, "threads": self.threads, **self._shared, "plan": folder.plan.content}

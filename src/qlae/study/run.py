@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
 
-from .folder import FAILURE_FILE, StudyFolder, StudyState, read_run_state, read_state
+from .._progress import print_note
+from .folder import FAILURE_FILE, StudyFolder, StudyState, is_study, read_run_state, read_state
 from .jobs import Job, planned_jobs, require_runnable
 from .plan import Plan
 
@@ -26,6 +27,10 @@ class Engine(Protocol):
     @property
     def imports(self) -> tuple[str, ...]:
         """The modules that each worker imports before it reads a job, as `import_modules` takes them."""
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether jobs run on a GPU, on which models are full-size unless the plan says their size."""
 
     def run(self, jobs: Sequence[Job], folder: StudyFolder) -> Generator[None, None, None]:
         """Run jobs, each until its directory says how it ended; yield at least once per ``TICK_SECONDS``."""
@@ -55,6 +60,7 @@ def run_study(
         ValueError: if the plan cannot succeed or contradicts a run in the folder, or if another process is running the
             study.
     """
+    plan = sized_plan(plan, out, has_gpu=engine.has_gpu, show=show is not None)
     folder = checked_folder(plan, out)
     with folder.locked():
         state = _start(plan, folder, engine.imports, retry_failed=retry_failed)
@@ -75,6 +81,22 @@ def list_study(
     folder = checked_folder(plan, out)
     with folder.locked():
         return _start(plan, folder, imports, retry_failed=retry_failed)
+
+
+def sized_plan(plan: Plan, out: str | os.PathLike[str], *, has_gpu: bool, show: bool) -> Plan:
+    """Return a plan with a size for the models that have none: small ones if there is no GPU, and print a line then.
+
+    A study that has begun keeps the size that it began with.
+    """
+    if not plan.has_unsized_models:
+        return plan
+    begun = StudyFolder(out).plan if is_study(out) else None
+    if begun is not None and begun.has_unsized_models:
+        return plan  # of a time when models without a size were full
+    size = (begun.content.get("size") if begun is not None else None) or ("full" if has_gpu else "small")
+    if size == "small" and begun is None:
+        print_note('models without a size are small, since there is no GPU; size = "full" in the plan', show=show)
+    return plan.with_options(size=size)
 
 
 def checked_folder(plan: Plan, out: str | os.PathLike[str]) -> StudyFolder:

@@ -300,11 +300,8 @@ class CollapseCheck:
 
 def _remedy(config: RunConfig) -> str:
     """Return what to change so that latents vary."""
-    num_values = getattr(config.latent, "num_values", None)
-    if num_values is not None and np.max(num_values) == 1:
-        return "A latent needs at least two values to vary: raise num_values, which is 1"
     penalty = " or the weight of entropy" if ENTROPY in config.objective.weights else ""
-    values = "" if num_values is None else ", or give latents more values by num_values"
+    values = "" if getattr(config.latent, "num_values", None) is None else ", or give latents more values by num_values"
     return f"Lower weight_decay or learning_rate{penalty}{values}"
 
 
