@@ -94,7 +94,7 @@ def test_effects_that_cancel_over_rows_are_reported_as_dependent():
     model = known_model()
     model.decoder = Product()
     description = model.describe(known_rows()[0])
-    assert description.latents[0].movement.agreement < 0.1
+    assert description.latents[0].movement.consistency < 0.1
     assert any("depends on the other latents" in text for text in description.latents[0].details)
 
 
@@ -197,3 +197,14 @@ def test_a_shipped_model_is_described():
     walls = [each for each in description.latents if each.sources and each.sources[0][0] == "wall hue"]
     assert walls
     assert all("middle third of its height" in each.sentence for each in walls)
+
+
+def test_effects_are_measured_on_rows_that_were_held_out(tmp_path, monkeypatch):
+    data = load_data("sensors", num_images=200)
+    run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, **OPTIONS)
+    monkeypatch.setattr(type(data), "held_out_rows", np.arange(150, 200), raising=False)
+    sample = take_sample(run)
+    measured = sample.draw(1000, sample.measured)
+    assert sorted(sample.read(measured)[:, 0]) == sorted(np.asarray(data.images)[150:200, 0])
+    assert (sample.codes[measured] == qlae.load(run.path).encode(sample.read(measured))).all()
+    assert "50 that were held out from training" in sample.about

@@ -5,12 +5,12 @@ import pytest
 from selection_runs import disentangled, entangled, write_run
 
 import qlae
-from qlae.selection.verdict import find_verdict, judge_run, verdict_lines
+from qlae.selection.verdict import SavedConsensus, SavedFactor, SavedRun, find_verdict, judge_run, verdict_lines
 
 
-def content(found_again, *, others=4, status="confirmed"):
-    runs = [{"name": f"s{k}", "found_again": found_again} for k in range(others + 1)]
-    return {"runs": runs, "factors": [{"status": status}]}
+def judged(found_again, num_latents, *, others=4, status="confirmed"):
+    runs = tuple(SavedRun(f"s{k}", f"runs/s{k}", found_again) for k in range(others + 1))
+    return judge_run(SavedConsensus(runs, (SavedFactor(status, 2, {}),)), runs[1], num_latents)
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ def content(found_again, *, others=4, status="confirmed"):
     ],
 )
 def test_a_latent_is_judged_by_the_runs_that_found_it(count, status, text):
-    verdict = judge_run(content({"0": count}), "s1", 2)
+    verdict = judged({"0": count}, 2)
     assert (verdict.latents[0].status, verdict.latents[0].text) == (status, text)
     assert verdict.latents[1].status == "unused"
 
 
 def test_without_a_consensus_no_latent_is_confirmed():
-    verdict = judge_run(content({"0": 4}, status="some"), "s0", 1)
+    verdict = judged({"0": 4}, 1, status="some")
     assert verdict.latents[0].status == "none"
     assert "not enough to rely on it" in verdict.latents[0].text
     assert verdict.describe() == "These 5 runs found different things; do not name the latents."

@@ -28,7 +28,7 @@ MAX_ASSOCIATED = 2_000  # rows on which sources are compared with latents
 MIN_ASSOCIATION = 0.02  # NMI beyond chance of a source that is named
 LATENT_COLUMNS = (
     *("latent", "name", "moves", "score_without", "score_lost", "score_lost_low", "score_lost_high", "found_again"),
-    *("verdict", "returned", "returned_recombined", "source", "source_nmi", "num_used", "perplexity", "agreement"),
+    *("verdict", "returned", "returned_recombined", "source", "source_nmi", "num_used", "perplexity", "consistency"),
 )
 
 
@@ -90,7 +90,7 @@ class LatentDescription:
             "source_nmi": self.sources[0][1] if self.sources else np.nan,
             "num_used": 0 if self.movement is None else self.movement.settings.num_used,
             "perplexity": self.perplexity,
-            "agreement": np.nan if self.movement is None else self.movement.agreement,
+            "consistency": np.nan if self.movement is None else self.movement.consistency,
         }
 
 
@@ -128,7 +128,8 @@ class Description:
 
     def summary(self) -> str:
         """Return the verdict on the whole."""
-        return UNKNOWN if self.verdict is None else self.verdict.describe()
+        titles = [each.name or f"latent {each.latent}" for each in self.latents]
+        return UNKNOWN if self.verdict is None else self.verdict.describe(titles)
 
     def facts(self, each: LatentDescription) -> list[str]:
         """Return sentences about a latent that is in use, after the one that says what it moves."""
@@ -246,7 +247,7 @@ def describe_sample(sample: Sample, *, show: bool = False) -> Description:
     """Return the description of a model from a sample of its codes."""
     num_latents = sample.codes.shape[1]
     settings = [choose_settings(sample, latent) for latent in range(num_latents)]
-    rows = sample.draw(num_rows(sample, settings))
+    rows = sample.draw(num_rows(sample, settings), sample.measured)
     effects: Effects = sample.model.observations.traits.load("effects")(sample, rows)
     verdict = None if sample.run is None else find_verdict(sample.run, num_latents)
     returned = _round_trip(sample)

@@ -121,7 +121,7 @@ class Movement:
         means, errors: (k, *shape) effect of each code and its standard error over rows.
         average: (*shape) mean of the decoded observations.
         sizes: (*shape) root mean square of effects over codes and rows.
-        agreement: share of the squared effects that is the same in all rows, from 0 to 1.
+        consistency: share of the squared effects that is the same in all rows, from 0 to 1.
         ends: the positions of the two codes that differ most, in their order.
         differences: (rows, *shape) from the first of them to the second.
         shown: (k, NUM_SHOWN, *shape) decoded observations of the first rows, as the model returns them.
@@ -133,7 +133,7 @@ class Movement:
     errors: Floats
     average: Floats
     sizes: Floats
-    agreement: float
+    consistency: float
     ends: tuple[int, int]
     differences: Floats
     shown: NDArray[Any]
@@ -197,9 +197,9 @@ class Effects(ABC):
 
     def explain(self, movement: Movement) -> list[str]:
         """Return further sentences: how large the change is, and whether it is the same in all rows."""
-        if movement.agreement >= SURE or float((movement.sizes / self.scale).max()) < MIN_CHANGE:
+        if movement.consistency >= SURE or float((movement.sizes / self.scale).max()) < MIN_CHANGE:
             return []
-        share, many = percent(movement.agreement), self.observations.traits.many
+        share, many = percent(movement.consistency), self.observations.traits.many
         return [f"What it does depends on the other latents: only {share} of its effect is the same in all {many}."]
 
     @abstractmethod
@@ -232,7 +232,7 @@ class Effects(ABC):
             errors=errors,
             average=centre.mean(0),
             sizes=sizes,
-            agreement=same / total if total > 0 else 1.0,
+            consistency=same / total if total > 0 else 1.0,
             ends=(first, last),
             differences=decoded[last] - decoded[first],
             shown=np.stack(shown),

@@ -102,6 +102,6 @@ def _numbers(description: Description, each: LatentDescription) -> str:
     if settings.num_used:
         lines.append(f"{settings.num_used} codes occur; perplexity {each.perplexity:.1f}.")
     lines.append(f"{description.score_title} lost: {loss.lost:.{digits}f} ± {loss.margin:.{digits}f}{unit} (95%).")
-    lines.append(f"Share of the squared effects that is the same in all rows: {percent(each.movement.agreement)}.")
+    lines.append(f"Share of the squared effects that is the same in all rows: {percent(each.movement.consistency)}.")
     lines += [f"NMI with {name}, beyond chance: {nmi:.2f}." for name, nmi in each.sources]
     return "".join(paragraph(line) for line in lines)

@@ -4,6 +4,7 @@ A run brings its evaluation sample. For other data, or a model without a run, th
 """
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,8 @@ from ..runs.latent_names import Names, names_file
 from ..runs.load_model import load
 from ..scoring.sample import NUM_SAMPLES, draw_sample
 
+MIN_HELD_OUT, MAX_HELD_OUT = 16, 1_000  # rows; with fewer, effects are measured on the evaluation sample
+
 
 def _no_names() -> dict[str, Any]:
     return {"latents": {}, "values": {}}
@@ -43,6 +46,8 @@ class Sample:
         source_names: their names.
         title: of the page.
         about: the data and the sample in a few words.
+        measured: the rows on which interventions are made, or drawn from: those that were held out from training, if
+            there are enough; None for all rows.
         names: of latents and values, as ``names.json`` has them.
         run: the run directory or the exported model; None for a model in memory.
     """
@@ -54,6 +59,7 @@ class Sample:
     source_names: tuple[str, ...]
     title: str
     about: str
+    measured: NDArray[np.int64] | None = None
     names: dict[str, Any] = field(default_factory=_no_names)
     run: Run | None = None
 
@@ -85,7 +91,7 @@ def take_sample(
             f"{type(run).__name__}; a representation without a decoder cannot be described"
         )
     path = find_taken_run(path) or path
-    title = Path(path).resolve().name
+    title = _title(Path(path).resolve())
     if data is None:
         folder = find_folder(path)
         if not (is_pretrained(folder) and not (folder / "sample.npz").is_file()):
@@ -100,23 +106,55 @@ def take_sample(
     return _encode(model, _load(data, model), device=device, title=title, names=names, run=opened, show=show)
 
 
+def _title(path: Path) -> str:
+    """Return the name of a run, with that of its folder if it is one of several seeds."""
+    return f"{path.parent.name}/{path.name}" if re.fullmatch(r"s\d+", path.name) else path.name
+
+
 def _of_run(path: Any, *, networks: Networks | None, device: str, title: str, show: bool) -> Sample:
-    """Return the evaluation sample of a run."""
+    """Return the evaluation sample of a run, and rows that were held out from its training, if there are some."""
     opened = open_run(path, networks=networks, device=device, show=show)
-    data, indices = opened.data, opened.indices
+    data, indices, codes = opened.data, opened.indices, opened.codes
     if data is None:
         raise ValueError(f"the data of {path} are not available, so pass them, or others of the same kind, with data=…")
+    many, held_out = data.observations.traits.many, _draw_held_out(data)
+    about, measured = f"{data.name}: {len(indices):,} {many} of the evaluation", None
+    if len(held_out) >= MIN_HELD_OUT:
+        measured = np.arange(len(indices), len(indices) + len(held_out))
+        codes = np.concatenate([codes, _codes_of(opened.model, _reader(data, held_out, device), len(held_out))])
+        indices = np.concatenate([indices, held_out])
+        about += f" and {len(held_out):,} that were held out from training, on which effects are measured"
     return Sample(
         model=opened.model,
-        codes=opened.codes,
+        codes=codes,
         read=_reader(data, indices, device),
-        sources=opened.sources,
-        source_names=tuple(opened.results["data"]["source_names"]),
+        sources=data.sources[indices],
+        source_names=data.source_names,
         title=title,
-        about=f"{data.name}: {len(indices):,} {data.observations.traits.many} of the evaluation",
+        about=about,
+        measured=measured,
         names=opened.names.read(),
         run=opened.run,
     )
+
+
+def _draw_held_out(data: SourceDataset) -> NDArray[np.int64]:
+    """Return rows that were held out from training, a thousand at most."""
+    rows = np.asarray(getattr(data, "held_out_rows", ()), dtype=np.int64)
+    return np.sort(np.random.default_rng(0).choice(rows, min(MAX_HELD_OUT, len(rows)), replace=False))
+
+
+def _codes_of(
+    model: Model, read: Callable[[NDArray[np.int64]], NDArray[Any]], count: int, *, show: bool = False
+) -> NDArray[Any]:
+    """Return the codes of ``count`` observations, or their latents if these are continuous."""
+    encode = model.encode if isinstance(model.latent, DiscreteLatent) else model.latents
+    parts = []
+    with progress_bar("encoding", count, show=show) as report:
+        for chunk in np.array_split(np.arange(count), max(1, count // 1000)):
+            parts.append(encode(read(chunk)))
+            report(int(chunk[-1]) + 1)
+    return np.concatenate(parts)
 
 
 def _load(data: Any, model: Model) -> SourceDataset:
@@ -145,15 +183,9 @@ def _encode(
         raise ValueError(f"describing needs at least two {data.observations.traits.many}, got {len(data)}")
     rows = draw_sample(data, NUM_SAMPLES)
     read = _reader(data, rows, device)
-    encode = model.encode if isinstance(model.latent, DiscreteLatent) else model.latents
-    parts = []
-    with progress_bar("encoding", len(rows), show=show) as report:
-        for chunk in np.array_split(np.arange(len(rows)), max(1, len(rows) // 1000)):
-            parts.append(encode(read(chunk)))
-            report(int(chunk[-1]) + 1)
     return Sample(
         model=model,
-        codes=np.concatenate(parts),
+        codes=_codes_of(model, read, len(rows), show=show),
         read=read,
         sources=data.sources[rows],
         source_names=data.source_names,

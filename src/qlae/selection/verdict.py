@@ -6,13 +6,15 @@ evidence for the thresholds.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .._io import read_json
+from .._parsing import Count, parse
+from .consensus import SURE_RUNS
 from .factors import CONFIRMED, describe_found
 
 if TYPE_CHECKING:
@@ -24,6 +26,66 @@ UNKNOWN = (
     "One training cannot tell which of its latents to trust. To find out, train several and compare them: "
     "`qlae train … --consensus 5`."
 )
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """The latent of a run that is most like a factor, in a ``consensus.json``."""
+
+    latent: Count
+    found: bool
+
+
+@dataclass(frozen=True)
+class SavedFactor:
+    """A factor in a ``consensus.json``, with its counterparts by the names of their runs."""
+
+    status: str
+    num_found: Count
+    counterparts: dict[str, Counterpart]
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run in a ``consensus.json``.
+
+    Attributes:
+        name: as counterparts of factors name it.
+        run: its path; None if it was an array.
+        found_again: by latent in use, the number of other runs that found it; None in files of earlier versions.
+    """
+
+    name: str
+    run: str | None
+    found_again: dict[str, Count] | None = None
+
+
+@dataclass(frozen=True)
+class SavedConsensus:
+    """What is read of a ``consensus.json``."""
+
+    runs: tuple[SavedRun, ...]
+    factors: tuple[SavedFactor, ...]
+
+
+def find_consensus(run: Run) -> tuple[SavedConsensus, SavedRun] | None:
+    """Return the consensus in the folder of the runs, and the entry of a run in it; None if there is none.
+
+    A ``consensus.json`` that cannot be read is left out with a warning.
+    """
+    home = run.path.resolve()
+    for path in (home.parent / place for place in PLACES):
+        if not path.is_file():
+            continue
+        try:
+            saved = parse(read_json(path), SavedConsensus, "", allow_unknown=True)
+        except (ValueError, OSError) as error:
+            warnings.warn(f"the support of latents is not shown, because {path} cannot be read: {error}", stacklevel=3)
+            continue
+        entries = [entry for entry in saved.runs if entry.run is not None and Path(entry.run).name == home.name]
+        if entries:
+            return saved, entries[0]
+    return None
 
 
 @dataclass(frozen=True)
@@ -57,14 +119,22 @@ class RunVerdict:
         """The latents that at least half of the other runs found."""
         return tuple(each.latent for each in self.latents if each.status == "confirmed")
 
-    def describe(self) -> str:
-        """Return the verdict on the run in a sentence or two."""
+    def describe(self, titles: Sequence[str] | None = None) -> str:
+        """Return the verdict on the run in a few sentences.
+
+        Args:
+            titles: what to call the latents; "z0", "z1", … by default.
+        """
+        few = f" Only {self.num_runs} runs can make the same mistake; five are better."
+        return self._describe(titles) + (few if 0 < self.num_runs < SURE_RUNS and self.confirmed else "")
+
+    def _describe(self, titles: Sequence[str] | None) -> str:
         used = sum(each.status != "unused" for each in self.latents)
         if not self.is_consensus:
             return f"These {self.num_runs} runs found different things; do not name the latents."
         if not self.confirmed:
             return "No latent of this run was found again by at least half of the other runs; do not name them."
-        names = ", ".join(f"z{j}" for j in self.confirmed)
+        names = ", ".join(f"z{j}" if titles is None else titles[j] for j in self.confirmed)
         if len(self.confirmed) == used:
             return f"Each latent in use was found again by at least half of the other runs: {names}."
         return (
@@ -73,13 +143,14 @@ class RunVerdict:
         )
 
 
-def judge_run(content: Mapping[str, Any], name: str, num_latents: int) -> RunVerdict:
-    """Return the verdict on the latents of a run from `Consensus.to_dict`, where the run has a name."""
-    runs = {entry["name"]: entry for entry in content["runs"]}
-    others, found_again = len(runs) - 1, runs[name]["found_again"]
-    is_consensus = any(factor["status"] == "confirmed" for factor in content["factors"])
-    latents = [_judge(j, found_again.get(str(j)), others, is_consensus) for j in range(num_latents)]
-    return RunVerdict(tuple(latents), len(runs), is_consensus)
+def judge_run(saved: SavedConsensus, run: SavedRun, num_latents: int) -> RunVerdict | None:
+    """Return the verdict on the latents of a run of a consensus; None if the file does not say it."""
+    if run.found_again is None:
+        return None
+    is_consensus = any(factor.status == "confirmed" for factor in saved.factors)
+    others = len(saved.runs) - 1
+    latents = [_judge(j, run.found_again.get(str(j)), others, is_consensus) for j in range(num_latents)]
+    return RunVerdict(tuple(latents), len(saved.runs), is_consensus)
 
 
 def _judge(latent: int, found_again: int | None, others: int, is_consensus: bool) -> LatentVerdict:
@@ -103,12 +174,8 @@ def find_verdict(run: Run, num_latents: int) -> RunVerdict | None:
         statuses = ["some" if text.endswith("not confirmed") else "confirmed" for text in own]
         latents = [LatentVerdict(j, status, text) for j, (status, text) in enumerate(zip(statuses, own, strict=True))]
         return RunVerdict(tuple(latents), 0, "confirmed" in statuses)
-    for place in PLACES:
-        with contextlib.suppress(ValueError, OSError, KeyError, TypeError, AttributeError):
-            content = read_json(run.path.resolve().parent / place)
-            name = {Path(entry["run"]).name: entry["name"] for entry in content["runs"]}[run.path.resolve().name]
-            return judge_run(content, name, num_latents)
-    return None
+    found = find_consensus(run)
+    return None if found is None else judge_run(*found, num_latents)
 
 
 def verdict_lines(verdict: RunVerdict) -> Sequence[str]:
