@@ -199,12 +199,17 @@ def test_a_shipped_model_is_described():
     assert all("middle third of its height" in each.sentence for each in walls)
 
 
-def test_effects_are_measured_on_rows_that_were_held_out(tmp_path, monkeypatch):
-    data = load_data("sensors", num_images=200)
+def test_effects_are_measured_on_rows_that_were_held_out(tmp_path):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 4)), columns=list("abcd"))
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    data = load_data(tmp_path / "own.csv", hold_out=0.2)
     run = qlae.train("qlae", data, out=tmp_path / "run", steps=5, **OPTIONS)
-    monkeypatch.setattr(type(data), "held_out_rows", np.arange(150, 200), raising=False)
     sample = take_sample(run)
     measured = sample.draw(1000, sample.measured)
-    assert sorted(sample.read(measured)[:, 0]) == sorted(np.asarray(data.images)[150:200, 0])
+    assert len(measured) == len(data.held_out_rows) >= 20
+    assert sorted(sample.read(measured)[:, 0]) == sorted(np.asarray(data.images)[data.held_out_rows, 0])
     assert (sample.codes[measured] == qlae.load(run.path).encode(sample.read(measured))).all()
-    assert "50 that were held out from training" in sample.about
+    assert f"{len(measured)} that were held out from training" in sample.about
+    other = take_sample(run, frame)  # of which no row is known to have been trained on
+    assert len(other) == 200
+    assert other.measured is None

@@ -3,6 +3,7 @@
 A run brings its evaluation sample. For other data, or a model without a run, the observations are encoded here.
 """
 
+import copy
 import os
 import re
 from collections.abc import Callable
@@ -83,7 +84,7 @@ def take_sample(
     if isinstance(run, Model):
         if data is None:
             raise ValueError("describing a model takes data: the observations that its codes are measured on")
-        return _encode(run, _load(data, run), device=device, title="this model", names=_no_names(), run=None, show=show)
+        return _encode(run, data, device=device, show=show, title="this model")
     path = run.path if isinstance(run, Run) else run
     if not isinstance(path, str | os.PathLike):
         raise ValueError(
@@ -103,7 +104,7 @@ def take_sample(
         )
     names = Names(names_file(path), []).read()
     opened = Run.open(find_folder(path))
-    return _encode(model, _load(data, model), device=device, title=title, names=names, run=opened, show=show)
+    return _encode(model, data, device=device, show=show, title=title, names=names, run=opened)
 
 
 def _title(path: Path) -> str:
@@ -114,33 +115,38 @@ def _title(path: Path) -> str:
 def _of_run(path: Any, *, networks: Networks | None, device: str, title: str, show: bool) -> Sample:
     """Return the evaluation sample of a run, and rows that were held out from its training, if there are some."""
     opened = open_run(path, networks=networks, device=device, show=show)
-    data, indices, codes = opened.data, opened.indices, opened.codes
-    if data is None:
+    if opened.data is None:
         raise ValueError(f"the data of {path} are not available, so pass them, or others of the same kind, with data=…")
+    known = {"title": title, "names": opened.names.read(), "run": opened.run}
+    return _of_rows(opened.model, opened.data, opened.indices, opened.codes, device=device, **known)
+
+
+def _of_rows(
+    model: Model, data: SourceDataset, rows: NDArray[np.int64], codes: NDArray[Any], *, device: str, **known: Any
+) -> Sample:
+    """Return a sample of rows with known codes, and of rows that were held out from training, if there are enough."""
     many, held_out = data.observations.traits.many, _draw_held_out(data)
-    about, measured = f"{data.name}: {len(indices):,} {many} of the evaluation", None
+    about, measured = f"{data.name}: {len(rows):,} {many}", None
     if len(held_out) >= MIN_HELD_OUT:
-        measured = np.arange(len(indices), len(indices) + len(held_out))
-        codes = np.concatenate([codes, _codes_of(opened.model, _reader(data, held_out, device), len(held_out))])
-        indices = np.concatenate([indices, held_out])
-        about += f" and {len(held_out):,} that were held out from training, on which effects are measured"
+        measured = np.arange(len(rows), len(rows) + len(held_out))
+        codes = np.concatenate([codes, _codes_of(model, _reader(data, held_out, device), len(held_out))])
+        rows = np.concatenate([rows, held_out])
+        about += f", and {len(held_out):,} that were held out from training, on which effects are measured"
     return Sample(
-        model=opened.model,
+        model=model,
         codes=codes,
-        read=_reader(data, indices, device),
-        sources=data.sources[indices],
+        read=_reader(data, rows, device),
+        sources=data.sources[rows],
         source_names=data.source_names,
-        title=title,
         about=about,
         measured=measured,
-        names=opened.names.read(),
-        run=opened.run,
+        **known,
     )
 
 
 def _draw_held_out(data: SourceDataset) -> NDArray[np.int64]:
     """Return rows that were held out from training, a thousand at most."""
-    rows = np.asarray(getattr(data, "held_out_rows", ()), dtype=np.int64)
+    rows = data.held_out_rows
     return np.sort(np.random.default_rng(0).choice(rows, min(MAX_HELD_OUT, len(rows)), replace=False))
 
 
@@ -168,32 +174,17 @@ def _load(data: Any, model: Model) -> SourceDataset:
     return SourceDataset(rows, name="array", origin="real", observations=observed)
 
 
-def _encode(
-    model: Model,
-    data: SourceDataset,
-    *,
-    device: str,
-    title: str,
-    names: dict[str, Any],
-    run: Run | None,
-    show: bool,
-) -> Sample:
-    """Return a sample of a data set with its codes."""
-    if len(data) < 2:
-        raise ValueError(f"describing needs at least two {data.observations.traits.many}, got {len(data)}")
-    rows = draw_sample(data, NUM_SAMPLES)
-    read = _reader(data, rows, device)
-    return Sample(
-        model=model,
-        codes=_codes_of(model, read, len(rows), show=show),
-        read=read,
-        sources=data.sources[rows],
-        source_names=data.source_names,
-        title=title,
-        about=f"{data.name}: {len(rows):,} {data.observations.traits.many}",
-        names=names,
-        run=run,
-    )
+def _encode(model: Model, data: Any, *, device: str, show: bool, **known: Any) -> Sample:
+    """Return a sample of data with its codes: of all rows, or, of a data set that has a split, of both parts."""
+    loaded = _load(data, model)
+    if len(loaded) < 2:
+        raise ValueError(f"describing needs at least two {loaded.observations.traits.many}, got {len(loaded)}")
+    if not isinstance(data, SourceDataset):  # no row of which was trained on, as far as is known
+        loaded = copy.copy(loaded)
+        loaded.hold_out = 0.0
+    rows = draw_sample(loaded, NUM_SAMPLES)
+    codes = _codes_of(model, _reader(loaded, rows, device), len(rows), show=show)
+    return _of_rows(model, loaded, rows, codes, device=device, **known)
 
 
 def _reader(

@@ -125,7 +125,7 @@ class RunVerdict:
         Args:
             titles: what to call the latents; "z0", "z1", … by default.
         """
-        few = f" Only {self.num_runs} runs can make the same mistake; five are better."
+        few = f" With only {self.num_runs} runs, all may make the same mistake; five are better."
         return self._describe(titles) + (few if 0 < self.num_runs < SURE_RUNS and self.confirmed else "")
 
     def _describe(self, titles: Sequence[str] | None) -> str:
