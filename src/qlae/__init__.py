@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .registry import LATENTS, NETWORKS, OBJECTIVES
     from .runs.decode import decode
     from .runs.directory import Run
-    from .runs.encode import encode
+    from .runs.encode import add_codes, encode
     from .runs.latent_names import name_latents
     from .runs.load_model import load
     from .scoring.evaluation import evaluate_run as evaluate
@@ -51,6 +51,7 @@ __all__ = [
     "Run",
     "SourceDataset",
     "__version__",
+    "add_codes",
     "configure",
     "consensus",
     "decode",
@@ -86,7 +87,7 @@ _HOMES = {
     "registry": ("LATENTS", "NETWORKS", "OBJECTIVES"),
     "runs.decode": ("decode",),
     "runs.directory": ("Run",),
-    "runs.encode": ("encode",),
+    "runs.encode": ("add_codes", "encode"),
     "runs.latent_names": ("name_latents",),
     "runs.load_model": ("load",),
     "scoring.evaluation": ("evaluate",),

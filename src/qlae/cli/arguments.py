@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Flag = Annotated[bool, arg(help_behavior_hint="")]  # also of a default that is True
 OptionalInt = int | None
+OptionalFloat = float | None
 OptionalName = str | None
 OptionalPath = Path | None
 Name = Annotated[str, arg(metavar="NAME")]
@@ -70,6 +71,9 @@ class DataOptions:
         date_parts: Cyclic parts of dates to observe as well, of hour, weekday and month.
         decimal: The character before the decimals of numbers in a CSV: a point, or a comma.
         array: The array of an .npz or .safetensors with the observations, if it has several.
+        layer: The layer of an AnnData (.h5ad) to take instead of X.
+        normalize: The total to which the counts of each cell of an AnnData are scaled, such as 10000.
+        log1p: Take log(1 + count) of the counts of an AnnData.
         layout: What an array holds, images, vectors or series, where its shape is ambiguous.
         window: Cut recordings, tables or arrays with one row per time step, into windows of so many rows.
         stride: Rows from one window to the next; by default a quarter of a window.
@@ -97,6 +101,9 @@ class DataOptions:
     date_parts: Names = ()
     decimal: OptionalName = None
     array: OptionalName = None
+    layer: OptionalName = None
+    normalize: OptionalFloat = None
+    log1p: Flag = False
     layout: OptionalName = None
     window: OptionalInt = None
     stride: OptionalInt = None

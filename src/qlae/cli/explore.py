@@ -79,7 +79,8 @@ class Encode:
         run: The run directory, the folder of an exported model, or the name of a model that comes with qlae.
         data: A data set by name, or the path of your own data, read as the training data were; by default those that
             the run was trained on.
-        out: The .csv, .parquet or .npz file to write; it must not exist. `qlae decode` reads it again.
+        out: The .csv, .parquet or .npz file to write; it must not exist. `qlae decode` reads it again. For data in an
+            .h5ad also an .h5ad: a copy with the codes in obsm["X_qlae"].
         numbers: Write the values that codes stand for, instead of the codes.
         device: Where the model runs: auto, cpu, cuda, cuda:1, …
         imports: A module or file of yours to import first, which registers the run's parts.

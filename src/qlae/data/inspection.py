@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 from ..columns import CATEGORY, DATE, NUMBER
 from ..observations import KINDS, VECTORS, Observations
 from .array_files import ArrayFile, read_raw
-from .dataset import Progress, SourceDataset, as_array, first_few
+from .dataset import LazyImages, Progress, SourceDataset, as_array, first_few
 from .pictures import to_colours
 from .sources import grid_levels
 from .spec import DataSpec
@@ -28,6 +28,7 @@ from .tables import TableFile
 from .windows import Windows
 
 FEATURE = "feature"  # of an array
+MAX_ENTRIES = 2**27  # of sparse data that are looked at
 MAX_TEXTS = 3  # that a description quotes
 COLUMNS, GAP, HEADING = 10, 4, 18  # images per row of a contact sheet, and pixels between and above them
 
@@ -89,8 +90,11 @@ def inspect_data(spec: DataSpec, *, progress: Progress | None = None) -> Inspect
 
 
 def _columns_of(data: SourceDataset) -> tuple[Column, ...]:
-    images = data.images.rows if isinstance(data.images, Windows) else np.asarray(data.images)
-    rows = images.reshape(-1, data.observations.num_features)
+    images = data.images.rows if isinstance(data.images, Windows) else data.images
+    most = max(1, MAX_ENTRIES // data.observations.num_entries)
+    if len(images) > most and isinstance(images, LazyImages):  # which need not fit into memory
+        images = images[np.unique(np.linspace(0, len(images) - 1, most).astype(np.int64))]
+    rows = np.asarray(images).reshape(-1, data.observations.num_features)
     features = [describe_column(name, FEATURE, rows[:, i]) for i, name in enumerate(data.observations.names)]
     sources = [describe_column(name, SOURCE, data.sources[:, i]) for i, name in enumerate(data.source_names)]
     return (*features, *sources)

@@ -25,6 +25,7 @@ from ..config import DataConfig, HeldOut
 from ..observations import SERIES, Observations
 from ..registry import DATA
 from . import cache
+from .anndata_files import AnnDataFile, CellsInMemory, is_anndata, is_anndata_file, is_sparse
 from .array_files import ArrayFile, is_array_file
 from .dataset import Progress, SourceDataset, as_array, observe
 from .generated import GeneratedData
@@ -70,8 +71,9 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
 
     Args:
         name: one of `data_names`; the path of images (a folder, an archive), of an ``.npy``, ``.npz`` or
-            ``.safetensors`` of images, vectors or series, or of a table (CSV, Parquet); the name under which images were prepared; or the data
-            themselves: an array, a tensor, a data frame, or a torch data set of map style.
+            ``.safetensors`` of images, vectors or series, of a table (CSV, Parquet), or of an AnnData (``.h5ad``); the name under which images were
+            prepared; or the data themselves: an array, a tensor, a data frame, an AnnData, a sparse matrix, or a torch
+            data set of map style.
         progress: called with (images done, number of images) while files are prepared.
         options: each kind of data takes some of these.
 
@@ -110,6 +112,9 @@ def load_data(name: Any, *, progress: Progress | None = None, **options: Any) ->
             - ``layout``: ``"images"``, ``"vectors"`` or ``"series"``, where the shape of an array is ambiguous.
             - ``array``: the array of an ``.npz`` or ``.safetensors`` with the observations, if it has several.
             - ``feature_names``: names of the features of an array in memory.
+            - ``layer``, ``normalize``, ``log1p``: of an AnnData, in memory or in an ``.h5ad``, or a sparse matrix: the
+              layer to take instead of ``X``, the total to which the counts of each cell are scaled, and whether to take
+              log(1 + count). ``source_columns`` are columns of its ``obs``, ``feature_columns`` some of its genes.
             - ``window``, ``stride``: cut recordings, which are tables or arrays with one row per time step, into
               windows of so many rows, each so many rows after the one before (by default a quarter of a window).
             - ``unit_column``, ``time_column``: the columns of such a table with the unit and the time of each row.
@@ -137,6 +142,8 @@ def data_spec(name: Any, **options: Any) -> DataSpec:
     >>> data_spec("pendulum", num_images=50).load()
     SourceDataset(pendulum, generated: 50 series of 32 time steps of 2 channels; sources: length 10, damping 10, angle 10, velocity 10)
     """  # noqa: E501
+    if is_anndata(name) or is_sparse(name):
+        return build_spec(CellsInMemory, {"data": name} | options)
     if not isinstance(name, str | Path):
         if isinstance(name, SourceDataset) or not is_in_memory(name):
             raise ValueError(
@@ -179,6 +186,8 @@ def _kind_of_file(path: str | Path, options: Mapping[str, Any]) -> type[DataSpec
         return RecordingFile
     if is_table(path) and options.get("layout") == SERIES:
         raise ValueError(f"{path} is a table: to take its rows as time steps, choose a window, such as window=64")
+    if is_anndata_file(path):
+        return AnnDataFile
     return TableFile if is_table(path) else ArrayFile if is_array_file(path) else ImageFiles
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ..observations import COLOURS, IMAGES, MIN_SIDE, TABLES, VECTORS, Observations
+from .anndata_files import SparseRows, is_anndata, is_anndata_file, is_sparse, obs_columns
 from .array_files import has_names, is_array_file
 from .dataset import LARGEST, ImageArray, LazyImages, Progress, SourceDataset, find_non_finite, first_few, unmask
 from .image_files import SUFFIXES as PICTURE_SUFFIXES
@@ -48,11 +49,16 @@ def to_model_inputs(data: Any, observations: Observations, spec: DataSpec | None
     """
     if isinstance(data, SourceDataset):
         data = data.images
-    elif is_frame(data) or (isinstance(data, str | Path) and not _is_picture_file(data)):
+    elif is_anndata(data) and spec is None:
+        raise ValueError(
+            "the model was trained on data in memory, so how cells became vectors is not known: pass "
+            "qlae.load_data(adata, …) with the options of the training"
+        )
+    elif is_frame(data) or is_anndata(data) or (isinstance(data, str | Path) and not _is_picture_file(data)):
         data = load_matching(data, observations, spec).images
     elif (pictures := _pictures_in(data)) is not None:
         return Pictures(pictures, observations)
-    rows: ImageArray = _as_rows(data, observations)
+    rows: ImageArray = SparseRows(data) if is_sparse(data) else _as_rows(data, observations)
     if observations.kind == IMAGES:
         rows = _fit_images(rows, observations)
     shape = tuple(rows.shape)
@@ -97,6 +103,12 @@ def how_to_read(observed: Observations, spec: DataSpec | None, where: Any) -> di
     is_picture = observed.kind == IMAGES and observed.dtype == "uint8" and observed.num_features in (GREY, COLOURS)
     if is_picture and is_file and not is_array_file(where) and not is_table(where):
         return {"resolution": PictureSize(*observed.shape).plain}
+    if is_anndata(where) or (is_file and is_anndata_file(where)):
+        columns = obs_columns(where)
+        return {key: getattr(spec, key, None) for key in ("layer", "normalize", "log1p")} | {
+            "source_columns": [name for name in getattr(spec, "source_columns", ()) if name in columns],
+            "feature_columns": observed.feature_names,
+        }
     how = {key: getattr(spec, key) for key in READ_ALIKE if hasattr(spec, key)}
     if not (is_file and is_table(where)):
         how.pop("decimal", None)
