@@ -71,6 +71,16 @@ def test_counts_are_scaled_and_logarithms_taken_as_elsewhere(cells, path):
     assert qlae.data.data_spec(path, **how).preview().feature_names == tuple(cells.var_names)
 
 
+def test_groups_of_cells_stay_together(cells, path):
+    cells.obs["sample"] = np.repeat(np.arange(12), 5)
+    cells.write_h5ad(path)
+    for source in (path, cells):
+        data = qlae.load_data(source, group_column="sample", hold_out=0.4)
+        sides = [{*cells.obs["sample"].iloc[side]} for side in data.split]
+        assert len(sides[1]) == 5
+        assert not sides[0] & sides[1]
+
+
 def test_sparse_matrices_are_never_dense_as_a_whole(monkeypatch, tmp_path):
     matrix = scipy.sparse.random(5000, 300, 0.02, format="csr", random_state=0, dtype=np.float32)
     most = []

@@ -115,6 +115,18 @@ def test_rows_stay_in_order_without_times(tmp_path):
     assert data.ids.to_numpy().tolist() == [["b", 0], ["b", 1], ["b", 2], ["a", 0], ["a", 1]]
 
 
+def test_windows_that_are_held_out_share_no_row_with_others():
+    few = qlae.load_data(pd.concat([machine(name, 600) for name in "ab"]), **HOW)
+    many = qlae.load_data(pd.concat([machine(f"m{i}", 80 + i) for i in range(20)]), **HOW)
+    for data in (few, many, qlae.load_data(np.random.default_rng(0).normal(size=(2500, 2)), window=10)):
+        assert len(data.held_out_rows) >= 0.09 * len(data)
+        rows = [{*np.concatenate([np.arange(s, s + 10) for s in data.images.starts[side]])} for side in data.split]
+        assert not rows[0] & rows[1]
+    assert set(few.ids["machine"].iloc[few.held_out_rows]) == {"a", "b"}  # the end of each
+    units = many.ids["machine"]
+    assert not {*units.iloc[many.held_out_rows]} & {*units.iloc[many.training_rows]}  # whole units
+
+
 def test_times_in_many_forms():
     expected = [0.0, 60.0, 3600.0]
     texts = pd.Series(["2024-03-01 10:00", "2024-03-01 10:01", "2024-03-01 11:00"])

@@ -25,7 +25,8 @@ from ..observations import VECTORS, Observations
 from ..registry import DATA
 from .cache import name_of_files
 from .dataset import LazyImages, Progress, SourceDataset, first_few, observe
-from .spec import DataSpec
+from .spec import UserData
+from .tables import group_labels
 
 SUFFIX = ".h5ad"
 CELL = "cell"  # the name of the names of observations, unless the index of obs has one
@@ -88,12 +89,14 @@ class CellOptions(NamedTuple):
         log1p: whether to take log(1 + count).
         source_columns: columns of ``obs`` that are sources.
         feature_columns: the genes to take, in this order; empty for all.
+        group_column: a column of ``obs`` whose equal values stay together when rows are held out.
     """
 
     normalize: float | None = None
     log1p: bool = False
     source_columns: Sequence[str] = ()
     feature_columns: Sequence[str] = ()
+    group_column: str | None = None
 
     def check(self) -> None:
         """Raise a ``ValueError`` for a total that is not possible."""
@@ -103,13 +106,13 @@ class CellOptions(NamedTuple):
 
 @DATA.register("anndata")
 @dataclass(frozen=True, kw_only=True)
-class AnnDataFile(DataSpec):
+class AnnDataFile(UserData):
     """The matrix of an ``.h5ad``, one vector per cell.
 
     Attributes:
         path: of the file.
         layer: the layer to take instead of ``X``.
-        normalize, log1p, source_columns, feature_columns: see `CellOptions`.
+        normalize, log1p, source_columns, feature_columns, group_column: see `CellOptions`.
     """
 
     title: ClassVar[str] = "the AnnData file"
@@ -121,8 +124,10 @@ class AnnDataFile(DataSpec):
     log1p: bool = False
     source_columns: tuple[str, ...] = ()
     feature_columns: tuple[str, ...] = ()
+    group_column: str | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.options.check()
         self._set(name=name_of_files(self.path, self.name))
 
@@ -140,12 +145,12 @@ class AnnDataFile(DataSpec):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CellsInMemory(DataSpec):
+class CellsInMemory(UserData):
     """An AnnData or a sparse matrix. A run cannot store them, so the data set that is returned has no spec.
 
     Attributes:
         data: the AnnData, or a sparse matrix (n, d).
-        layer, normalize, log1p, source_columns, feature_columns: as for `AnnDataFile`.
+        layer, normalize, log1p, source_columns, feature_columns, group_column: as for `AnnDataFile`.
     """
 
     title: ClassVar[str] = "cells in memory"
@@ -157,9 +162,12 @@ class CellsInMemory(DataSpec):
     log1p: bool = False
     source_columns: Sequence[str] = ()
     feature_columns: Sequence[str] = ()
+    group_column: str | None = None
 
     def load(self, *, progress: Progress | None = None) -> SourceDataset:
-        return self.read(progress)
+        data = super().load(progress=progress)
+        data.spec = None
+        return data
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
         options = CellOptions(*(getattr(self, name) for name in CellOptions._fields))
@@ -171,8 +179,10 @@ class CellsInMemory(DataSpec):
             matrix = matrix.to_memory() if hasattr(matrix, "to_memory") else matrix[:]
             cells = Cells(matrix, self.data.obs, [str(name) for name in self.data.var_names])
             return _to_data(cells, options, "the AnnData", self.name)
-        if self.layer is not None or self.source_columns:
-            raise ValueError("a sparse matrix has neither layers nor obs: leave layer and source_columns out")
+        if self.layer is not None or self.source_columns or self.group_column:
+            raise ValueError(
+                "a sparse matrix has neither layers nor obs: leave layer, source_columns and group_column out"
+            )
         return _to_data(Cells(self.data, None, []), options, "the sparse matrix", self.name)
 
 
@@ -207,7 +217,10 @@ def _to_data(cells: Cells, options: CellOptions, what: str, name: str) -> Source
         matrix, genes = matrix[:, [numbers[gene] for gene in options.feature_columns]], list(options.feature_columns)
     rows: Any = SparseRows(matrix) if is_sparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float32)
     observations = observe(rows, VECTORS, genes, name=what)
-    data = SourceDataset.from_columns(rows, _sources(cells, options, what), observations, name=name)
+    sources = _columns_of_obs(cells, options.source_columns, what)
+    data = SourceDataset.from_columns(rows, sources, observations, name=name)
+    for values in _columns_of_obs(cells, [options.group_column] if options.group_column else [], what).values():
+        data.groups = group_labels(values)
     if cells.obs is not None:
         data.ids = pd.DataFrame({str(cells.obs.index.name or CELL): cells.obs.index.astype(str)})
     data.checksum = rows.checksum() if isinstance(rows, SparseRows) else data.compute_checksum()
@@ -244,15 +257,15 @@ def _transform(matrix: Any, options: CellOptions, what: str) -> Any:
     return np.log1p(matrix) if options.log1p else matrix
 
 
-def _sources(cells: Cells, options: CellOptions, what: str) -> dict[str, list[Any]]:
-    sources: dict[str, list[Any]] = {}
-    for column in options.source_columns:
+def _columns_of_obs(cells: Cells, columns: Sequence[str], what: str) -> dict[str, list[Any]]:
+    values: dict[str, list[Any]] = {}
+    for column in columns:
         assert cells.obs is not None
         require_known(column, [str(name) for name in cells.obs], f"column of obs of {what}")
         if cells.obs[column].isna().any():
             raise ValueError(f"{what} has missing values in the column {column!r} of obs: fill them in")
-        sources[column] = cells.obs[column].tolist()
-    return sources
+        values[column] = cells.obs[column].tolist()
+    return values
 
 
 def _read_file(path: str, layer: str | None, *, with_matrix: bool = True) -> Cells:
