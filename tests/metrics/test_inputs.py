@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from qlae.metrics import infomec, mutual_information, nmi
-from qlae.metrics.inputs import check_latents, check_sources
+from qlae.metrics.inputs import check_latents, check_sources, read_columns
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.integers(0, [3, 5], size=(120, 2))
@@ -179,7 +181,7 @@ def test_kinds_can_be_overruled() -> None:
 
 
 def test_a_source_of_unique_integers_raises_an_error_that_suggests_continuous() -> None:
-    with pytest.raises(ValueError, match="never repeat is continuous"):
+    with pytest.raises(ValueError, match="never repeat are continuous"):
         mutual_information(np.arange(120), VALUES)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -195,3 +197,59 @@ def test_values_whose_squares_would_overflow_are_refused() -> None:
 def test_codes_beyond_the_precision_of_floats_still_count() -> None:
     sources = np.arange(40)[:, None] % 4
     assert infomec(sources, sources.astype(np.uint64) + np.uint64(2**63 + 5)).active.tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (sparse.csr_matrix(np.eye(3)), r"sources is a sparse matrix; give \.toarray"),
+        (sparse.coo_array(np.eye(3)), "sparse matrix"),
+        ([np.ma.masked_array([1, 2], mask=[False, True])] * 3, "masked entries"),
+        (np.eye(3) * 1j, r"complex128; give integers, floats, booleans or strings"),
+        (np.array(["2020-01-01"] * 3, dtype="M8[D]"), "dates as numbers"),
+        ([datetime.date(2020, 1, 1)] * 3, "mixes date; give one kind"),
+        (np.zeros(3, dtype=[("a", "f8")]), "give integers, floats"),
+        ({"a": [1, 2]}, "sources is a dict, not a table"),
+        (None, "sources is a NoneType, not a table"),
+        ("abc", "sources is a str, not a table"),
+        (5.0, "sources is a float, not a table"),
+    ],
+)
+def test_what_is_no_table_of_numbers_has_a_clear_answer(array, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_sources(array)
+
+
+class Brain16:
+    """An array like those of JAX in bfloat16, which NumPy cannot read as it is."""
+
+    dtype = "bfloat16"
+
+    def astype(self, name: str) -> np.ndarray:
+        assert name == "float32"
+        return np.array([[1.5], [2.5], [1.5]], dtype=name)
+
+
+def test_arrays_in_bfloat16_and_data_frames_of_polars() -> None:
+    assert check_latents(Brain16()).values.tolist() == [[1.5], [2.5], [1.5]]
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 3]})
+    assert check_sources(frame).labels.tolist() == [[0, 0], [1, 1], [0, 2]]
+    assert check_latents(frame.select("b")).discrete
+
+
+def test_one_very_long_string_takes_no_memory() -> None:
+    words = ["b", "c", "a" * 100_000] * 500
+    assert check_sources(words).labels[:3, 0].tolist() == [1, 2, 0]
+    wide = np.array(words[:60], dtype=str)  # as an archive has it
+    columns = read_columns(wide, name="sources")
+    assert columns[0].nbytes < 10_000
+    assert check_sources(wide).labels[:3, 0].tolist() == [1, 2, 0]
+
+
+def test_values_closer_than_rounding_next_to_far_ones_are_fast() -> None:
+    """Half of the values are equal but for jitter, and one is far away: distances are found by bisection."""
+    rng = np.random.default_rng(0)
+    values = np.where(rng.random(20_000) < 0.5, 5e-324, rng.random(20_000) * 1e-300)
+    values[0] = 1e30
+    assert nmi(rng.integers(0, 4, 20_000), values).item() < 0.05

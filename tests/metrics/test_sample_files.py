@@ -84,3 +84,23 @@ def test_a_small_archive_of_many_numbers_is_refused(tmp_path: Path, dtype: type,
     np.savez_compressed(path, sources=zeros, latents=zeros)
     with pytest.raises(ValueError, match=r"sample.npz cannot be read \(its .* bytes .*; score fewer rows"):
         score_file(path)
+
+
+def test_small_files_that_announce_much_are_refused(tmp_path: Path) -> None:
+    with (tmp_path / "latents.npy").open("wb") as file:
+        header = {"descr": "<U0", "fortran_order": False, "shape": (300_000_000, 1)}
+        np.lib.format.write_array_header_1_0(file, header)
+    np.save(tmp_path / "sources.npy", np.arange(10) % 2)
+    with pytest.raises(ValueError, match=r"128 bytes hold 300,000,000 numbers"):
+        score_file(tmp_path / "latents.npy", sources_path=tmp_path / "sources.npy")
+    text = np.array(["a", "b"] * 500).astype("U24000")
+    np.savez_compressed(tmp_path / "text.npz", sources=text, latents=np.arange(1000) % 3)
+    with pytest.raises(ValueError, match="numbers or characters"):
+        score_file(tmp_path / "text.npz")
+
+
+def test_a_table_with_one_very_long_cell(tmp_path: Path) -> None:
+    rows = [f"{'xy'[i % 2]},{i * 0.37 % 1:.3f}" for i in range(400)]
+    rows[7] = "q" * 130_000 + ",0.1"
+    (tmp_path / "a.csv").write_text("\n".join(["source_a,z0", *rows]))
+    assert score_file(tmp_path / "a.csv")["infom"] >= 0.0

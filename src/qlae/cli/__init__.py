@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Without training": {
         "score": "score any representation that is stored in a file",
+        "metrics": "list the metrics, or see where one, also yours, is wrong",
         "data": "list, render, prepare, download, inspect or clear data sets",
     },
 }

@@ -33,6 +33,7 @@ EXACT = 2**53  # a float represents every integer up to this one
 FAR = 2.0**10  # an offset of more ranges than this is removed
 PLAIN = 6  # powers of two by which a range may differ from 1
 MIN_TEST_ROWS = 10  # fewer may have a single value of a source by chance
+_WIDE = 1 << 24  # bytes of a column of text, above which its strings are numbered
 LARGEST = 1e30  # allowed magnitude of a float, so that sums of squares stay finite and solvers terminate
 
 
@@ -40,12 +41,17 @@ def unwrap_tensor(array: Any, name: str) -> Any:
     """Return a tensor in a form that `np.asarray` can read, and anything else as it is.
 
     Raises:
-        ValueError: for masked entries, which `np.asarray` would not mask, and for tensors on another device.
+        ValueError: for masked entries, which `np.asarray` would not mask, for sparse matrices, and for tensors on
+            another device.
     """
-    if isinstance(array, np.ma.MaskedArray) and np.ma.getmaskarray(array).any():
+    parts = array if isinstance(array, list | tuple) else [array]
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.getmaskarray(part).any() for part in parts):
         raise ValueError(f"{name} has masked entries; leave their rows out, or fill them.")
+    if hasattr(array, "toarray") and hasattr(array, "nnz"):
+        raise ValueError(f"{name} is a sparse matrix; give .toarray().")
     if not hasattr(array, "detach"):
-        return array
+        # NumPy has no bfloat16: that of JAX is a foreign type, which it cannot compare.
+        return array.astype("float32") if str(getattr(array, "dtype", "")) == "bfloat16" else array
     array = array.detach()
     if getattr(getattr(array, "device", None), "type", "cpu") != "cpu":
         raise ValueError(f"{name} is a tensor on {array.device}: call .cpu() on it first.")
@@ -54,10 +60,13 @@ def unwrap_tensor(array: Any, name: str) -> Any:
 
 def read_columns(array: Any, *, name: str) -> list[NDArray[Any]]:
     """Return the columns of a 2-D array-like, each an integer, boolean, float64 or string vector without NaN."""
+    unwrapped = unwrap_tensor(array, name)
     try:
-        table = np.asarray(unwrap_tensor(array, name))
+        table = np.asarray(unwrapped)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{name} cannot be read as an array ({error}); give (num_samples, num_columns).") from error
+    if table.ndim == 0:
+        raise ValueError(f"{name} is a {type(array).__name__}, not a table; give an array (num_samples, num_columns).")
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2:
@@ -73,9 +82,11 @@ def _readable(column: NDArray[Any], *, name: str) -> NDArray[Any]:
     if column.dtype.kind in "iub":
         return column
     if column.dtype.kind in "US":
-        return column.astype(str)
+        wide = column.dtype.itemsize * column.size > _WIDE
+        return text_column(column.astype(str).tolist()) if wide else column.astype(str)
     if column.dtype.kind != "f":
-        raise ValueError(f"{name} has type {column.dtype}; give integers, floats, booleans or strings.")
+        dates = " (dates as numbers, such as days)" if column.dtype.kind in "mM" else ""
+        raise ValueError(f"{name} has type {column.dtype}; give integers, floats, booleans or strings{dates}.")
     column = column.astype(np.float64)
     bad = ~np.isfinite(column)
     if bad.any():
@@ -94,7 +105,7 @@ def _from_objects(column: NDArray[Any], *, name: str) -> NDArray[Any]:
     """Convert Python objects, as a data frame of mixed columns has them: all integers, all numbers or all strings."""
     items = column.tolist()
     if all(isinstance(item, str) for item in items):
-        return np.array(items, dtype=str)
+        return text_column(items)
     if all(isinstance(item, (bool, int, np.integer, np.bool_)) for item in items):
         return np.array(items)
     if all(isinstance(item, (bool, int, float, np.number, np.bool_)) for item in items):
@@ -103,6 +114,22 @@ def _from_objects(column: NDArray[Any], *, name: str) -> NDArray[Any]:
     raise ValueError(
         f"{name} mixes {', '.join(kinds)}; give one kind: integers, floats or strings, without missing values."
     )
+
+
+def text_column(items: Sequence[str]) -> NDArray[Any]:
+    """Return strings as an array, in which each takes as much memory as the longest.
+
+    If that is too much, each is replaced by its number in alphabetical order, as a string.
+
+    >>> text_column(["b", "a" * 10_000_000]).tolist()
+    ['1', '0']
+    """
+    if len(items) * max(map(len, items), default=0) * 4 <= _WIDE:
+        return np.array(items, dtype=str)
+    levels = sorted(set(items))
+    width = len(str(len(levels) - 1))
+    names = {text: f"{number:0{width}d}" for number, text in enumerate(levels)}
+    return np.array([names[item] for item in items])
 
 
 @dataclass(frozen=True, eq=False)

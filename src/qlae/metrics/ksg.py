@@ -19,13 +19,15 @@ does to its input, with the same random draws, so that both agree to the last bi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 
-from .inputs import Floats, Ints, plain_columns
+from .inputs import Bools, Floats, Ints, plain_columns
 
 JITTER = 1e-10
+_STEPS = 16  # by which the place of a distance may be off before it is searched for
 
 
 def rescale_and_jitter(values: Floats, random: np.random.RandomState) -> Floats:
@@ -58,7 +60,7 @@ class Ordered:
             counts = counts[counts > 1]
         if not counts.size:
             raise ValueError(
-                "every sample has a different label: values that never repeat are not classes or codes. "
+                "every sample has a different label: values that never repeat are continuous. "
                 "Pass them as floats, or say source_kinds='continuous' (of latents: latent_kind='continuous')."
             )
         places = np.argsort(ordered, kind="stable")  # by label, ascending within each label
@@ -147,15 +149,30 @@ def _adjust(x: Floats, centres: Floats, radius: Floats, first: Ints, last: Ints)
     decide.
     """
     top = x.size - 1
-    while (inside := (first > 0) & (centres - x[first - 1] < radius)).any():
-        first = first - inside
-    while (outside := (centres - x[np.minimum(first, top)] >= radius) & (x[np.minimum(first, top)] < centres)).any():
-        first = first + outside
-    while (inside := (last <= top) & (x[np.minimum(last, top)] - centres < radius)).any():
-        last = last + inside
-    while (outside := (x[last - 1] - centres >= radius) & (x[last - 1] > centres)).any():
-        last = last - outside
-    return first, last
+    for _ in range(_STEPS):
+        before = (first > 0) & (centres - x[first - 1] < radius)
+        after = (centres - x[np.minimum(first, top)] >= radius) & (x[np.minimum(first, top)] < centres)
+        first = first - before + after
+        beyond = (last <= top) & (x[np.minimum(last, top)] - centres < radius)
+        within = (x[last - 1] - centres >= radius) & (x[last - 1] > centres)
+        last = last + beyond - within
+        if not (before | after | beyond | within).any():
+            return first, last
+    # Values that lie closer together than the rounding of centre ± radius, next to others far away.
+    return _bisect(x, centres, lambda near: centres - near < radius), x.size - _bisect(
+        -x[::-1], -centres, lambda near: -near - centres < radius
+    )
+
+
+def _bisect(x: Floats, centres: Floats, is_close: Callable[[Floats], Bools]) -> Ints:
+    """Return the first place of the ascending x, up to that of each centre (n,), whose value is close to the centre."""
+    low, high = np.zeros(centres.size, dtype=np.int64), np.searchsorted(x, centres)
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        close = is_close(x[np.minimum(middle, x.size - 1)])
+        high = np.where(open_ & close, middle, high)
+        low = np.where(open_ & ~close, middle + 1, low)
+    return low
 
 
 def continuous_pair(x: Floats, y: Floats, k: int) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .inputs import scored_form
+from .inputs import scored_form, text_column
 
 #: An archive may hold this many numbers, or one for each of its bytes if that is more. Scoring takes some 40 bytes for
 #: each number, however few of the bytes of the archive it had.
@@ -161,7 +161,7 @@ def _column(cells: Sequence[str]) -> NDArray[Any]:
             return np.array([kind(cell) for cell in cells])
         except (ValueError, OverflowError):
             continue
-    return np.array([cell.strip() for cell in cells], dtype=str)
+    return text_column([cell.strip() for cell in cells])
 
 
 def is_number(cell: str) -> bool:
@@ -180,6 +180,7 @@ def _load(path: Path, writer: str) -> Any:
             _require_modest(path)
         loaded = np.load(path, allow_pickle=False)
         if not isinstance(loaded, np.lib.npyio.NpzFile):
+            require_few_numbers({"": loaded}, path)
             return loaded
         with loaded:
             arrays = dict(loaded)
@@ -206,8 +207,11 @@ def _require_modest(path: Path) -> None:
 def require_few_numbers(arrays: Mapping[str, NDArray[Any]], path: Path) -> None:
     """Raise an `OversizedError` if scoring the arrays of a small archive would fill the memory.
 
-    It may hold 20,971,520 numbers, or one for each of its bytes if that is more.
+    It may hold 20,971,520 numbers, or one for each of its bytes if that is more. Each character of text counts as one.
     """
-    numbers, size = sum(array.size for array in arrays.values()), path.stat().st_size
+    numbers, size = 0, path.stat().st_size
+    for array in arrays.values():
+        characters = array.dtype.itemsize // 4 if array.dtype.kind == "U" else array.dtype.itemsize
+        numbers += array.size * max(1, characters if array.dtype.kind in "US" else 1)
     if numbers > max(_MAX_NUMBERS, size):
-        raise OversizedError(f"its {size:,} bytes hold {numbers:,} numbers; {_SMALLER}")
+        raise OversizedError(f"its {size:,} bytes hold {numbers:,} numbers or characters; {_SMALLER}")
