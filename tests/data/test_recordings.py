@@ -203,3 +203,20 @@ def test_a_model_of_windows_encodes_recordings(tmp_path, monkeypatch):
         model.encode(frame.drop(columns="when"))
     with pytest.raises(ValueError, match=r"looks like one long recording: qlae.load_data\(array, window=10\).images"):
         model.encode(frame[["x", "y"]].to_numpy())
+
+
+@pytest.mark.parametrize("name", ["when", None])
+def test_an_index_of_dates_has_the_times(name, tmp_path):
+    index = pd.date_range("2024-05-01", periods=60, freq="1min", name=name)
+    frame = machine("a", 60)[["x", "y"]].set_index(index).drop(index[20:25])
+    frame.to_csv(tmp_path / "t.csv")
+    frame.to_parquet(tmp_path / "t.parquet")
+    named = {"time_column": name} if name else {}  # in a CSV, an index with a name is a column like others
+    for source, options in ((frame, {}), (tmp_path / "t.csv", named), (tmp_path / "t.parquet", {})):
+        data, message = load_quietly(source, window=10, stride=10, **options)
+        assert "1 gap, which no window spans" in message
+        assert data.observations.feature_names == ("x", "y")
+        assert pd.to_datetime(data.ids.iloc[:, 0]).tolist() == [index[at] for at in (0, 10, 25, 35, 45)]
+    frame = machine("a", 60)[["x", "y"]]
+    frame.to_csv(tmp_path / "n.csv")  # row numbers, which are no times
+    assert qlae.load_data(tmp_path / "n.csv", window=10).ids.columns.tolist() == ["row"]

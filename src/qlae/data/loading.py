@@ -32,7 +32,7 @@ from .generated import GeneratedData
 from .image_files import ImageFiles, PreparedImages
 from .published import BundledData, PublishedFiles
 from .recordings import OPTIONS as RECORDING_OPTIONS
-from .recordings import Cutting, RecordingFile, windows_of_array, windows_of_frame
+from .recordings import Cutting, RecordingFile, columns_in_use, windows_of_array, windows_of_frame
 from .rendered import SceneData
 from .sources import (
     BUILT_IN_SETS,
@@ -47,7 +47,7 @@ from .sources import (
 from .spec import DataSpec, SquareImages, UserData, build_spec
 from .table_columns import ColumnChoices
 from .table_files import distinct_names, is_table, refuse
-from .tables import TableFile, dataset_of_table, group_labels, is_frame, raw_frame, to_pandas
+from .tables import TableFile, dataset_of_table, group_labels, is_frame, raw_frame
 
 Loader = Callable[..., SourceDataset]
 
@@ -448,7 +448,11 @@ class InMemory(UserData):
         if self.groups is not None or self.group_column is not None:
             raise ValueError("windows of recordings are grouped by their unit: name it in unit_column, and no groups")
         if is_frame(self.data):
-            return windows_of_frame(to_pandas(self.data), cutting, "the data frame", name=self.name)
+            table = raw_frame(self.data)
+            refuse("the data frame", table.problems)
+            cutting = cutting.with_times_of_index(table)
+            frame = table.frame[columns_in_use(table, cutting)]
+            return windows_of_frame(frame, cutting, "the data frame", name=self.name)
         if cutting.columns:
             raise ValueError(f"an array has no columns: leave {', '.join(cutting.columns)} out, or pass a data frame")
         rows = self.data.detach().cpu().numpy() if hasattr(self.data, "detach") else self.data

@@ -69,6 +69,16 @@ class Cutting(NamedTuple):
         named = [name for name in (self.unit_column, self.time_column) if name is not None]
         return [*named, *self.source_columns, *self.drop_columns]
 
+    def with_times_of_index(self, table: RawTable) -> Cutting:
+        """Return the same, with the index of a data frame as times if it has dates and no column of times is named."""
+        if self.time_column is not None or len(table.index_columns) != 1:
+            return self
+        index = table.frame[table.index_columns[0]]
+        is_number = bool(np.isfinite(numbers_in(index)).any())
+        if is_number or index.name in self.columns or not np.isfinite(to_seconds(index)).all():
+            return self
+        return self._replace(time_column=str(index.name))
+
     def channels(self, names: Sequence[str], what: str) -> list[str]:
         """Return the columns that are channels; raise an error for names that are unknown or contradict each other."""
         for name in self.columns:
@@ -141,12 +151,17 @@ class RecordingFile(UserData):
         self.cutting.channels(self._columns(read_header(self.path)), self.path)  # of which reading as text takes some
         table = read_table(self.path, [*self.source_columns, *([self.unit_column] if self.unit_column else [])])
         refuse(self.path, table.problems)
-        return windows_of_frame(table.frame[self._columns(table)], self.cutting, self.path, name=self.name)
+        cutting = self.cutting.with_times_of_index(table)
+        return windows_of_frame(table.frame[self._columns(table, cutting)], cutting, self.path, name=self.name)
 
-    def _columns(self, table: RawTable) -> list[str]:
-        """Return the columns without the index of a data frame, unless it is one of those that have names here."""
-        unused = {*table.index_columns} - {*self.cutting.columns}
-        return [name for name in table.frame.columns if name not in unused]
+    def _columns(self, table: RawTable, cutting: Cutting | None = None) -> list[str]:
+        return columns_in_use(table, cutting or self.cutting)
+
+
+def columns_in_use(table: RawTable, cutting: Cutting) -> list[str]:
+    """Return the columns without the index of a data frame, unless it is one of those that have names here."""
+    unused = {*table.index_columns} - {*cutting.columns}
+    return [name for name in table.frame.columns if name not in unused]
 
 
 def windows_of_array(
