@@ -64,6 +64,18 @@ def test_photographs_there_and_back(photos, suffix, flags, tmp_path):
     assert qlae.load_data(tmp_path / "out", resolution=16).images.shape == images.shape
 
 
+def test_pictures_by_their_paths_are_named_by_them(photos, tmp_path):
+    paths = [str(photos.parent / "holiday" / name) for name in ("beach/b.png", "b.png")]
+    whole = qlae.encode(photos, show=False).set_index("file").loc[["beach/b.png", "b.png"]]
+    table = qlae.encode(photos, paths, show=False)
+    assert table["file"].tolist() == paths
+    assert np.allclose(table.drop(columns="file"), whole, atol=1e-6)
+    assert run_quietly("encode", photos, "--data", paths[1], "--out", tmp_path / "one.csv") == 0
+    assert pd.read_csv(tmp_path / "one.csv")["file"].tolist() == paths[1:]
+    plain = qlae.encode(photos, [Image.open(path) for path in paths], show=False)
+    assert plain["image"].tolist() == [0, 1]
+
+
 def test_names_of_latents_and_values_are_used_both_ways(table_run, tmp_path):
     run, frame = table_run
     named = qlae.name_latents(run, {0: "size", 1: "shape"}, {0: {code: f"size {code}" for code in range(4)}})

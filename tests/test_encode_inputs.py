@@ -97,6 +97,8 @@ def test_images_that_cannot_be_bytes_are_refused(colours, photos):
         colours.encode(np.full(photos.shape, np.nan))
     with pytest.raises(ValueError, match=r"must hold bytes without masked entries, and 9,216 are masked"):
         colours.encode(np.ma.masked_array(photos, mask=True))
+    with pytest.raises(ValueError, match=r"expected uint8 images of shape .*, got complex128"):
+        colours.encode(photos.astype(complex))
     with pytest.raises(ValueError, match="got object"):
         colours.encode(object())
 

@@ -54,9 +54,9 @@ def to_model_inputs(data: Any, observations: Observations, spec: DataSpec | None
             "the model was trained on data in memory, so how cells became vectors is not known: pass "
             "qlae.load_data(adata, …) with the options of the training"
         )
-    elif is_frame(data) or is_anndata(data) or (isinstance(data, str | Path) and not _is_picture_file(data)):
+    elif is_frame(data) or is_anndata(data) or (isinstance(data, str | Path) and not is_picture_file(data)):
         data = load_matching(data, observations, spec).images
-    elif (pictures := _pictures_in(data)) is not None:
+    elif (pictures := pictures_in(data)) is not None:
         return Pictures(pictures, observations)
     rows: ImageArray = SparseRows(data) if is_sparse(data) else _as_rows(data, observations)
     if observations.kind == IMAGES:
@@ -193,11 +193,14 @@ class ResizedImages(LazyImages):
         return resize(np.asarray(self.images[rows]), self.size)
 
 
-def _is_picture_file(path: Any) -> bool:
-    return isinstance(path, str | Path) and os.fspath(path).lower().endswith(PICTURE_SUFFIXES)
+def is_picture_file(path: Any) -> bool:
+    """Return whether an object is the path of a picture, judging by its name."""
+    if not isinstance(path, str | Path) or not os.fspath(path).lower().endswith(PICTURE_SUFFIXES):
+        return False
+    return not Path(path).is_dir()
 
 
-def _pictures_in(data: Any) -> Sequence[Any] | None:
+def pictures_in(data: Any) -> Sequence[Any] | None:
     """Return pictures of Pillow and paths of picture files as a list; None for anything else."""
     items = data if isinstance(data, list | tuple) else [data]
     is_list = bool(items) and all(isinstance(item, Image.Image | str | Path) for item in items)
@@ -233,7 +236,7 @@ def _as_rows(data: Any, observations: Observations) -> Any:
 def _fit_images(rows: Any, observations: Observations) -> Any:
     """Return images in the size and type of a model; those that cannot be brought to it stay as they are."""
     shape, takes_bytes = tuple(rows.shape), observations.dtype == "uint8"
-    is_same_shape = shape[1:] == observations.shape
+    is_same_shape = shape[1:] == observations.shape and np.dtype(rows.dtype).kind in "fiub"
     sides = shape[1:3]
     is_picture = len(shape) in (3, 4) and min(sides, default=0) >= MIN_SIDE
     is_picture = is_picture and (len(shape) == 3 or shape[3] in CHANNELS) and np.dtype(rows.dtype).kind in "fiub"

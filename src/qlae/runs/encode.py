@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from .._progress import progress_bar
-from ..data import SourceDataset, load_data, load_from_config
+from ..data import SourceDataset, load_from_config
 from ..data.anndata_files import SUFFIX, is_anndata, is_anndata_file
-from ..data.model_inputs import load_matching, to_model_inputs
+from ..data.model_inputs import is_picture_file, load_matching, pictures_in, to_model_inputs
 from ..data.tables import is_frame
 from ..models.model import CHUNK, Model
 from .anndata_codes import describe_codes, set_codes, write_anndata
@@ -123,10 +123,15 @@ def _load(run: str | os.PathLike[str], model: Model, data: Any, *, show: bool) -
         if config is None or config.spec is None:
             raise ValueError(f"the images that {run} was trained on are not known; pass others with data=…")
         return load_from_config(config)
-    if isinstance(data, str | os.PathLike) or is_frame(data) or is_anndata(data):
-        if is_anndata(data) and (config is None or config.spec is None):
-            to_model_inputs(data, model.observations)  # which explains why they cannot be read
-        where = Path(data) if isinstance(data, os.PathLike) else data  # as a text, "./shapes3d" would be "shapes3d"
+    spec = None if config is None else config.spec
+    data = Path(data) if isinstance(data, os.PathLike) else data  # as a text, "./shapes3d" would be "shapes3d"
+    is_file = isinstance(data, str | Path) and not is_picture_file(data)
+    if is_file or is_frame(data) or (is_anndata(data) and spec is not None):
         with progress_bar("reading", show=show) as report:
-            return load_matching(where, model.observations, None if config is None else config.spec, progress=report)
-    return load_data(np.asarray(to_model_inputs(data, model.observations)), layout=model.observations.kind)
+            return load_matching(data, model.observations, spec, progress=report)
+    rows = to_model_inputs(data, model.observations, spec)
+    loaded = SourceDataset(rows, name="array", origin="real", observations=model.observations)
+    pictures = pictures_in(data) or ()
+    if pictures and all(isinstance(item, str | Path) for item in pictures):
+        loaded.file_names = tuple(os.fspath(item) for item in pictures)
+    return loaded
