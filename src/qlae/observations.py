@@ -143,7 +143,7 @@ KINDS: dict[str, Kind] = {
             fidelity="qlae.scoring.table_fidelity:TableFidelity",
             drawing="qlae.report.vectors_and_series:VectorPictures",
             view="qlae.explorer.observation_views:TableView",
-            effects="qlae.description.vector_effects:VectorEffects",
+            effects="qlae.description.table_effects:TableEffects",
             sheet="qlae.report.vectors_and_series:vector_sheet",
             size=lambda shape: _count(shape[0], "feature"),
         ),

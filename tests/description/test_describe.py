@@ -213,3 +213,20 @@ def test_effects_are_measured_on_rows_that_were_held_out(tmp_path):
     other = take_sample(run, frame)  # of which no row is known to have been trained on
     assert len(other) == 200
     assert other.measured is None
+
+
+def test_levels_are_in_percent_and_missing_values_do_not_count(tmp_path):
+    random = np.random.default_rng(0)
+    group = random.integers(0, 2, 200)
+    frame = pd.DataFrame({"colour": np.where(group, "red", "blue"), "weight": 5.0 * group + random.normal(size=200)})
+    frame["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(10 * group, unit="D")
+    frame.loc[::7, "weight"] = np.nan
+    data = load_data(frame, hold_out=0)
+    run = qlae.train("qlae", data, out=tmp_path / "run", **OPTIONS | {"steps": 300, "num_latents": 2, "num_values": 3})
+    description = qlae.describe(run, data)
+    effects = description.effects_frame()
+    assert set(effects.feature) == {"colour=red", "colour=blue", "weight", "day"}
+    assert set(effects[effects.feature == "colour=red"].unit) == {"%"}
+    strongest = effects[effects.feature == "day"].change.abs().max()
+    assert 5 < strongest < 15
+    assert description.score == pytest.approx(run.results["averaged"]["r2"], abs=0.02)

@@ -49,7 +49,7 @@ def feature_chart(movement: Movement, changes: Sequence[Change], places: Sequenc
                 f'<circle class="mark" cx="{x(means[row, k]):.1f}" cy="{y}" r="4">'
                 f"<title>{label}</title></circle></g>"
             )
-        text = f"{signed(change.change)} ({number(change.low)} to {number(change.high)})"
+        text = f"{signed(change.change)}{change.unit} ({number(change.low)} to {number(change.high)})"
         parts.append(f'<text class="value" x="{NAME_WIDTH + PLOT_WIDTH + 8}" y="{y + 4:.0f}">{text}</text>')
     return _svg(width, height, "effects of the codes on features", parts)
 

@@ -135,13 +135,11 @@ class Description:
         """Return sentences about a latent that is in use, after the one that says what it moves."""
         assert each.movement is not None
         loss, facts = each.movement.loss, list(each.details)
-        before, after = (f"{score:.{self.digits}f}" for score in (loss.score, loss.score - loss.lost))
-        what = (
-            f"{self.score_title} falls from {before} to {after}{self.unit}"
-            if before != after
-            else (f"{self.score_title} stays {before}{self.unit}")
-        )
-        facts.append(f"Without it, {what}.")
+        before, after = (f"{score:.{self.digits}f}{self.unit}" for score in (loss.score, loss.score - loss.lost))
+        if loss.lost > loss.margin:
+            facts.append(f"Without it, {self.score_title} falls from {before} to {after}.")
+        else:
+            facts.append(f"Without it, {self.score_title} is {after} instead of {before}: no clear difference.")
         if each.verdict is not None:
             facts.append(f"{each.verdict.text[0].upper()}{each.verdict.text[1:]}.")
         facts.append(
@@ -183,7 +181,7 @@ class Description:
                 first, last = (each.movement.settings.values[place].item() for place in each.movement.ends)
                 label = {"latent": each.latent, "name": each.name, "first": first, "last": last}
                 rows += [{**label, **_change_row(change)} for change in each.changes]
-        names = ["latent", "name", "first", "last", "feature", "change", "change_low", "change_high", "size"]
+        names = ["latent", "name", "first", "last", "feature", "change", "change_low", "change_high", "unit", "size"]
         return pd.DataFrame(rows, columns=names)
 
     def save(self, folder: str | os.PathLike[str]) -> list[Path]:
@@ -300,10 +298,9 @@ def _describe_movement(effects: Effects, movement: Movement | None) -> dict[str,
 
 def _round_trip(sample: Sample) -> list[NDArray[np.float64]]:
     """Return for each latent the share of codes that return, of the data and recombined; of a number, its fifth."""
-    model, shares = sample.model, []
-    encode = model.encode if sample.has_codes else model.latents
+    encode, shares = sample.model.encode if sample.has_codes else sample.model.latents, []
     for codes in (draw_rows(sample.codes, NUM_ROWS), recombine(sample.codes, min(NUM_ROWS, len(sample)))):
-        before, after = codes, encode(model.decode(codes, as_array=True))
+        before, after = codes, encode(sample.decode(codes))
         if not sample.has_codes:
             before, after = (_fifths(table, sample.codes) for table in (before, after))
         shares.append(np.asarray((before == after).mean(0)))
@@ -352,5 +349,6 @@ def _change_row(change: Change) -> dict[str, Any]:
         "change": change.change,
         "change_low": change.low,
         "change_high": change.high,
+        "unit": change.unit.strip(),
         "size": change.size,
     }

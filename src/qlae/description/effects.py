@@ -10,7 +10,7 @@ Numbers are in the units of the data; intensities of images are shares of the ra
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -92,7 +92,8 @@ class Change:
         low, high: ends of its 95% interval over rows.
         size: root mean square of the effects of all codes in all rows, in standard deviations of the feature; for
             images a share of the range from black to white.
-        note: what to add to the name in a sentence.
+        note: what to add to the change in a sentence.
+        unit: of the change and its interval; empty for that of the data.
     """
 
     name: str
@@ -101,6 +102,12 @@ class Change:
     high: float
     size: float
     note: str = ""
+    unit: str = ""
+
+    def scaled(self, factor: float, unit: str) -> "Change":
+        """Return the change in another unit."""
+        parts = {name: factor * getattr(self, name) for name in ("change", "low", "high")}
+        return replace(self, unit=unit, **parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +170,7 @@ class Effects(ABC):
         self.originals = sample.read(rows)
         self.numbers = self.to_numbers(self.originals)
         self.starts = sample.codes[rows]
-        self.own_scores = self.row_scores(self.to_numbers(sample.model.decode(self.starts, as_array=True)))
+        self.own_scores = self.row_scores(self.to_numbers(sample.decode(self.starts)))
 
     @property
     def score(self) -> float:
@@ -212,7 +219,7 @@ class Effects(ABC):
         for value in settings.values:
             changed = self.starts.copy()
             changed[:, latent] = value
-            arrays = self.sample.model.decode(changed, as_array=True)
+            arrays = self.sample.decode(changed)
             shown.append(arrays[:NUM_SHOWN])
             decoded.append(self.to_numbers(arrays))
         weights = settings.shares / settings.shares.sum()

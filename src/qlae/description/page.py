@@ -33,14 +33,15 @@ def description_page(description: Description) -> str:
     look = "unknown" if verdict is None else "note" if verdict.is_consensus and verdict.confirmed else "warning"
     intro = _COMMAND.sub(r"<code>\1</code>", paragraph(description.summary(), look))
     score = f"{description.score_title} {description.score:.{description.digits}f}{description.unit}"
-    intro += paragraph(f"{description.about}. Reconstructions have {score}.")
+    many = KINDS[description.kind].many
+    measured = f"the {description.num_rows:,} {many} that effects are measured on"
+    intro += paragraph(f"{description.about}. Reconstructions of {measured} have {score}.")
     sections = [Section("overview", "All latents", _overview(description))]
     cards = "".join(_card(description, each) for each in description.ranked)
     sections.append(
         Section("latents", "Each latent", f"<div class=cards>{cards}</div>{paragraph(description.unused())}")
     )
-    kind = KINDS[description.kind]
-    reading = HOW_TO_READ.format(rows=f"{description.num_rows:,}", many=kind.many, one=kind.one)
+    reading = HOW_TO_READ.format(rows=f"{description.num_rows:,}", many=many, one=KINDS[description.kind].one)
     sections.append(Section("reading", "How to read this page", reading))
     style = (resources.files(__package__) / "description.css").read_text()
     return page(f"What the latents of {description.title} mean", intro, sections, style=style)
@@ -64,6 +65,7 @@ def _overview(description: Description) -> str:
         loss = each.movement.loss
         width = 80 * max(loss.lost, 0.0) / max(most, 1e-12)
         lost = f"{loss.lost:.{description.digits}f} ± {loss.margin:.{description.digits}f}{description.unit}"
+        lost = lost.replace("-", "−")
         verdict = f"<td class=text>{_badge(each)}</td>" if each.verdict is not None else ""
         rows.append(
             f'<tr><td class="text name"><a href="#latent-{each.latent}">{html.escape(each.title)}</a></td>'

@@ -71,6 +71,10 @@ class Sample:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return decoded observations as an array (n, *shape)."""
+        return np.asarray(self.model.decode(codes, as_array=True))
+
     def draw(self, count: int, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return ``count`` rows of the sample, or of some rows, drawn at random; all if there are fewer."""
         rows = np.arange(len(self)) if rows is None else rows

@@ -41,7 +41,7 @@ class VectorEffects(Effects):
         named = largest(changes)
         if not named:
             return "Hardly moves any feature."
-        features = listing([f"{each.name} ({signed(each.change)})" for each in named])
+        features = listing([f"{each.name} ({signed(each.change)}{each.unit})" for each in named])
         return f"Mostly moves {features}, {movement.describe_ends()}."
 
     def show(self, movement: Movement, changes: Sequence[Change]) -> str:
@@ -54,6 +54,10 @@ class VectorEffects(Effects):
         chart = feature_chart(movement, shown, places, self.scale)
         return f"<figure>{chart}<figcaption>{html.escape(caption)}</figcaption></figure>{self._codes(movement, places)}"
 
+    def cell(self, feature: int, value: float) -> str:
+        """Return the mean of a feature as text."""
+        return number(value)
+
     def _codes(self, movement: Movement, places: Sequence[int]) -> str:
         """Return the table of codes: how frequent each is, and what the rows of the data that have it are like."""
         columns, settings = list(places[:MAX_COLUMNS]), movement.settings
@@ -64,13 +68,18 @@ class VectorEffects(Effects):
             means = self.to_numbers(rows)[:, columns].mean(0)
             share = float(settings.shares[k])
             bar = f'<span class="share" style="width:{100 * share:.1f}px"></span>{percent(share)}'
-            cells = "".join(f"<td>{number(mean)}</td>" for mean in means.tolist())
+            cells = "".join(f"<td>{self.cell(i, mean)}</td>" for i, mean in zip(columns, means.tolist(), strict=True))
             dot = f'<span class="dot" style="{colour(k, len(settings))}"></span>'
             lines.append(f"<tr><td class=text>{dot}{html.escape(label)}</td><td class=text>{bar}</td>{cells}</tr>")
-        head = "".join(f"<th{' class=text' if i < 2 else ''}>{html.escape(text)}</th>" for i, text in enumerate(heads))
+        head = "".join(f"<th{' class=text' if i < 2 else ''}>{_breakable(text)}</th>" for i, text in enumerate(heads))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
         note = "The rows of the data that have each code: their share, and the means of their features."
         return f"<figure class=wide>{table}<figcaption>{note}</figcaption></figure>"
+
+
+def _breakable(name: str) -> str:
+    """Return the HTML of a name that may be broken after underscores and slashes."""
+    return html.escape(name).replace("_", "_<wbr>").replace("/", "/<wbr>")
 
 
 def explained(decoded: Floats, originals: Floats) -> Floats:
