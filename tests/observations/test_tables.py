@@ -10,7 +10,7 @@ import torch
 import qlae
 from qlae.config import DataConfig
 from qlae.data import data_config
-from qlae.data.table_encoding import decode_rows, encode_rows
+from qlae.data.table_encoding import decode_rows, encode_rows, with_gaps
 from qlae.explorer.exploration import open_run
 from qlae.models.table_form import TableForm
 from qlae.scoring.table_fidelity import TableFidelity
@@ -108,6 +108,15 @@ def test_rows_come_back_with_their_types(data):
     assert frame["age"].dtype == np.int64
     assert frame["smokes"].dtype == bool
     assert frame["visit"].dtype.kind == "M"
+
+
+def test_gaps_can_be_shown(data):
+    shown = with_gaps(data.images, data.observations)
+    np.testing.assert_array_equal(np.isnan(shown[:, 4]), FRAME["weight"].isna())
+    np.testing.assert_array_equal(np.isnan(shown[:, :3]).all(1), FRAME["city"].isna())
+    known = ~np.isnan(shown)
+    np.testing.assert_array_equal(shown[known], data.images[known])
+    assert known[:, 5].all()
 
 
 def test_the_config_holds_the_columns(data):

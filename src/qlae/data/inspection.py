@@ -23,6 +23,7 @@ from .pictures import to_colours
 from .sources import grid_levels
 from .spec import DataSpec
 from .table_columns import SOURCE, are_dates, numbers_in, plan_columns, to_dates
+from .table_encoding import with_gaps
 from .table_files import RawTable
 from .tables import TableFile
 from .windows import Windows
@@ -105,11 +106,14 @@ def _inspect_table(spec: TableFile) -> Inspection:
     kinds = plan_columns(table.frame, spec.choices, table.index_columns).kinds
     columns = tuple(describe_column(name, kind, table.frame[name]) for name, kind in kinds.items())
     try:
-        return Inspection(spec.load(), columns)
+        data = spec.load()
     except ValueError as error:
         if table.problems or not columns:
             raise
         return Inspection(_drawable_table(spec, table, columns), columns, str(error))
+    if data.observations.columns:
+        data = data.with_images(with_gaps(np.asarray(data.images), data.observations))
+    return Inspection(data, columns)
 
 
 def _drawable_table(spec: TableFile, table: RawTable, columns: Sequence[Column]) -> SourceDataset | None:

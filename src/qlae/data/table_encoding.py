@@ -96,6 +96,18 @@ def measure_rows(
     return array, dataclasses.replace(observations, offset=offsets, scale=scales, columns=tuple(columns))
 
 
+def with_gaps(array: NDArray[np.float64], observations: Observations) -> NDArray[np.float64]:
+    """Return features (n, d) with NaN in all features of missing values."""
+    array = np.array(array)
+    for column, places in zip(observations.columns, feature_places(observations.columns), strict=True):
+        features = array[:, places.start : places.stop]
+        if column.kind == CATEGORY:
+            features[features.max(1) <= 0] = np.nan
+        elif column.indicates_missing:
+            features[features[:, -1] > 0, :-1] = np.nan
+    return array
+
+
 def encode_rows(frame: pd.DataFrame, observations: Observations, what: str) -> NDArray[np.float64]:
     """Return the features (n, d) of a table with the columns that a model takes, in any order.
 
