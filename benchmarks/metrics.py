@@ -2,6 +2,7 @@
 
     python benchmarks/metrics.py                 # n = 10,000, sizes of Shapes3D, MPI3D and Isaac3D
     python benchmarks/metrics.py --pieces infoe-codes dci-codes --sets mpi3d
+    python benchmarks/metrics.py --scores        # processor seconds of every metric, n = 10,000, 12 latents
     python benchmarks/metrics.py --scaling       # only ours at n = 10,000, 100,000 and 1,000,000, with peak memory
     python benchmarks/metrics.py --agreement     # DCI by numba and by scikit-learn, over 10 seeds
 
@@ -33,7 +34,7 @@ from sklearn.feature_selection import mutual_info_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mutual_info_score
 
-from qlae.metrics import dci, infomec, nmi
+from qlae.metrics import METRICS, dci, infomec, nmi, score
 from qlae.metrics.infoe import explicitness_per_source
 from qlae.metrics.inputs import check_pair
 
@@ -211,9 +212,9 @@ def agreement(sets: list[str], n: int, num_seeds: int) -> None:
         ours, theirs = columns.values()
         errors = [column.std(axis=0, ddof=1) / np.sqrt(num_seeds) for column in (ours, theirs)]
         t = (ours.mean(axis=0) - theirs.mean(axis=0)) / np.hypot(*errors)
-        for k, score in enumerate(("D", "C", "I", "depth")):
+        for k, name_of_score in enumerate(("D", "C", "I", "depth")):
             values = [f"{c.mean(axis=0)[k]:.4f} ± {e[k]:.4f}" for c, e in zip((ours, theirs), errors, strict=True)]
-            print(f"{name:22}{score:6}{values[0]:>20}{values[1]:>20}{t[k]:8.1f}", flush=True)
+            print(f"{name:22}{name_of_score:6}{values[0]:>20}{values[1]:>20}{t[k]:8.1f}", flush=True)
 
 
 def compilation() -> None:
@@ -243,12 +244,29 @@ def scaling(sets: list[str], sizes: list[int]) -> None:
                 print(f"{piece:18}{name:10}{n:10,}{seconds:10.2f}{unit:17.0f}{peak:10.2f}", flush=True)
 
 
+def scores(n: int) -> None:
+    """Print the processor seconds of each metric for the sizes of Shapes3D, and of those that "all" stands for."""
+    sources, continuous, codes = sample("shapes3d", n)
+    warm_up()
+    print(f"n = {n:,}, 6 sources, 12 latents, one thread, processor seconds")
+    print(f"{'metric':22}{'continuous':>12}{'codes':>10}")
+    totals = np.zeros(2)
+    for name, metric in METRICS.items():
+        seconds = np.array(
+            [timed(lambda x, name=name: score(sources, x, metrics=[name]), x)[0] for x in (continuous, codes)]
+        )
+        totals += seconds * metric.in_all
+        print(f"{name:22}{seconds[0]:12.2f}{seconds[1]:10.2f}{'' if metric.in_all else '   by name only'}", flush=True)
+    print(f"{'all':22}{totals[0]:12.2f}{totals[1]:10.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pieces", nargs="+", choices=list(PIECES), default=list(PIECES))
     parser.add_argument("--sets", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--n", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--scores", action="store_true")
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--agreement", action="store_true")
     parser.add_argument("--compilation", action="store_true")
@@ -257,6 +275,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.compilation:
         compilation()
+    elif options.scores:
+        scores(options.n)
     elif options.agreement:
         agreement(options.sets, options.n, options.seeds)
     elif options.scaling:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from qlae.metrics import logistic, newton
 from qlae.metrics.infoe import DenseFeatures, fit_balanced
 from qlae.metrics.logistic import OneHotFeatures
 
@@ -45,3 +46,34 @@ def test_the_published_fit_follows_scikit_learn(sample: tuple[np.ndarray, np.nda
     theirs = -model.predict_log_proba(X)[np.arange(labels.size), labels].mean()
     assert fit_balanced(OneHotFeatures(codes, SIZES), labels, size) == pytest.approx(theirs, abs=1e-6)
     assert fit_balanced(DenseFeatures(X), labels, size) == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["codes", "continuous"])
+def test_large_problems_are_solved_block_by_block_to_the_same_loss(
+    sample: tuple[np.ndarray, np.ndarray], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes, labels = sample
+
+    def fit() -> newton.Fit:
+        if kind == "codes":
+            return logistic.fit_codes(codes, SIZES, labels, 4, tolerance=1e-5)
+        return logistic.fit_continuous(logistic.whiten(codes.astype(float)), labels, 4, tolerance=1e-5)
+
+    whole = fit()
+    for module in (logistic, newton):
+        monkeypatch.setattr(module, "LARGE", 1000)
+    monkeypatch.setattr(newton, "_BLOCK_ENTRIES", 8000)  # 2,000 of the 6,000 samples
+    in_blocks = fit()
+    assert whole.converged
+    assert in_blocks.converged
+    assert in_blocks.loss == pytest.approx(whole.loss, abs=3e-5)
+
+
+def test_separable_classes_have_no_loss_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (logistic, newton):
+        monkeypatch.setattr(module, "LARGE", 100)
+    monkeypatch.setattr(newton, "_BLOCK_ENTRIES", 300)
+    values = np.random.default_rng(0).normal(size=(400, 2))
+    labels = (values[:, 0] > 0.1).astype(int) + (values[:, 0] > 1.0)
+    gap = values + labels[:, None]
+    assert logistic.fit_continuous(logistic.whiten(gap), labels, 3, tolerance=1e-6).loss < 1e-4

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .inputs import Bools, Floats, Ints, plain_columns
-from .newton import EASY, Fit, Reals, Solve, minimise, working_type
+from .newton import EASY, LARGE, Fit, Reals, Solve, minimise, minimise_in_blocks, working_type
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -54,7 +54,10 @@ def fit_continuous(features: Floats, labels: Ints, size: int, *, tolerance: floa
     The fit ends when a step is expected to gain no more nats than the tolerance.
     """
     X, means = _within(features, labels, size)
-    return minimise(_Dense(X, size), labels, _discriminant_start(X, means, labels, size), tolerance=tolerance)
+    start = _discriminant_start(X, means, labels, size)
+    if labels.size * size > LARGE:
+        return minimise_in_blocks(lambda rows: _Dense(X[rows], size), labels, start, tolerance=tolerance)
+    return minimise(_Dense(X, size), labels, start, tolerance=tolerance)
 
 
 class _Dense:
@@ -247,8 +250,10 @@ def fit_codes(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int, *
         return Fit(0.0, True, 0)
     kept, own = codes[rows], labels[rows]
     start = _naive_bayes(kept, np.concatenate([[0], np.cumsum(code_sizes)]), own, size, allowed)
-    design = _OneHot(kept, code_sizes)
-    return minimise(design, own, start, allowed=allowed, total=labels.size, tolerance=tolerance)
+    options: Any = {"allowed": allowed, "total": labels.size, "tolerance": tolerance}
+    if own.size * size > LARGE:
+        return minimise_in_blocks(lambda rows: _OneHot(kept[rows], code_sizes), own, start, **options)
+    return minimise(_OneHot(kept, code_sizes), own, start, **options)
 
 
 def reduce_exactly(codes: Ints, code_sizes: Sequence[int], labels: Ints, size: int) -> tuple[Ints, Bools]:

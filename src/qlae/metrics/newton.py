@@ -25,6 +25,8 @@ Solve = Callable[[Reals], Reals]
 _DOUBLE_ENTRIES = 1 << 23  # up to this many logits are computed in double precision
 EASY = 6  # a step with at most this many conjugate gradient iterations had a good preconditioner
 _FAST_ROWS = 1 << 14  # from this many rows on, sums over classes use BLAS, whose order of additions is its own
+_BLOCK_ENTRIES = 1 << 22  # logits of a block of samples, if there are more than LARGE
+LARGE = 1 << 24  # logits from which on a problem is solved block by block
 _DOUBLE_STEPS = 1 << 18  # up to this many logits, steps are computed in double precision, too
 
 
@@ -193,6 +195,73 @@ def minimise(
         elif gain < 0.25 and (expected > tolerance or not taken):
             damping = min(10.0 * damping, 1e6)
     return Fit(state.loss, False, max_iterations)
+
+
+def minimise_in_blocks(
+    make_design: Callable[[slice], Design],
+    labels: Ints,
+    start: Floats,
+    *,
+    allowed: Bools | None = None,
+    total: int | None = None,
+    tolerance: float,
+    max_iterations: int = 100,
+) -> Fit:
+    """Minimise the mean cross entropy like `minimise`, with little memory and fewer passes over very many samples.
+
+    Losses and gradients are those of all samples, summed over blocks. The Hessian is that of every so many-th sample,
+    which costs little; its error makes steps a little longer or shorter, and does not move the minimum.
+
+    Args:
+        make_design: returns the features of some samples.
+        labels, start, allowed, total, tolerance, max_iterations: as for `minimise`.
+    """
+    n, total = labels.size, labels.size if total is None else total
+    size = start.shape[1]
+
+    def problem(rows: slice, total: int) -> Problem:
+        return Problem(make_design(rows), labels[rows], None if allowed is None else allowed[rows], total)
+
+    length = max(1, _BLOCK_ENTRIES // size)
+    blocks = [problem(slice(first, first + length), total) for first in range(0, n, length)]
+    part = slice(None, None, -(-n * size // _BLOCK_ENTRIES))
+    sample = problem(part, max(1, round(total * labels[part].size / n)))
+
+    def evaluate(weights: Floats) -> tuple[float, Floats, bool]:
+        loss, gradient, separated = 0.0, np.zeros_like(weights), True
+        for block in blocks:
+            state = block.evaluate(weights.astype(np.float32))
+            loss, separated = loss + state.loss, separated and state.separated
+            gradient += block.gradient(state)
+        return loss, gradient, separated
+
+    weights, (loss, gradient, separated) = start, evaluate(start)
+    damping, hardest = 1e-2, 0
+    for iteration in range(max_iterations):
+        if separated:
+            return Fit(0.0, True, iteration)
+        probabilities = sample.evaluate(weights.astype(np.float32)).probabilities
+        solve = sample.design.preconditioner(probabilities, sample.total, hardest)(damping)
+        step, expected, _, effort = _conjugate_gradients(
+            sample.design, probabilities, gradient, damping, solve, sample.total, 0.05
+        )
+        hardest = max(hardest, effort)
+        if expected <= tolerance:
+            return Fit(loss, True, iteration)
+        shorter = 1.0
+        trial = evaluate(weights + step)
+        gain = (loss - trial[0]) / expected
+        while trial[0] > loss - 0.1 * shorter * expected and shorter > 1e-3:
+            shorter *= 0.5
+            trial = evaluate(weights + shorter * step)
+        if trial[0] >= loss:
+            damping *= 10.0
+            if damping > 1e6:
+                return Fit(loss, False, iteration)
+            continue
+        weights, (loss, gradient, separated) = weights + shorter * step, trial
+        damping = max(0.03 * damping, 1e-9) if gain > 0.7 else 5.0 * damping if gain < 0.25 else damping
+    return Fit(loss, False, max_iterations)
 
 
 def _conjugate_gradients(
