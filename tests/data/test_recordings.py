@@ -179,6 +179,12 @@ def test_one_long_recording_gets_the_advice_to_cut_windows(tmp_path, capsys):
     machine("a", 30).to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(ValueError, match="to take its rows as time steps, choose a window, such as window=64"):
         qlae.load_data(tmp_path / "t.csv", layout="series")
+    with pytest.raises(ValueError, match="to take the rows of a data frame as time steps, choose a window"):
+        qlae.load_data(machine("a", 30).drop(columns="machine"), layout="series")
+    with pytest.raises(ValueError, match=r"got shape \(5000,\); one long recording can be cut into windows"):
+        qlae.load_data(array[:, 0])
+    with pytest.raises(ValueError, match=r"if time runs along the last axis, pass array\.T"):
+        qlae.load_data(array.T, window=64)
     with pytest.raises(ValueError, match="is an array, which has no columns: leave when out"):
         qlae.load_data(tmp_path / "x.npy", window=64, time_column="when")
     with pytest.raises(ValueError, match="window does not apply to the image files"):

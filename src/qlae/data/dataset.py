@@ -307,7 +307,8 @@ def kind_of_array(shape: tuple[int, ...], dtype: np.dtype[Any], layout: str | No
     if layout is not None:
         return KINDS[require_known(layout, KINDS, "layout")]
     if len(shape) not in KINDS_BY_RANK:
-        raise ValueError(f"{name} must hold {LAYOUTS}; got shape {shape}")
+        hint = "; one long recording can be cut into windows, such as window=64" if len(shape) == 1 else ""
+        raise ValueError(f"{name} must hold {LAYOUTS}; got shape {shape}{hint}")
     return KINDS[KINDS_BY_RANK[len(shape)][dtype != np.uint8]]
 
 

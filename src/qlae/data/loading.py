@@ -482,6 +482,8 @@ class InMemory(UserData):
 
     def _read_frame(self) -> SourceDataset:
         """Return the data set in a data frame, to which `sources` may add columns."""
+        if self.layout == SERIES:
+            raise ValueError("to take the rows of a data frame as time steps, choose a window, such as window=64")
         table = raw_frame(self.data)
         choices = ColumnChoices(
             tuple(self.source_columns),

@@ -175,6 +175,11 @@ def windows_of_array(
             f"{what} must hold numbers (time, channels) or (units, time, channels), got {array.dtype} of shape "
             f"{array.shape}"
         )
+    if array.ndim == 2 and len(array) < cutting.window <= array.shape[1]:
+        raise ValueError(
+            f"{what} has shape {array.shape}, and rows of a recording are time steps: if time runs along the last "
+            "axis, pass array.T"
+        )
     num_units = len(array) if array.ndim == 3 else 1
     rows = array.reshape(-1, array.shape[-1] if array.ndim > 1 else 1)
     if rows.dtype not in (np.float32, np.float64):  # these may stay on disk

@@ -81,7 +81,9 @@ def find_windows(recording: Recording, window: int, stride: int) -> tuple[Ints, 
     gaps, remarks = _gaps(recording, breaks)
     is_complete = _complete_rows(recording.rows)
     if not is_complete.all():
-        remarks.append(f"{count_of(int((~is_complete).sum()), 'row')} with missing or infinite values")
+        remarks.append(
+            f"{count_of(int((~is_complete).sum()), 'row')} with missing or infinite values, which no window spans"
+        )
     starts = _starts(breaks | gaps, is_complete, window, stride)
     present = np.unique(recording.units[starts])
     if len(present) < len(recording.unit_names):
