@@ -247,6 +247,24 @@ class Effects(ABC):
         )
 
 
+class NumberEffects(Effects):
+    """Measures the effects of latents on vectors or series, whose features have statistics."""
+
+    score_title = "R²"
+
+    @property
+    def scale(self) -> Floats:
+        return np.asarray(self.observations.scale)
+
+    def row_scores(self, decoded: Floats) -> Floats:
+        """Return a number per row (n,) whose mean is R² of decoded rows (n, …, d), all features alike."""
+        num_features = self.numbers.shape[-1]
+        variances = self.numbers.reshape(-1, num_features).var(0)
+        weights = np.divide(1.0, variances, out=np.zeros_like(variances), where=variances > 0)
+        errors = np.square(decoded - self.numbers).reshape(len(decoded), -1, num_features).mean(1) * weights
+        return np.asarray(1.0 - errors.sum(1) / max(int((variances > 0).sum()), 1))
+
+
 def num_rows(sample: Sample, settings: Sequence[Settings]) -> int:
     """Return on how many rows interventions are made: fewer if observations are large."""
     decoded = sum(map(len, settings)) * sample.model.observations.num_entries

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .charts import colour, curve_chart, small_curves
-from .effects import INTERVAL, Change, Effects, Floats, Movement, interval, largest
-from .vector_effects import explained
+from .effects import INTERVAL, Change, Floats, Movement, NumberEffects, interval, largest
 from .words import listing, percent, signed
 
 MAX_CHANNELS = 3  # of the charts
@@ -16,17 +15,8 @@ PARTS = ("at the start", "in the middle", "at the end")
 MOSTLY = 0.6  # share of the squared change in a third of the time, so that a sentence names it
 
 
-class SeriesEffects(Effects):
+class SeriesEffects(NumberEffects):
     """Measures and describes the effects of latents on series."""
-
-    score_title = "R²"
-
-    @property
-    def scale(self) -> Floats:
-        return np.asarray(self.observations.scale)
-
-    def row_scores(self, decoded: Floats) -> Floats:
-        return explained(decoded, self.numbers)
 
     def changes(self, movement: Movement) -> list[Change]:
         """Return the change of each channel at the time step where it is largest on average."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .charts import colour, feature_chart
-from .effects import MIN_CHANGE, Change, Effects, Floats, Movement, interval, largest
+from .effects import MIN_CHANGE, Change, Movement, NumberEffects, interval, largest
 from .words import listing, number, percent, signed
 
 MAX_FEATURES = 8  # of a chart
@@ -14,17 +14,8 @@ MAX_AVERAGED = 1000  # rows with a code
 MAX_COLUMNS = 5  # features of the table of codes
 
 
-class VectorEffects(Effects):
+class VectorEffects(NumberEffects):
     """Measures and describes the effects of latents on vectors."""
-
-    score_title = "R²"
-
-    @property
-    def scale(self) -> Floats:
-        return np.asarray(self.observations.scale)
-
-    def row_scores(self, decoded: Floats) -> Floats:
-        return explained(decoded, self.numbers)
 
     def changes(self, movement: Movement) -> list[Change]:
         order = np.argsort(-movement.sizes / self.scale, kind="stable")
@@ -80,11 +71,3 @@ class VectorEffects(Effects):
 def _breakable(name: str) -> str:
     """Return the HTML of a name that may be broken after underscores and slashes."""
     return html.escape(name).replace("_", "_<wbr>").replace("/", "/<wbr>")
-
-
-def explained(decoded: Floats, originals: Floats) -> Floats:
-    """Return a number per row (n,) whose mean is R² of decoded vectors or series (n, …, d), all features alike."""
-    variances = originals.reshape(-1, originals.shape[-1]).var(0)
-    weights = np.divide(1.0, variances, out=np.zeros_like(variances), where=variances > 0)
-    errors = np.square(decoded - originals).reshape(len(decoded), -1, originals.shape[-1]).mean(1) * weights
-    return np.asarray(1.0 - errors.sum(1) / max(int((variances > 0).sum()), 1))
