@@ -23,12 +23,14 @@ from ._checks import require_known, whole_number
 from ._process import evaluation_process
 from .data import load_data
 from .data.dataset import unmask
+from .data.hold_out import HOLD_OUT
 from .models.latents import QuantizedLatent
 from .models.model import Model
 from .pipeline import train
 from .resolving import default_latents
 from .runs.load_model import load, pack_model, unpack_model
 from .scoring.evaluation import encode_sample
+from .scoring.sample import NUM_SAMPLES, draw_sample
 from .training.trainer import TrainingDiverged, TrainingInterrupted
 
 try:
@@ -65,12 +67,19 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         layout: ``"images"``, ``"vectors"`` or ``"series"``, where the shape is ambiguous: floats (n, h, w) are taken
             for series unless ``layout="images"``.
         random_state: an integer for reproducible results (the seed of ``qlae.train``), a generator, or None.
+        hold_out: share of the observations that is not trained on, to score the model on, at least 20 and at most
+            10,000; 0 trains on all. It pays where nobody else scores the model: within ``cross_validate`` or
+            ``GridSearchCV``, which hold out folds themselves, 0 leaves more to train on.
         n_jobs: number of CPU threads; None for one, which is fastest for small networks, and -1 for all cores.
         device: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, … or ``"auto"``.
         verbose: whether to draw a progress bar.
 
     Attributes:
         model_: the trained model, as ``qlae.load`` returns it.
+        training_score_: R² of vectors and series, or PSNR of images, of the observations that were trained on (10,000
+            of them if there are more).
+        held_out_score_: the same for those that were held out; NaN if none were. This is the one to report.
+        held_out_rows_: list of the row numbers of the observations that were held out.
         n_features_in_: number of features of vectors; the length of the second axis of other arrays.
         feature_names_in_: names of the features, if ``fit`` got a data frame with text as column names.
 
@@ -86,6 +95,9 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     """
 
     model_: Model
+    training_score_: float
+    held_out_score_: float
+    held_out_rows_: list[int]
 
     def __init__(
         self,
@@ -100,6 +112,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         output: str = "latents",
         layout: str | None = None,
         random_state: Any = None,
+        hold_out: float = HOLD_OUT,
         n_jobs: int | None = None,
         device: str = "cpu",
         verbose: int = 0,
@@ -114,6 +127,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         self.output = output
         self.layout = layout
         self.random_state = random_state
+        self.hold_out = hold_out
         self.n_jobs = n_jobs
         self.device = device
         self.verbose = verbose
@@ -127,7 +141,8 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """
         require_known(self.output, OUTPUTS, "output")
         array = validate_data(self, unmask(X, "X"), reset=True, allow_nd=True)
-        data = load_data(array, layout=self.layout, feature_names=getattr(self, "feature_names_in_", ()))
+        names = getattr(self, "feature_names_in_", ())
+        data = load_data(array, layout=self.layout, feature_names=names, hold_out=self.hold_out)
         num_latents = default_latents(data.observations) if self.num_latents is None else self.num_latents
         options: dict[str, Any] = {name: getattr(self, name) for name in TRAINED_WITH}
         options |= {"num_latents": num_latents, "seed": _seed(self.random_state), "threads": self._num_threads()}
@@ -141,6 +156,11 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 reason = str(error).partition(";")[0]
                 raise TrainingDiverged(f"{reason}; a lower learning rate is the usual remedy") from None
             self.model_ = load(run.path, device=self.device)
+        sample, self.held_out_rows_ = draw_sample(data, NUM_SAMPLES), data.held_out_rows.tolist()
+        self.training_score_ = self._score(np.asarray(data.images[sample]))
+        self.held_out_score_ = np.nan
+        if self.held_out_rows_:
+            self.held_out_score_ = self._score(np.asarray(data.images[self.held_out_rows_]))
         return self
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -172,9 +192,12 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """Return how faithful reconstructions are; larger is better.
 
         For vectors and series this is R², at most 1: the share of the variance of all features, standardised as in
-        ``fit``, that reconstructions explain. For images it is the PSNR in decibels.
+        ``fit``, that reconstructions explain. For images it is the PSNR in decibels. Observations that the model was
+        trained on have a higher score than others: ``held_out_score_`` is that of observations which it was not.
         """
-        array = self._validated(X)
+        return self._score(self._validated(X))
+
+    def _score(self, array: NDArray[Any]) -> float:
         observations = self.model_.observations
         rows = np.require(array.reshape(len(array), *observations.shape), observations.dtype, ["C", "W"])
         with evaluation_process(self._num_threads()):
@@ -226,6 +249,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             output=output,
             layout=observed.kind,
             random_state=config.training.seed,
+            hold_out=0.0 if config.data.held_out is None else config.data.held_out.share,
             n_jobs=n_jobs,
             device=device,
         )

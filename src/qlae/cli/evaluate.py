@@ -32,9 +32,12 @@ class Evaluate:
     For example:
       qlae evaluate runs/quick
       qlae evaluate runs/quick --from-sample --metrics dci
+      qlae evaluate runs/quick --data other.csv    # writes runs/quick/evaluations/other
 
     Attributes:
         run: The run directory.
+        data: Score other data, by name or path, which are read as the training data were. Their results are written to
+            evaluations/NAME in the run directory; those of the run stay.
         from_sample: Score the saved sample of the last evaluation again. This needs neither the model nor the images.
         num_samples: Number of images to score on; by default as in the last evaluation, or 10,000 the first time.
         protocol: InfoMEC protocol: paper, official-train, official-standalone or tripod; by default as in the last
@@ -56,6 +59,7 @@ class Evaluate:
     """
 
     run: Positional[Directory]
+    data: OptionalName = None
     from_sample: Flag = False
     num_samples: OptionalInt = None
     protocol: OptionalName = None
@@ -93,13 +97,20 @@ class Evaluate:
                     f"--from-sample scores the existing sample, and --num-samples {self.num_samples} asks for another: "
                     "leave one of them out"
                 )
+            if self.data is not None:
+                raise ValueError("--from-sample scores the existing sample, so leave out --data")
             from ..scoring.sample import rescore_run
 
             rescore_run(run, **how)
         else:
-            from ..scoring.evaluation import evaluate_run
+            from ..scoring.evaluation import evaluate_run, evaluation_folder, read_scored
 
-            evaluate_run(run, device=self.device, num_samples=self.num_samples, **how)
+            data = None if self.data is None else read_scored(self.data, run)
+            evaluate_run(run, data=data, device=self.device, num_samples=self.num_samples, **how)
+            if data is not None and (folder := evaluation_folder(run, data)) != run.path:
+                print_results([Run(folder)], weights=("averaged", "raw"), warn=False)
+                print(f"{folder}: results.json, sample.npz")
+                return
         paths = draw_pictures(run) if run.pictures_path.is_file() else []
         print_results([run], warn=False)
         if self.bootstrap:

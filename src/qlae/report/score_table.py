@@ -12,9 +12,10 @@ from rich.table import Table
 from ..metrics import count_informative, find_score, known_scores
 from ..observations import described_observations
 from ..runs.directory import Run
+from ..scoring.held_out import describe_gap
 
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
-LAST = ("psnr", "r2")
+LAST = ("psnr", "held_out_psnr", "r2", "held_out_r2")
 #: Facts that runs may share, and how a title words them.
 FACTS = {"data": "{}", "images": "", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here
@@ -108,6 +109,8 @@ def print_results(runs: Sequence[Run], *, weights: Sequence[str] = ("averaged",)
     noted = [
         (f"{run.path}: " if len(runs) > 1 else "") + count.warning for run, count in counts if count and count.warning
     ]
+    gaps = [(run, describe_gap(run.results["averaged"])) for run in runs if warn]
+    noted += [(f"{run.path}: " if len(runs) > 1 else "") + gap for run, gap in gaps if gap]
     for warning in dict.fromkeys(noted):  # each once
         console.print(f"Warning: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 

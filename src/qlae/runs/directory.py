@@ -129,6 +129,7 @@ class Run:
         self.log_path = self.path / "log.jsonl"
         self.results_path = self.path / "results.json"
         self.sample_path = self.path / "sample.npz"
+        self.held_out_path = self.path / "held_out.npz"
         self.pictures_path = self.path / "pictures.npz"
         self._config: tuple[tuple[int, int, int], RunConfig] | None = None  # with the stamp of its file
 
@@ -230,7 +231,7 @@ class Run:
             raise ValueError(f"{self.path} has no {path.name} yet; run `qlae evaluate {self.path}`")
         arrays = read_npz(path, remedy=self._remedy)
         try:
-            if path == self.sample_path:
+            if path in (self.sample_path, self.held_out_path):
                 require_few_numbers(arrays, path)
             check_arrays(arrays, required, self.observations if path == self.pictures_path else None)
         except ValueError as error:

@@ -126,6 +126,15 @@ class _Scores:
 
 
 @dataclass(frozen=True)
+class _HeldOut:
+    """The scores of rows that took no part in the training."""
+
+    num_samples: Count
+    averaged: _Scores
+    raw: _Scores
+
+
+@dataclass(frozen=True)
 class _Results:
     """The entries of ``results.json`` that readers rely on; there may be others."""
 
@@ -143,11 +152,14 @@ class _Results:
     warnings: list[str] = field(default_factory=list)
     versions: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
+    held_out: _HeldOut | None = None
 
     def __post_init__(self) -> None:
+        parts = [self] if self.held_out is None else [self, self.held_out]
         for weights in WEIGHTS:
-            nmi = getattr(self, weights).nmi
-            if nmi is not None and not len(nmi) == len(self.data.source_names) > 0:
+            for nmi in (getattr(part, weights).nmi for part in parts):
+                if nmi is None or len(nmi) == len(self.data.source_names) > 0:
+                    continue
                 raise ValueError(f"{weights}.nmi must be {len(self.data.source_names)} lists of numbers")
 
 
@@ -159,6 +171,8 @@ def read_results(path: Path, *, remedy: str) -> dict[str, Any]:
         described_observations(content["data"])
         for weights in WEIGHTS:
             _check_numbers(content[weights], f"results.{weights}")
+            if content.get("held_out") is not None:
+                _check_numbers(content["held_out"][weights], f"results.held_out.{weights}")
     except ValueError as error:
         raise ValueError(f"{path} cannot be read ({error}); {remedy}") from None
     return content

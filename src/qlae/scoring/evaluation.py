@@ -8,8 +8,12 @@ Latent spaces that gradients do not train, such as independent components, are f
 training images. The result is stored in the run (``fitted.safetensors``), and loading, the explorer and exports use it.
 """
 
+import itertools
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +23,10 @@ from numpy.typing import NDArray
 from .._io import seal, write_bytes, write_json, write_npz
 from .._process import describe_device, evaluation_process, pick_device, usual_errors
 from .._progress import progress_bar
-from ..config import DataConfig
-from ..data import SourceDataset, images_of, load_from_config
+from ..data import SourceDataset, data_config, hold_out_as, images_of, load_data, load_from_config
+from ..data.cache import safe_name
+from ..data.model_inputs import how_to_read
+from ..data.tables import is_frame
 from ..metrics import watched_scores
 from ..models.building import Networks
 from ..models.model import CHUNK, Model
@@ -29,6 +35,8 @@ from ..runs import checkpoint
 from ..runs.directory import Run
 from ..runs.export import is_pretrained, tensors_to_bytes
 from ..runs.load_model import FITTED_FILE, WEIGHTS, fingerprint, model_from, read_fitted
+from .fidelity import score_unseen
+from .held_out import describe_gap, with_held_out
 from .interventions import make_pictures
 from .round_trip import has_round_trip, measure_round_trip
 from .sample import (
@@ -39,6 +47,8 @@ from .sample import (
     draw_sample,
     known_kinds,
     metrics_of,
+    parts_of,
+    score_held_out,
     score_sample,
     score_weights,
     versions,
@@ -52,7 +62,7 @@ FITTED_SEED = 1  # not that of the evaluation sample
 def evaluate_run(
     run: Run | str | os.PathLike[str],
     *,
-    data: SourceDataset | None = None,
+    data: Any = None,
     networks: Networks | None = None,
     device: str = "auto",
     num_samples: int | None = None,
@@ -68,7 +78,9 @@ def evaluate_run(
 
     Args:
         run: the run, or its directory.
-        data: the data that it was trained on; by default they are loaded as the run's config describes.
+        data: the data that it was trained on; by default they are loaded as the run's config describes. Other data are
+            scored as a whole, and their results are written to ``evaluations/NAME`` in the run directory. A path or a
+            data frame is read as the training data were.
         networks: the encoder and the decoder, if it was trained with custom networks.
         device: where the model runs.
         num_samples: number of images to score on, drawn without replacement; by default as many as before, or 10,000.
@@ -100,16 +112,26 @@ def evaluate_run(
     if snapshot is None:
         what = "is an exported model; evaluate the run that it came from" if is_pretrained(run.path) else ""
         raise ValueError(f"{run.path} {what or 'has no checkpoint to evaluate; train it first'}")
-    data = load_from_config(config.data) if data is None else _require_fitting(data, config.data)
-    fit_run(run, data, networks=networks, device=device)
-    sample = draw_sample(data, max(2, before["num_samples"]) if num_samples is None else num_samples)
-    images = images_of(data, sample, str(pick_device(device)))
+    data = load_from_config(config.data) if data is None else read_scored(data, run)
+    folder, is_other = evaluation_folder(run, data), not is_training_data(run, data)
+    data = data.with_hold_out(0.0) if is_other else hold_out_as(config.data, data)
+    fit_run(run, None if is_other else data, networks=networks, device=device)
+    most = NUM_SAMPLES if num_samples is None else num_samples
+    count = max(2, before["num_samples"]) if num_samples is None and not is_other else most
+    sample, held_out = draw_sample(data, count), draw_sample(data, most, held_out=True)
+    images, unseen = (images_of(data, rows, str(pick_device(device))) for rows in (sample, held_out))
 
-    arrays: Arrays = {"indices": sample, "sources": data.sources[sample], "step": np.asarray(snapshot.state["step"])}
+    arrays, held_out_arrays = (
+        {"indices": rows, "sources": data.sources[rows], "step": np.asarray(snapshot.state["step"])}
+        for rows in (sample, held_out)
+    )
     for weights, prefix in PREFIXES.items():
         with evaluation_process():
             model = model_from(run, snapshot, weights=weights, networks=networks, device=device)
             encoded = encode_sample(model, images, task=f"encoding, {weights}", show=show)
+            if len(held_out):
+                others_encoded = encode_sample(model, unseen, task=f"encoding held-out rows, {weights}", show=show)
+                held_out_arrays |= {prefix + name: array for name, array in others_encoded.items()}
             if weights == "averaged":
                 pictures = make_pictures(model, images, encoded)
                 returned = measure_round_trip(model, encoded["codes"]) if has_round_trip(model) else None
@@ -124,6 +146,15 @@ def evaluate_run(
 
     if returned is not None:
         scores["averaged"] |= {"round_trip": returned}
+    if is_other:
+        scores = {weights: own | score_unseen(parts_of(arrays, weights)) for weights, own in scores.items()}
+    unseen_scores = None
+    if len(held_out):
+        unseen_scores = score_held_out(held_out_arrays, metrics=(*metrics, *others), **options)
+        scores = {weights: with_held_out(own, unseen_scores[weights]) for weights, own in scores.items()}
+        if gap := describe_gap(scores["averaged"]):
+            warnings.warn(gap, stacklevel=4)
+            warned.append(gap)
     unconfirmed = OBJECTIVES.build(config.objective).unconfirmed_latents(config.latent.num_latents)
     results = {
         "model": config.model,
@@ -136,14 +167,71 @@ def evaluate_run(
         "num_samples": len(sample),
         **({"settings": snapshot.state["settings"]} if "settings" in snapshot.state else {}),
         **scores,
+        **({"held_out": unseen_scores} if unseen_scores else {}),
+        **({"trained_on": config.data.name, "checksum": data_config(data).checksum} if is_other else {}),
         **({"unconfirmed_latents": unconfirmed} if unconfirmed else {}),
         "warnings": warned,
         "versions": versions() | {"torch": torch.__version__},
     }
-    write_npz(run.sample_path, **arrays)
-    write_npz(run.pictures_path, **pictures)
-    write_json(run.results_path, seal(results))
+    target = Run(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_npz(target.sample_path, **arrays)
+    if len(held_out):
+        write_npz(target.held_out_path, **held_out_arrays)
+    else:
+        target.held_out_path.unlink(missing_ok=True)
+    if not is_other:
+        write_npz(target.pictures_path, **pictures)
+    write_json(target.results_path, seal(results))
     return results
+
+
+def read_scored(data: Any, run: Run) -> SourceDataset:
+    """Return data to score a run on: a data set, or a path, an array or a data frame, read as the training data were.
+
+    Raises:
+        ValueError: the model of the run does not take these data.
+    """
+    config = run.config.data
+    if isinstance(data, SourceDataset):
+        scored = data
+    else:
+        how = how_to_read(config.observations, config.spec, data) if _has_columns(data) else {}
+        scored = load_data(data, **how | {"hold_out": 0})
+        if config.spec is not None and is_training_data(run, scored):
+            scored = load_from_config(config)  # with its groups
+    if difference := config.observations.difference(scored.observations):
+        raise ValueError(difference)
+    return scored
+
+
+def _has_columns(data: Any) -> bool:
+    return isinstance(data, str | Path) or is_frame(data)
+
+
+def is_training_data(run: Run, data: SourceDataset) -> bool:
+    """Return whether data are those that a run was trained on, by their checksum or else by their description."""
+    config, described = run.config.data, data_config(data)
+    if config.checksum and described.checksum:
+        return config.checksum == described.checksum and config.num_images == len(data)
+    return config.difference(replace(described, held_out=config.held_out)) is None
+
+
+def evaluation_folder(run: Run, data: SourceDataset) -> Path:
+    """Return the folder of the scores of a run on some data: the run itself, or one in ``evaluations`` for other data.
+
+    Data of the same name that differ have different folders.
+    """
+    if is_training_data(run, data):
+        return run.path
+    described, name = data.describe(), safe_name(data.name)
+    checksum = data_config(data).checksum
+    for number in itertools.count(1):
+        folder = run.path / "evaluations" / (name if number == 1 else f"{name}-{number}")
+        before = Run(folder).results_so_far
+        if before is None or (before["data"], before.get("checksum")) == (described, checksum):
+            return folder
+    raise AssertionError
 
 
 def decode_pictures(run: Run, weights: str, *, device: str = "cpu") -> dict[str, NDArray[Any]]:
@@ -178,20 +266,6 @@ def scorer(
     return score_saved
 
 
-def _require_fitting(data: SourceDataset, config: DataConfig) -> SourceDataset:
-    """Return the caller's data; raise an error unless the run's model can be scored on them."""
-    if not isinstance(data, SourceDataset):
-        raise ValueError(f"data must be a data set, such as qlae.load_data returns, got {type(data).__name__}")
-    if difference := config.observations.difference(data.observations):
-        raise ValueError(difference)
-    if tuple(data.source_names) != tuple(config.source_names):
-        raise ValueError(
-            f"the run was trained on data with the sources {', '.join(config.source_names) or 'none'}, this one has "
-            f"{', '.join(data.source_names) or 'none'}; score them by qlae.metrics.score(sources, model.encode(images))"
-        )
-    return data
-
-
 def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) -> Arrays:
     """Return codes if there are any, latents if each is one number, and how faithful reconstructions are."""
     parts: dict[str, list[NDArray[Any]]] = {}
@@ -210,10 +284,11 @@ def encode_sample(model: Model, images: NDArray[Any], *, task: str, show: bool) 
     return {**encoded, **fidelity.arrays()}
 
 
-def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, device: str = "auto") -> None:
+def fit_run(run: Run, data: SourceDataset | None, *, networks: Networks | None = None, device: str = "auto") -> None:
     """Fit the latent space of a run to its checkpoint, if it is of this kind and was not fitted to it before.
 
-    ``data`` are the images that the run was trained on, ``networks`` its custom networks, if it has any.
+    ``data`` are the images that the run was trained on, None to load them, and ``networks`` its custom networks, if it
+    has any.
     """
     if not LATENTS.entry_of(run.config.latent).part.is_fitted_after_training:
         return
@@ -221,7 +296,7 @@ def fit_run(run: Run, data: SourceDataset, *, networks: Networks | None = None, 
     assert snapshot is not None
     if all(read_fitted(run.path, snapshot, weights) for weights in WEIGHTS):
         return
-    images = fitting_images(data, device)
+    images = fitting_images(load_from_config(run.config.data) if data is None else data, device)
     tensors: dict[str, torch.Tensor] = {}
     for weights in WEIGHTS:
         with evaluation_process():

@@ -133,6 +133,14 @@ def score_fidelity(arrays: Arrays, num_halves: int) -> tuple[dict[str, Any], dic
     return scores, intervals
 
 
+def score_unseen(arrays: Arrays) -> dict[str, Any]:
+    """Return the scores of data that the model was not trained on."""
+    for fidelity in FIDELITIES:
+        if all(part in arrays for part in fidelity.parts):
+            return {**fidelity.score(arrays), fidelity.key: fidelity.score_unseen(arrays)}
+    return {}
+
+
 def fidelity_db(scores: Mapping[str, Any]) -> float | None:
     """Return how faithful reconstructions are, in decibels: the PSNR of images, or −10 log10(1 − R²) of other data.
 

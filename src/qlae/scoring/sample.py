@@ -27,7 +27,8 @@ from ..metrics.metric import with_options
 from ..metrics.scores import allowed_names, check_options, score_parts
 from ..runs.directory import Run
 from .fidelity import PARTS as FIDELITY_PARTS
-from .fidelity import score_fidelity
+from .fidelity import score_fidelity, score_unseen
+from .held_out import describe_gap, with_held_out
 
 NUM_SAMPLES = 10_000
 PREFIXES = {"averaged": "", "raw": "raw_"}  # of the names of arrays, by set of weights
@@ -35,6 +36,7 @@ PARTS = ("latents", "codes", *FIDELITY_PARTS)
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the sample, which itself ends the curve
 NUM_DRAWS = 5  # parts per size
 MIN_ROWS = 50  # smaller parts are not scored
+MIN_HELD_OUT = 500  # held-out rows that scores by sources need
 RESAMPLED = ("bootstrap", "intervals", "by_sample_size")
 DCI_DETAILS = ("max_features", "split", "forest", "chance", "depth")
 INFOMEC_DETAILS = ("infoe_input", "active_latents", "informative_latents", "nmi")  # further entries of results
@@ -116,7 +118,12 @@ def rescore_run(
     options = infomec | {"source_kinds": known_kinds(results["data"]), "metric_options": metric_options}
     scores, messages = score_sample(arrays, metrics=metrics, bootstrap=bootstrap, jobs=jobs, show=show, **options)
     same_infomec = all(results[key] == value for key, value in infomec.items())
-    merged = {weights: _kept_scores(results[weights], same_infomec) | new for weights, new in scores.items()}
+    merged: dict[str, Any] = {w: _kept_scores(results[w], same_infomec) | new for w, new in scores.items()}
+    if "held_out" in results:
+        unseen = score_held_out(run.arrays(run.held_out_path, ("sources",)), metrics=metrics, jobs=jobs, **options)
+        unseen |= {w: _kept_scores(results["held_out"][w], same_infomec) | unseen[w] for w in merged}
+        merged = {w: with_held_out(own, unseen[w]) for w, own in merged.items()} | {"held_out": unseen}
+        messages += [gap] if (gap := describe_gap(merged["averaged"])) else []
     results |= infomec | merged | {"warnings": messages, "versions": results["versions"] | versions()}
     write_json(run.results_path, seal(results))
     return results
@@ -147,6 +154,12 @@ def metrics_of(results: dict[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.is_in(results["averaged"]))
 
 
+def parts_of(arrays: Arrays, weights: str) -> Arrays:
+    """Return the `PARTS` of a sample that belong to a set of weights."""
+    prefix = PREFIXES[weights]
+    return {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
+
+
 def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Score both sets of weights from the arrays of ``sample.npz``; options as for `score_weights`.
 
@@ -155,8 +168,8 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
     """
     scores: dict[str, dict[str, Any]] = {}
     warned: dict[str, dict[str, warnings.WarningMessage]] = {}  # by text and set of weights
-    for weights, prefix in PREFIXES.items():
-        own = {name: arrays[prefix + name] for name in PARTS if prefix + name in arrays}
+    for weights in PREFIXES:
+        own = parts_of(arrays, weights)
         with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             scores[weights] = score_weights(
@@ -170,6 +183,28 @@ def score_sample(arrays: Arrays, *, bootstrap: int = 0, **options: Any) -> tuple
         warnings.warn_explicit(about, warning.category, warning.filename, warning.lineno)
     messages = [f"{weights} weights: {text}" for weights in PREFIXES for text in warned if weights in warned[text]]
     return scores, messages
+
+
+def score_held_out(arrays: Arrays, **options: Any) -> dict[str, Any]:
+    """Return the scores of held-out rows, by set of weights; options as for `score_weights`.
+
+    R² divides by the variance in the training data, since few rows may hardly vary in a feature. Scores by sources, if
+    the data have any, need 500 rows; fewer, or rows that lack values of a source, have none.
+    """
+    sources = arrays["sources"]
+    scores: dict[str, Any] = {"num_samples": len(sources)}
+    for weights in PREFIXES:
+        own = parts_of(arrays, weights)
+        scores[weights] = score_unseen(own)
+        if not sources.shape[1] or len(sources) < MIN_HELD_OUT:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # those about the training rows have been issued
+                scores[weights] = score_weights(sources, own, **options) | scores[weights]
+        except ValueError as error:
+            scores["not_scored"] = str(error)
+    return scores
 
 
 def score_weights(

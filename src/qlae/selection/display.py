@@ -23,7 +23,7 @@ FEW = 16  # runs up to which each cell of the matrix shows its number
 DARKEST = 0.5  # agreement at which the colours end, or later, so that runs with little in common stay pale
 CSV_COLUMNS = [
     *("run", "model", "seed", "agreement", "lower_quartile", "upper_quartile", "first", "num_used"),
-    *("num_latents", "psnr", "r2", "is_near", "uses_few", "infom", "taken"),
+    *("num_latents", "psnr", "r2", "is_near", "uses_few", "infom", "held_out_psnr", "held_out_r2", "taken"),
 ]
 
 
@@ -51,7 +51,9 @@ def selection_table(selection: Selection) -> Table:
         "first": [f"{run.first:.0%}" for run in runs],
         "used": [f"{run.num_used} of {run.num_latents}{few.get(run.path, '')}" for run in runs],
         "PSNR": [_number(run.psnr, 1) + low.get(run.path, "") for run in runs],
+        "held-out PSNR": [_number(run.held_out_psnr, 1) for run in runs],
         "R²": [_number(run.r2, 3) + low.get(run.path, "") for run in runs],
+        "held-out R²": [_number(run.held_out_r2, 3) for run in runs],
         "InfoM": [_number(run.infom, 3) for run in runs],
     }
     columns = {name: values for name, values in columns.items() if not all(value.startswith("–") for value in values)}

@@ -43,6 +43,7 @@ NUM_DRAWS = 2_000
 MIN_RUNS = 4  # with fewer, a warning says that agreement means little
 MIN_SAMPLES = 1_000  # with fewer observations, unrelated runs agree noticeably
 TIMES_CHANCE = 3.0  # the best agreement should be at least this many times that of unrelated runs
+SHOWN = ("psnr", "held_out_psnr", "r2", "held_out_r2", "infom")  # scores that do not decide
 MIN_COMMON = 2_000  # observations that samples must share to be compared without encoding
 
 
@@ -93,6 +94,8 @@ class RankedRun:
             latents.
         uses_few: whether it uses at most a quarter as many latents as the median run.
         infom: InfoM, if the data have sources. Not used for the choice.
+        held_out_psnr, held_out_r2: ``psnr`` and ``r2`` of rows that took no part in the training; None if there are
+            none.
     """
 
     run: Run
@@ -108,6 +111,8 @@ class RankedRun:
     is_near: bool
     uses_few: bool
     infom: float | None
+    held_out_psnr: float | None = None
+    held_out_r2: float | None = None
 
     @property
     def path(self) -> Path:
@@ -256,7 +261,7 @@ def _rank(
             num_latents=representations[i].num_latents,
             is_near=bool(near[i]),
             uses_few=bool(few[i]),
-            **{key: run.results[run.weights].get(key) for key in ("psnr", "r2", "infom")},
+            **{key: run.results[run.weights].get(key) for key in SHOWN},
         )
         for i, run in enumerate(runs)
     ]

@@ -31,7 +31,7 @@ from .train_seeds import Engine, train_seeds
 
 CONSENSUS_FOLDER, MODEL_FOLDER = "consensus", "model"
 SHARED = ("size", "seed", *(field.name for field in fields(ExecutionOptions)))  # with other models than QLAE
-FIDELITY = ("psnr", "r2")
+FIDELITY = ("psnr", "held_out_psnr", "r2", "held_out_r2")
 
 Scores = dict[str, float]
 

@@ -28,12 +28,23 @@ from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
 from .summary import AGGREGATED, MIN_SEEDS, Cell, Summary, describe_counts
 
-INFOMEC = ("infom", "informative", "infoe", "infoe_scalar", "infoc", "agreement", "psnr", "r2")
+INFOMEC = (
+    "infom",
+    "informative",
+    "infoe",
+    "infoe_scalar",
+    "infoc",
+    "agreement",
+    "psnr",
+    "held_out_psnr",
+    "r2",
+    "held_out_r2",
+)
 CORRECTED = ("infom_corrected", "infoe_corrected", "infoc_corrected")
 DCI = ("d", "i", "c")
 EVERYTHING = (
     *("infom", "informative", "infom_corrected", "infoe", "infoe_scalar", "infoe_corrected", "infoc"),
-    *("infoc_corrected", *DCI, "agreement", "psnr", "r2"),
+    *("infoc_corrected", *DCI, "agreement", "psnr", "held_out_psnr", "r2", "held_out_r2"),
 )
 LEVEL = 0.05  # of the test
 PUBLISHED = "published"  # stands in the column of the weights
