@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from qlae.metrics import infomec, mutual_information, nmi
+from qlae.metrics import factor_vae_score, infomec, mutual_information, nmi
 from qlae.metrics.inputs import check_latents, check_sources, read_columns
 
 RNG = np.random.default_rng(0)
@@ -253,3 +253,16 @@ def test_values_closer_than_rounding_next_to_far_ones_are_fast() -> None:
     values = np.where(rng.random(20_000) < 0.5, 5e-324, rng.random(20_000) * 1e-300)
     values[0] = 1e30
     assert nmi(rng.integers(0, 4, 20_000), values).item() < 0.05
+
+
+def test_scores_of_pairs_refuse_masks_and_print_themselves() -> None:
+    rng = np.random.default_rng(0)
+    batches, factors = rng.normal(size=(10, 4, 2)), np.arange(10) % 2
+    options = {"eval_batches": batches, "eval_factors": factors}
+    assert "factor_vae_score" in str(factor_vae_score(batches[:, 0], batches, factors, **options))
+    masked = np.ma.masked_array(batches, mask=batches > 1)
+    for sample in ((masked[:, 0], batches, factors), (batches[:, 0], masked, factors)):
+        with pytest.raises(ValueError, match="masked entries"):
+            factor_vae_score(*sample, **options)
+    with pytest.raises(ValueError, match="factors of batches has masked entries"):
+        factor_vae_score(batches[:, 0], batches, np.ma.masked_array(factors, mask=factors > 0), **options)

@@ -296,7 +296,8 @@ class MetricResult:
         return {self.name: self.score, "protocol": self.protocol, "num_samples": self.num_samples, **plain}
 
     def __str__(self) -> str:
-        numbers = {self.name: self.score} | {key: self.details[key] for key in known_scores() if key in self.details}
+        further = {key: self.details[key] for key in known_scores() if isinstance(self.details.get(key), int | float)}
+        numbers = {self.name: self.score} | further
         text = "  ".join(f"{find_score(key).title} {find_score(key).format(value)}" for key, value in numbers.items())
         return f"{text}  [{self.protocol}; n = {self.num_samples:,}]"
 

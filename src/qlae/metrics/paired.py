@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .inputs import Floats, Ints
+from .inputs import Floats, Ints, unwrap_tensor
 from .metric import MetricResult
 
 
@@ -81,7 +81,7 @@ def factor_vae_score(
     >>> factor_vae_score(everything, batches, factors, eval_batches=batches, eval_factors=factors).score
     1.0
     """
-    overall = np.asarray(latents, dtype=np.float64)
+    overall = np.asarray(unwrap_tensor(latents, "latents"), dtype=np.float64)
     if overall.ndim != 2 or overall.shape[0] < 2 or not np.isfinite(overall).all():
         raise ValueError(f"latents have shape {overall.shape}; give (num_samples, num_latents) of finite numbers.")
     variances = overall.var(axis=0, ddof=1)
@@ -121,7 +121,8 @@ def _differences(first: Any, second: Any, factors: Any, name: str) -> tuple[Floa
 
 
 def _points(batches: Any, factors: Any, name: str) -> tuple[Floats, Ints]:
-    points, labels = np.asarray(batches, dtype=np.float64), np.asarray(factors)
+    points = np.asarray(unwrap_tensor(batches, name), dtype=np.float64)
+    labels = np.asarray(unwrap_tensor(factors, f"the factors of {name}"))
     if points.ndim != 3 or points.shape[0] < 1 or points.shape[1] < 2:
         raise ValueError(f"{name} has shape {points.shape}; give (points, batch, num_latents) with batch ≥ 2.")
     if not np.isfinite(points).all():
