@@ -24,7 +24,7 @@ from qlae.report.image_pictures import GAP, plot_interventions, tile
 from qlae.report.score_table import results_tables
 from qlae.runs.directory import Run
 from qlae.runs.export import Origin, model_card
-from qlae.scoring.evaluation import evaluate_run
+from qlae.scoring.evaluation import decode_pictures, evaluate_run
 from qlae.scoring.interventions import intervention_steps, make_pictures
 from qlae.scoring.latent_labels import LatentLabels
 from qlae.scoring.sample import draw_sample
@@ -38,6 +38,18 @@ def run(request, tmp_path_factory, tiny_data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny models may have too few active latents
         return qlae.train(request.param, tiny_data, out=out, steps=100, size="small", batch_size=8, show=False)
+
+
+def test_pictures_of_both_sets_of_weights_are_decoded_from_the_checkpoint(run, tiny_data, tmp_path):
+    with pytest.raises(ValueError, match="no checkpoint"):
+        decode_pictures(Run(tmp_path), "raw")
+    stored = run.arrays(run.pictures_path)
+    averaged = decode_pictures(run, "averaged")
+    assert stored.keys() == averaged.keys()
+    assert all(np.array_equal(stored[name], averaged[name]) for name in stored)
+    raw = decode_pictures(run, "raw")
+    assert np.array_equal(raw["originals"], stored["originals"])
+    assert not np.array_equal(raw["reconstructions"], stored["reconstructions"])
 
 
 def test_results_hold_what_the_contract_says(run, tiny_data):
