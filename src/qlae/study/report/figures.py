@@ -87,7 +87,7 @@ def models_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False)
     """Return QLAE and the prior method with the highest mean InfoM (or agreement), as far as the study has them.
 
     If the paper's figure of this data set compares QLAE with another method, which has the highest InfoM there, it is
-    the third.
+    the third, unless its runs have no pictures.
     """
     cells = {
         model: summary.cell(data, model, summary.quality(data))
@@ -104,7 +104,13 @@ def models_to_compare(summary: Summary, data: str, *, with_vq_vae: bool = False)
         if (name, score) == (data, "infom") and model in PRIOR and model != "vq-vae"
     }
     papers = max(published, key=lambda model: published[model], default=None)
-    return models + ([papers] if papers in cells and papers not in models else [])
+    if (
+        papers in cells
+        and papers not in models
+        and summary.median_run(data, papers, PICTURES_FILE).pictures_path.is_file()
+    ):
+        models.append(papers)
+    return models
 
 
 def draw_sheet(summary: Summary, data: str, *, with_vq_vae: bool = False) -> Pixels | None:
