@@ -147,8 +147,8 @@ def about_runs(claims: Claims) -> str:
         f"Of the {len(reruns)} reruns, {len(on_cpu)} were trained on one CPU core each, in float32 and with DCI (seed "
         f"{seeds}: {places}); they replace runs of the same seed on an H200 in bfloat16, of which "
         f"{len(reruns) - len(on_cpu)} remain, without DCI. {complete} of {len(claims.groups)} rows have all five seeds "
-        "from the CPU, so the other rows mix both; `device` and `precision` in `runs.csv` name them. The "
-        f"{len(claims.runs) - len(reruns)} tuning runs are those of the H200."
+        f"from the CPU, {len(rows) - complete} mix both machines; `device` and `precision` in `runs.csv` name them. "
+        f"The {len(claims.runs) - len(reruns)} tuning runs are those of the H200."
     )
     return "\n".join(wrap(text, 120, break_long_words=False, break_on_hyphens=False))
 
