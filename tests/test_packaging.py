@@ -96,7 +96,7 @@ def test_the_oldest_versions_are_those_of_pyproject():
     """Every lower bound of what qlae imports stands in tools/constraints-oldest.txt, and nothing else does."""
     extras = PROJECT["optional-dependencies"]
     runtime = [*PROJECT["dependencies"]]
-    for extra in ("train", "ray", "explorer", "anndata", "parquet", "tensorboard", "onnx"):
+    for extra in ("train", "ray", "explorer", "anndata", "parquet", "tensorboard", "onnx", "hub"):
         runtime += [requirement for requirement in extras[extra] if not requirement.startswith("qlae[")]
     bounds = dict(re.match(r"([\w-]+)>=([\d.]+)", requirement).groups() for requirement in runtime)
     bounds["triton"] = next(text for text in extras["test"] if text.startswith("triton")).split(">=")[1].split(";")[0]

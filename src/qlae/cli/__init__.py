@@ -29,6 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "encode": "write the code of every observation to a table",
         "decode": "write the images, vectors or series that codes stand for",
         "export": "write a model to a folder to share, or as ONNX",
+        "push": "write a model to the Hugging Face Hub",
     },
     "Without training": {
         "score": "score any representation that is stored in a file",
@@ -45,6 +46,7 @@ _MODULES = {
     "encode": "explore",
     "decode": "explore",
     "export": "explore",
+    "push": "explore",
 }
 
 OVERVIEW = """\

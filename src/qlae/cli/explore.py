@@ -79,8 +79,8 @@ class Encode:
         run: The run directory, the folder of an exported model, or the name of a model that comes with qlae.
         data: A data set by name, or the path of your own data, read as the training data were; by default those that
             the run was trained on.
-        out: The .csv, .parquet or .npz file to write; it must not exist. `qlae decode` reads it again. For data in an
-            .h5ad also an .h5ad: a copy with the codes in obsm["X_qlae"].
+        out: The .csv, .parquet or .npz file to write; it must not exist. `qlae decode` reads it again. For data in
+            an .h5ad also an .h5ad: a copy with the codes in obsm["X_qlae"].
         numbers: Write the values that codes stand for, instead of the codes.
         device: Where the model runs: auto, cpu, cuda, cuda:1, …
         imports: A module or file of yours to import first, which registers the run's parts.
@@ -171,3 +171,37 @@ class Export:
         out, samples = self.out or self.run / "export", self.samples
         paths = export_run(self.run, out, onnx=self.onnx, half=self.half, num_samples=samples, weights=self.weights)
         print(*paths, sep="\n")
+
+
+@dataclass(frozen=True)
+class Push:
+    """Write a trained model to a repository of the Hugging Face Hub, from which `hf://USER/MODEL` loads it anywhere.
+
+    What is written is what `qlae export` writes; loading verifies its checksums. Log in with `hf auth login` first, and
+    install `pip install 'qlae[hub]'`. For example:
+      qlae push runs/quick me/shapes3d-qlae
+      qlae explore hf://me/shapes3d-qlae
+
+    Attributes:
+        run: The run directory.
+        repo: The repository, as USER/MODEL; it is created if it does not exist.
+        private: Make a new repository private.
+        half: Round the weights to half precision, which halves the file.
+        samples: Also write this many rows of the evaluation sample (codes and sources, no images), so
+            that `qlae explore` can open the model; 0 for none.
+        imports: A module or file of yours to import first, which registers the run's parts.
+    """
+
+    run: Positional[Directory]
+    repo: Positional[Annotated[str, arg(metavar="USER/MODEL")]]
+    private: Flag = False
+    half: Flag = False
+    samples: int = 100
+    imports: Imports = ()
+
+    def __call__(self) -> None:
+        from ..runs.hub import push_model
+
+        import_modules(self.imports)
+        address = push_model(self.run, self.repo, private=self.private, half=self.half, num_samples=self.samples)
+        print(f"{address}: load it with qlae.load({address!r})")

@@ -39,6 +39,7 @@ from ..config import DataConfig, RunConfig
 from ..metrics.sample_files import require_few_numbers
 from ..observations import Observations
 from ..registry import MissingPart
+from .hub import download_model, is_hub_address
 from .results import check_arrays, is_count, is_number, read_results
 
 SELECTION_FILE = "selection.json"  # in a folder of runs of several seeds
@@ -94,12 +95,14 @@ def is_shipped(path: str | os.PathLike[str]) -> bool:
 
 
 def find_folder(path: str | os.PathLike[str]) -> Path:
-    """Return the folder of a run or a model: a path as it is, and for the name of a shipped model where it is.
+    """Return the folder of a run or a model: a path as it is, and where a shipped model or one of the hub is.
 
     Raises:
         ValueError: if the path is empty, if it is a name that neither a folder nor a shipped model has, or if a shipped
             file is damaged.
     """
+    if is_hub_address(path):
+        return download_model(path)
     name, models = os.fspath(path), shipped_models()
     if not name:
         raise ValueError(f"the path is empty; give a run directory or a shipped model: {', '.join(models)}")

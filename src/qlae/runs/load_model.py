@@ -42,7 +42,8 @@ def load(
     the package.
 
     Args:
-        path: the run directory, the folder, or the name of a shipped model such as ``"shapes3d-qlae"``.
+        path: the run directory, the folder, the name of a shipped model such as ``"shapes3d-qlae"``, or a model on the
+            Hugging Face Hub, such as ``"hf://user/model"`` (``pip install 'qlae[hub]'``), whose checksums are verified.
         weights: ``"averaged"`` (the exponential average) or ``"raw"`` (after the last update); an exported folder has
             one of the two.
         networks: the encoder and the decoder, if the run was trained with custom networks.
