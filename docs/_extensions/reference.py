@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import types
 from collections.abc import Iterable, Mapping
 from importlib import resources
@@ -138,7 +139,8 @@ def _help_of(command: str) -> str:
     environment = os.environ | {"COLUMNS": str(WIDTH), "NO_COLOR": "1", "TERM": "dumb"}
     program = [sys.executable, "-m", "qlae", command, "--help-all"]
     result = subprocess.run(program, capture_output=True, text=True, env=environment, check=True)
-    return result.stdout.rstrip()
+    lines = (textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in result.stdout.splitlines())
+    return "\n".join(lines).rstrip()  # descriptions are not wrapped without a terminal
 
 
 def options_page() -> str:

@@ -9,6 +9,9 @@ from study_fixtures import InlineEngine, tiny_plan
 
 from qlae.study import StudyFolder, run_study
 from qlae.study.report import report_study
+from qlae.study.report.notes import notes
+from qlae.study.report.summary import AGGREGATED, summarise
+from qlae.study.report.tables import study_tables
 
 SHAPES = {"wide": (8, 12, 1), "array": (9, 9, 2), "table": (5,)}
 
@@ -59,3 +62,9 @@ def test_the_report_does_not_compare_with_results_that_the_paper_does_not_have(s
     assert "ours and published" not in page
     correlations = json.loads((folder.report_path / "correlations.json").read_text())
     assert not [row for row in correlations if "PSNR" in row["what"]]
+
+
+def test_reports_neither_average_different_kinds_nor_speak_of_the_paper(study):
+    summary = summarise(study[1])
+    assert AGGREGATED not in {data for table in study_tables(summary) for data, _ in table.columns}
+    assert "the paper's runs" not in "".join(notes(summary))

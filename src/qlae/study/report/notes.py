@@ -6,6 +6,7 @@ from ...metrics import find_score
 from ...observations import described_observations
 from ...paper_tables import PAPER_COLUMNS
 from ...presets import training_preset
+from ...resolving import PUBLISHED_SETS
 from ...selection.ranking import MIN_RUNS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
@@ -114,10 +115,11 @@ def _data_note(summary: Summary) -> str:
     ]
     steps = summary.counted.steps
     updates = f"{steps.min():,.0f}" + (f" to {steps.max():,.0f}" if steps.nunique() > 1 else "")
+    paper = f"; the paper's runs have {training_preset('full', '').steps:,} at 64×64"
+    is_papers = any(about["name"] in PUBLISHED_SETS for about in summary.data_descriptions.values())
     return (
-        f"Data: {'; '.join(sets)}. {updates} updates per run; the paper's runs have "
-        f"{training_preset('full', '').steps:,} at 64×64. Scored on up to {summary.plan.num_samples:,} samples with "
-        f"the protocol {summary.plan.protocol}."
+        f"Data: {'; '.join(sets)}. {updates} updates per run{paper if is_papers else ''}. Scored on up to "
+        f"{summary.plan.num_samples:,} samples with the protocol {summary.plan.protocol}."
     )
 
 

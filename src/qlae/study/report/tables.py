@@ -23,6 +23,7 @@ import pandas as pd
 from scipy import stats
 
 from ...metrics import METRICS, find_score
+from ...observations import described_observations
 from ...paper_tables import ABLATED_AUTOENCODERS, ABLATED_GANS, AUTOENCODERS, GANS, PAPER_ROWS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
@@ -95,7 +96,9 @@ def study_tables(summary: Summary) -> list[Table]:
     ablations = {*ABLATED_AUTOENCODERS, *ABLATED_GANS}
     main = [[m for m in block if m in (*AUTOENCODERS, *GANS) or m not in PAPER_ROWS] for block in everything]
     ablated = [[model for model in block if model in ablations] for block in everything]
-    data_columns = [AGGREGATED, *summary.data] if len(summary.data) > 1 else summary.data
+    kinds_of_data = {described_observations(about).kind for about in summary.data_descriptions.values()}
+    is_averaged = len(summary.data) > 1 and len(kinds_of_data) == 1  # a mean over a table and series says nothing
+    data_columns = [AGGREGATED, *summary.data] if is_averaged else summary.data
     fidelity = " or ".join(find_score(key).heading for key in summary.fidelity)
     first = ("InfoMEC", "infomec") if summary.has_sources() else (f"agreement and {fidelity}", "agreement")
     kinds = ((INFOMEC, *first), (DCI, "DCI", "dci"), (CORRECTED, "chance-corrected InfoMEC", "corrected"))
