@@ -87,6 +87,21 @@ def test_warnings_as_errors_end_no_command(tmp_path):
     assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
 
 
+def test_several_files_are_scored_side_by_side(tmp_path, rng, capsys):
+    sources = rng.integers(0, 4, (200, 2))
+    paths = [str(tmp_path / "pca.npz"), str(tmp_path / "ica.npz")]
+    for path, noise in zip(paths, (0.1, 1.0), strict=True):
+        np.savez(path, sources=sources, latents=sources + noise * rng.normal(size=sources.shape))
+    assert run("score", *paths, "--metrics", "mig", "--json") == 0
+    together = json.loads(capsys.readouterr().out)
+    for path in paths:
+        assert run("score", path, "--metrics", "mig", "--json") == 0
+        assert json.loads(capsys.readouterr().out) == together[path]
+    assert run("score", *paths, "--metrics", "mig") == 0
+    assert "…" not in capsys.readouterr().out  # so that long paths do not look alike
+    assert "--plot goes with a single file, got 2" in bad(capsys, "score", *paths, "--plot", "x.png")
+
+
 def test_a_terminal_without_unicode_gets_question_marks(trained):
     ascii_only = os.environ | {"PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
     for arguments, text in ((["report", str(trained)], b"16?16"), (["evaluate", "--help"], b"")):

@@ -382,7 +382,7 @@ def comparison_table(scores: Mapping[str, Scores]) -> Table:
 
     table = Table("score")
     for name in scores:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")  # whole paths, which differ at their ends
     for key in dict.fromkeys(key for each in scores.values() for key in each.values):
         described, cells = find_score(key), []
         for each in scores.values():
