@@ -75,6 +75,15 @@ def test_plans_that_come_with_qlae_name_their_size():
     assert not [name for name in plan_names() if read_plan(name).has_unsized_models]
 
 
+def test_runs_that_ray_gives_a_gpu_are_full(capsys, monkeypatch):
+    monkeypatch.setattr("qlae.configuring.TIMED_SECONDS", 0.0)
+    for options, size in (([], "small"), (["--engine", "ray", "--gpus-per-run", "1"], "full")):
+        with pytest.raises(SystemExit):
+            main(["train", "ae", "--seeds", "2", "--resolution", "8", "--batch-size", "2", "--dry-run", *options])
+        rows = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines() if line.startswith("networks."))
+        assert rows[SIZE] == size
+
+
 def test_a_config_without_a_device_is_full():
     data = qlae.data.data_config(qlae.load_data("shapes3d", resolution=16))
     assert resolve("qlae", data, 6).networks.size == "full"

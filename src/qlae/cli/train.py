@@ -118,6 +118,8 @@ class Train:
             raise ValueError("name a model, such as `qlae train qlae`, or a run to resume: `qlae train --resume RUN`")
         find_model(self.model)
         options = vars(self.training) | vars(self.execution)
+        if self._trains_on_ray_gpus():
+            options["size"] = self._size()
         return {"model": self.model, "data": self.images.describe(self.data), "show": not self.quiet, **options}
 
     def _folder(self, last: str) -> Path:
@@ -131,7 +133,13 @@ class Train:
         from ..presets import find_model
 
         own = self.training.size or find_model(str(self.model)).training.get("size")
-        return str(own) if own else size_for(self.execution.device)
+        if own:
+            return str(own)
+        return "full" if self._trains_on_ray_gpus() else size_for(self.execution.device)
+
+    def _trains_on_ray_gpus(self) -> bool:
+        """Return whether Ray gives each run a GPU, which this machine need not have."""
+        return self.ray.engine == "ray" and self.ray.gpus_per_run > 0 and self.execution.device != "cpu"
 
     def _show_configuration(self) -> None:
         """Print what a training would do, after the errors that it would raise."""
