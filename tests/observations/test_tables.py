@@ -283,6 +283,7 @@ def test_statistics_are_those_of_training_rows(data):
         ({"a": ["1", "2", "3", "n.d."] * 12 + ["4", "5"]}, r"text among the numbers in 'a' \('n.d.' in line 5\)"),
         ({"a": ["31.12.2020", "01/02/2021"] * 25}, r"has dates in 'a' \('31.12.2020' in line 2\): write them as year"),
         ({"a": ["", "?"] * 25}, "no value at all in 'a'"),
+        ({"a": ["x", "y" * 300] * 25}, r"long text in 'a' \(300 characters\)"),
         ({"a": [f"{i % 7},5" for i in range(50)]}, "decimal comma in 'a'"),
     ],
 )
@@ -291,6 +292,16 @@ def test_columns_that_cannot_be_used_say_what_to_do(tmp_path, columns, message):
     frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
     with pytest.raises(ValueError, match=message):
         qlae.load_data(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.arange(20) * 1j, pd.to_timedelta(np.arange(20), unit="h"), [[1, 2]] * 20, [{"a": 1}] * 20, [b"a"] * 20],
+    ids=["complex", "timedelta", "lists", "dictionaries", "bytes"],
+)
+def test_cells_of_other_types_are_refused(values):
+    with pytest.raises(ValueError, match="cells that are no numbers, text or dates in 'a'"):
+        qlae.load_data(pd.DataFrame({"a": values, "b": np.linspace(0, 1, 20)}))
 
 
 def test_kinds_can_be_chosen(tmp_path):

@@ -23,6 +23,7 @@ IDENTIFIER, SOURCE, GROUP, DROPPED = "identifier", "source", "group", "dropped"
 CHOICES = (NUMBER, CATEGORY, DATE, IDENTIFIER)
 OBSERVED = (NUMBER, CATEGORY, DATE)
 MAX_LEVELS = 100
+MAX_CHARACTERS = 200  # of a level
 MOSTLY = 0.5  # share of numbers from which text among them is a mistake
 MIN_ROWS = 10  # below, values may all be different by chance
 DECIMAL_COMMA = r"[-+]?\d*,\d+"
@@ -209,6 +210,7 @@ def _check_cells(frame: pd.DataFrame, plan: TablePlan, unit: str) -> list[str]:
     dates = {name: cells for name, cells in texts.items() if cells.astype(str).str.fullmatch(OTHER_DATE).all()}
     dates |= {name: frame[name].dropna() for name in plan.names(DATE) if not are_dates(frame[name])}
     others = {name: cells for name, cells in texts.items() if name not in commas and name not in dates}
+    odd = {name: cells for name, cells in others.items() if not cells.map(lambda cell: isinstance(cell, str)).any()}
     infinite = {name: cells[np.isinf(numbers_in(cells))] for name, cells in numbers.items()}
     observed = [*numbers, *plan.names(CATEGORY), *plan.names(DATE)]
     empty = [name for name in observed if frame[name].isna().all()]
@@ -218,7 +220,11 @@ def _check_cells(frame: pd.DataFrame, plan: TablePlan, unit: str) -> list[str]:
         f"has numbers with a decimal comma in {{}}: write them with a decimal point{option}.": commas,
         "has dates in {}: write them as year-month-day, such as 2024-05-31 or 2024-05-31T12:30.": dates,
         "has text among the numbers in {}: remove it, leave a cell empty that has no value, or make the column a "
-        "category with column_kinds (--column-kinds NAME=category).": others,
+        "category with column_kinds (--column-kinds NAME=category).": {
+            name: cells for name, cells in others.items() if name not in odd
+        },
+        "has cells that are no numbers, text or dates in {}: leave these columns out with drop_columns "
+        "(--drop-columns).": odd,
         "has infinite values in {}: make them missing, remove these rows, or leave the columns out with drop_columns "
         "(--drop-columns).": {name: cells for name, cells in infinite.items() if len(cells)},
     }
@@ -241,12 +247,14 @@ def _check_cells(frame: pd.DataFrame, plan: TablePlan, unit: str) -> list[str]:
 
 def _check_levels(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Return a problem if categories have too many levels, or cells that no level can stand for."""
-    crowded, odd = [], []
+    crowded, odd, long = [], [], []
     for name in names:
         cells = frame[name].dropna()
         content = str(pd.api.types.infer_dtype(cells.astype(object)))
         if content not in ("string", "boolean", "integer", "floating", "mixed-integer", "mixed-integer-float", "empty"):
             odd.append(f"{name!r} ({type(cells.iloc[0]).__name__})")
+        elif (most := int(cells.astype(str).str.len().max())) > MAX_CHARACTERS:
+            long.append(f"{name!r} ({most:,} characters)")
         elif (count := cells.astype(str).nunique()) > MAX_LEVELS or (len(cells) >= MIN_ROWS and 2 * count > len(cells)):
             crowded.append(f"{name!r} ({count:,} in {len(cells):,} rows)")
     problems = []
@@ -255,6 +263,11 @@ def _check_levels(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
             f"has too many different values in {first_few(crowded)}: a category has at most {MAX_LEVELS}, and two rows "
             "for each on average. Name columns that are sources in source_columns (--source-columns), identifiers in "
             "column_kinds (--column-kinds NAME=identifier), or leave columns out with drop_columns (--drop-columns)."
+        )
+    if long:
+        problems.append(
+            f"has long text in {first_few(long)}, and a level of a category has at most {MAX_CHARACTERS}: leave these "
+            "columns out with drop_columns (--drop-columns)."
         )
     if odd:
         problems.append(
