@@ -44,7 +44,7 @@ def known_rows(num=300):
 @pytest.fixture(scope="module")
 def known():
     rows, levels = known_rows()
-    return known_model().describe(load_data(rows, sources=levels))
+    return known_model().describe(load_data(rows, sources=levels, hold_out=0))
 
 
 def test_each_latent_moves_its_feature_by_the_decoded_difference(known):
@@ -224,9 +224,30 @@ def test_levels_are_in_percent_and_missing_values_do_not_count(tmp_path):
     data = load_data(frame, hold_out=0)
     run = qlae.train("qlae", data, out=tmp_path / "run", **OPTIONS | {"steps": 300, "num_latents": 2, "num_values": 3})
     description = qlae.describe(run, data)
+    first = description.ranked[0]
+    assert re.search(r"colour \((red|blue) [+−]\d+", first.sentence)  # one of two levels
+    assert "<th>colour</th>" in first.html
+    assert re.search(r"<td>(red|blue) \d+%", first.html)
+    assert re.search(r"<td>2024-01-\d\d</td>", first.html)
     effects = description.effects_frame()
     assert set(effects.feature) == {"colour=red", "colour=blue", "weight", "day"}
     assert set(effects[effects.feature == "colour=red"].unit) == {"%"}
     strongest = effects[effects.feature == "day"].change.abs().max()
     assert 5 < strongest < 15
-    assert description.score == pytest.approx(run.results["averaged"]["r2"], abs=0.02)
+    assert description.score == pytest.approx(run.results["averaged"]["r2"], abs=1e-5)
+
+
+def test_r2_is_that_of_the_results(tmp_path):
+    random = np.random.default_rng(0)
+    group = random.choice(["a", "b", "c", "rare"], 200, p=[0.5, 0.3, 0.18, 0.02])
+    numbers = random.normal(size=(200, 3)) * [1, 10, 0.1]
+    for name, columns in {
+        "tables": {"group": group, "size": numbers[:, 0]},
+        "vectors": dict(zip("abc", numbers.T, strict=True)),
+    }.items():
+        run = qlae.train(
+            "qlae", load_data(pd.DataFrame(columns), hold_out=0.3), out=tmp_path / name, steps=20, **OPTIONS
+        )
+        description = qlae.describe(run, load_data(pd.DataFrame(columns), hold_out=0.3))
+        assert description.num_rows == 60
+        assert description.score == pytest.approx(run.results["averaged"]["held_out_r2"], abs=1e-5)

@@ -257,12 +257,18 @@ class NumberEffects(Effects):
         return np.asarray(self.observations.scale)
 
     def row_scores(self, decoded: Floats) -> Floats:
-        """Return a number per row (n,) whose mean is R² of decoded rows (n, …, d), all features alike."""
+        """Return a number per row (n,) whose mean is R² of decoded rows (n, …, d).
+
+        As in the scores of a run, features are standardised by the rows themselves or, for rows that were held out, by
+        the training data.
+        """
         num_features = self.numbers.shape[-1]
         variances = self.numbers.reshape(-1, num_features).var(0)
-        weights = np.divide(1.0, variances, out=np.zeros_like(variances), where=variances > 0)
-        errors = np.square(decoded - self.numbers).reshape(len(decoded), -1, num_features).mean(1) * weights
-        return np.asarray(1.0 - errors.sum(1) / max(int((variances > 0).sum()), 1))
+        divisors = variances if self.sample.measured is None else self.scale**2
+        weights = np.divide(1.0, divisors, out=np.zeros_like(variances), where=variances > 0)
+        errors = np.square(decoded - self.numbers).reshape(len(decoded), -1, num_features).mean(1)
+        total = float((variances * weights).sum())
+        return np.asarray(1.0 - (errors * weights).sum(1) / total if total > 0 else np.zeros(len(decoded)))
 
 
 def num_rows(sample: Sample, settings: Sequence[Settings]) -> int:

@@ -2,11 +2,12 @@
 
 import html
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from .charts import colour, feature_chart
-from .effects import MIN_CHANGE, Change, Movement, NumberEffects, interval, largest
+from .effects import MIN_CHANGE, Change, Floats, Movement, NumberEffects, interval, largest
 from .words import listing, number, percent, signed
 
 MAX_FEATURES = 8  # of a chart
@@ -16,6 +17,8 @@ MAX_COLUMNS = 5  # features of the table of codes
 
 class VectorEffects(NumberEffects):
     """Measures and describes the effects of latents on vectors."""
+
+    summary: ClassVar[str] = "the means of their features"  # what `summarise` returns
 
     def changes(self, movement: Movement) -> list[Change]:
         order = np.argsort(-movement.sizes / self.scale, kind="stable")
@@ -36,6 +39,7 @@ class VectorEffects(NumberEffects):
         return f"Mostly moves {features}, {movement.describe_ends()}."
 
     def show(self, movement: Movement, changes: Sequence[Change]) -> str:
+        changes = self.distinct(changes)
         shown = [each for each in changes if each.size >= MIN_CHANGE][:MAX_FEATURES] or list(changes[:1])
         places = [self.observations.names.index(each.name) for each in shown]
         caption = (
@@ -45,26 +49,29 @@ class VectorEffects(NumberEffects):
         chart = feature_chart(movement, shown, places, self.scale)
         return f"<figure>{chart}<figcaption>{html.escape(caption)}</figcaption></figure>{self._codes(movement, places)}"
 
-    def cell(self, feature: int, value: float) -> str:
-        """Return the mean of a feature as text."""
-        return number(value)
+    def distinct(self, changes: Sequence[Change]) -> Sequence[Change]:
+        """Return the changes without those that follow from others."""
+        return changes
+
+    def summarise(self, rows: Floats, places: Sequence[int]) -> dict[str, str]:
+        """Return the means of some features over rows as text, by the names of the features."""
+        return {self.observations.names[i]: number(float(rows[:, i].mean())) for i in places[:MAX_COLUMNS]}
 
     def _codes(self, movement: Movement, places: Sequence[int]) -> str:
         """Return the table of codes: how frequent each is, and what the rows of the data that have it are like."""
-        columns, settings = list(places[:MAX_COLUMNS]), movement.settings
-        heads = ["", "share of rows", *(self.observations.names[i] for i in columns)]
-        lines = []
+        settings, heads, lines = movement.settings, [""], []
         for k, label in enumerate(settings.labels):
             rows = self.sample.read(self.sample.draw(MAX_AVERAGED, settings.members[k]))
-            means = self.to_numbers(rows)[:, columns].mean(0)
+            means = self.summarise(self.to_numbers(rows), places)
+            heads = ["", "share of rows", *means]
             share = float(settings.shares[k])
             bar = f'<span class="share" style="width:{100 * share:.1f}px"></span>{percent(share)}'
-            cells = "".join(f"<td>{self.cell(i, mean)}</td>" for i, mean in zip(columns, means.tolist(), strict=True))
+            cells = "".join(f"<td>{html.escape(mean)}</td>" for mean in means.values())
             dot = f'<span class="dot" style="{colour(k, len(settings))}"></span>'
             lines.append(f"<tr><td class=text>{dot}{html.escape(label)}</td><td class=text>{bar}</td>{cells}</tr>")
         head = "".join(f"<th{' class=text' if i < 2 else ''}>{_breakable(text)}</th>" for i, text in enumerate(heads))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-        note = "The rows of the data that have each code: their share, and the means of their features."
+        note = f"The rows of the data that have each code: their share, and {self.summary}."
         return f"<figure class=wide>{table}<figcaption>{note}</figcaption></figure>"
 
 

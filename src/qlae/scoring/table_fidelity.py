@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..columns import CATEGORY, feature_places
+from ..columns import CATEGORY, TableColumn, feature_places
 from .shares import explained_share, interval_of
 
 Arrays = dict[str, NDArray[Any]]
@@ -28,10 +28,7 @@ class TableFidelity:
 
     def __init__(self, form: Any, sample: NDArray[Any]):
         self.form = form
-        observations = form.observations
-        self.columns = observations.columns
-        self.places = feature_places(self.columns)
-        self._offset, self._scale = np.asarray(observations.offset), np.asarray(observations.scale)
+        self.columns = form.observations.columns
         self._rows: list[tuple[NDArray[Any], ...]] = []
 
     def add(self, outputs: Any, inputs: Any) -> None:
@@ -40,38 +37,7 @@ class TableFidelity:
 
     def arrays(self) -> Arrays:
         decoded, inputs = (np.concatenate(parts) for parts in zip(*self._rows, strict=True))
-        shape = (len(inputs), len(self.columns))
-        errors, variances, hits, majority = (np.zeros(shape) for _ in range(4))
-        is_observed = np.ones(shape, bool)
-        for i, (column, places) in enumerate(zip(self.columns, self.places, strict=True)):
-            features = slice(places.start, places.stop - column.indicates_missing)
-            mine, true = decoded[:, features], inputs[:, features]
-            if column.kind == CATEGORY:
-                is_observed[:, i] = true.max(1) > 0
-                levels = true.argmax(1)
-                hits[:, i] = mine.argmax(1) == levels
-                counts = np.bincount(levels[is_observed[:, i]], minlength=true.shape[1])
-                majority[:, i] = levels == counts.argmax()
-            elif column.indicates_missing:
-                is_observed[:, i] = inputs[:, places.stop - 1] < 0.5
-            here = is_observed[:, i]
-            mean = true[here].mean(0) if here.any() else np.zeros(true.shape[1])
-            deviations = np.square(true - mean).mean(1)
-            varies = here.any() and (np.ptp(true[here], axis=0) > 0).any()
-            variance = deviations[here].mean() if varies else 0.0
-            if variance > 0:
-                errors[:, i] = np.square(mine - true).mean(1) / variance
-                variances[:, i] = deviations / variance
-        for array in (errors, variances, hits, majority):
-            array[~is_observed] = 0.0
-        return {
-            "column_errors": errors,
-            "column_variances": variances,
-            "is_category": np.array([column.kind == CATEGORY for column in self.columns], np.uint8),
-            "num_observed": is_observed.sum(0),
-            "hits": hits.astype(np.uint8),
-            "majority_hits": majority.astype(np.uint8),
-        }
+        return compare_rows(decoded, inputs, self.columns)
 
     @staticmethod
     def score(arrays: Arrays) -> dict[str, Any]:
@@ -115,6 +81,57 @@ class TableFidelity:
             return explained_share(errors[rows].sum(0) / counts, variances[rows].sum(0) / counts)
 
         return {"r2": interval_of(score, len(errors), num_halves)}
+
+
+def compare_rows(decoded: NDArray[Any], inputs: NDArray[Any], columns: tuple[TableColumn, ...]) -> Arrays:
+    """Return the arrays of `TableFidelity` for decoded rows and inputs (n, d), both in standardised features."""
+    shape = (len(inputs), len(columns))
+    errors, variances, hits, majority = (np.zeros(shape) for _ in range(4))
+    is_observed = np.ones(shape, bool)
+    for i, (column, places) in enumerate(zip(columns, feature_places(columns), strict=True)):
+        features = slice(places.start, places.stop - column.indicates_missing)
+        mine, true = decoded[:, features], inputs[:, features]
+        here = is_observed[:, i] = find_observed(inputs, column, places)
+        if column.kind == CATEGORY:
+            levels = true.argmax(1)
+            hits[:, i] = mine.argmax(1) == levels
+            majority[:, i] = levels == np.bincount(levels[here], minlength=true.shape[1]).argmax()
+        mean = true[here].mean(0) if here.any() else np.zeros(true.shape[1])
+        deviations = np.square(true - mean).mean(1)
+        varies = here.any() and (np.ptp(true[here], axis=0) > 0).any()
+        variance = deviations[here].mean() if varies else 0.0
+        if variance > 0:
+            errors[:, i] = np.square(mine - true).mean(1) / variance
+            variances[:, i] = deviations / variance
+    for array in (errors, variances, hits, majority):
+        array[~is_observed] = 0.0
+    return {
+        "column_errors": errors,
+        "column_variances": variances,
+        "is_category": np.array([column.kind == CATEGORY for column in columns], np.uint8),
+        "num_observed": is_observed.sum(0),
+        "hits": hits.astype(np.uint8),
+        "majority_hits": majority.astype(np.uint8),
+    }
+
+
+def find_observed(inputs: NDArray[Any], column: TableColumn, places: range) -> NDArray[np.bool_]:
+    """Return in which rows of features (n, d) the value of a column is observed, given the places of its features."""
+    if column.kind == CATEGORY:
+        return np.asarray(inputs[:, places.start : places.stop].max(1) > 0)
+    if column.indicates_missing:
+        return np.asarray(inputs[:, places.stop - 1] < 0.5)
+    return np.ones(len(inputs), bool)
+
+
+def row_shares(arrays: Arrays) -> NDArray[np.float64]:
+    """Return a number per row (n,) whose mean is R² over all columns."""
+    errors, variances = arrays["column_errors"], arrays["column_variances"]
+    counts = np.maximum(1, arrays["num_observed"])
+    total = float(_per_value(variances, counts).sum())
+    if total == 0:
+        return np.zeros(len(errors))
+    return np.asarray(1 - (errors / counts).sum(1) * len(errors) / total)
 
 
 def _per_value(array: NDArray[Any], counts: NDArray[Any]) -> NDArray[np.float64]:
