@@ -58,6 +58,18 @@ def test_the_table_shows_both(run, capsys):
     assert f"{run.results['averaged']['held_out_r2']:.3f}" in shown
 
 
+def test_the_table_shows_both_accuracies_of_categories(vectors, tmp_path, capsys):
+    frame = pd.DataFrame(vectors[0], columns=list("abcde")).assign(group=np.array(["x", "y", "z"])[vectors[1][:, 0]])
+    run = qlae.train("qlae", frame, out=tmp_path / "run", **QUICK | {"steps": 20})
+    scores, held_out = run.results["averaged"], run.results["held_out"]["averaged"]
+    assert scores["held_out_accuracy"] == held_out["accuracy"] != scores["accuracy"]
+    capsys.readouterr()
+    print_results([run])
+    shown = capsys.readouterr().out
+    assert shown.index("accuracy") < shown.index("held-out accuracy") < shown.index("most frequent")
+    assert f"{held_out['accuracy']:.3f}" in shown
+
+
 @pytest.mark.parametrize(
     ("scores", "warns"),
     [
@@ -65,6 +77,7 @@ def test_the_table_shows_both(run, capsys):
         ({"r2": 0.9, "held_out_r2": 0.84}, True),
         ({"psnr": 30.0, "held_out_psnr": 29.1}, False),
         ({"psnr": 30.0, "held_out_psnr": 28.9}, True),
+        ({"accuracy": 0.9, "held_out_accuracy": 0.84}, True),
         ({"r2": 0.5, "held_out_r2": 0.9}, False),
         ({"r2": 0.5}, False),
     ],

@@ -68,6 +68,7 @@ register_score(Score("accuracy", "accuracy", digits=3, meaning="of the categorie
 register_score(Score("majority", "most frequent", digits=3, meaning="accuracy of the most frequent levels"))
 register_score(Score("held_out_psnr", "held-out PSNR", 1, "dB", "PSNR of rows that took no part in the training"))
 register_score(Score("held_out_r2", "held-out R²", 3, meaning="R² of rows that took no part in the training"))
+register_score(Score("held_out_accuracy", "held-out accuracy", 3, meaning="of rows that took no part in the training"))
 
 
 def r2(observations: Any, reconstructions: Any) -> float:

@@ -15,7 +15,7 @@ from ..runs.directory import Run
 from ..scoring.held_out import describe_gap
 
 FIRST = ("infom", "informative", "infoe", "infoc", "d", "i", "c")
-LAST = ("psnr", "held_out_psnr", "r2", "held_out_r2")
+LAST = ("psnr", "held_out_psnr", "r2", "held_out_r2", "accuracy", "held_out_accuracy", "majority")
 #: Facts that runs may share, and how a title words them.
 FACTS = {"data": "{}", "images": "", "samples": "{} samples", "protocol": "protocol {}", "seed": "seed {}"}
 ELSEWHERE = ("infoe_scalar", "active")  # scores that have no column here

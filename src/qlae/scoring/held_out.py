@@ -1,7 +1,8 @@
 """Compare the scores of rows that took no part in the training with those of the rows that did.
 
 ``held_out.npz`` holds these rows as ``sample.npz`` holds training rows. ``results.json`` has their scores under
-``held_out`` (`sample.score_held_out`), and their R² or PSNR next to those of the training rows.
+``held_out`` (`sample.score_held_out`), and their R², accuracy or PSNR next to
+those of the training rows.
 """
 
 from collections.abc import Mapping
@@ -9,12 +10,12 @@ from typing import Any
 
 from ..metrics import find_score
 
-#: How much worse a score may be on held-out rows before a warning says so: R², and dB.
-GAPS = {"r2": 0.05, "psnr": 1.0}
+#: How much worse a score may be on held-out rows before a warning says so; the PSNR in dB.
+GAPS = {"r2": 0.05, "accuracy": 0.05, "psnr": 1.0}
 
 
 def with_held_out(scores: Mapping[str, Any], held_out: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scores of a set of weights with R² or PSNR of held-out rows, given the scores of both."""
+    """Return the scores of a set of weights with R², accuracy or PSNR of held-out rows, given the scores of both."""
     return {**scores, **{f"held_out_{key}": held_out[key] for key in GAPS if key in held_out}}
 
 
