@@ -31,6 +31,7 @@ from qlae.study.report.analyses import (
     with_published,
 )
 from qlae.study.report.figures import draw_codes, draw_heatmaps, draw_sheet, draw_sheets, models_to_compare
+from qlae.study.report.notes import winners
 from qlae.study.report.summary import AGGREGATED, summarise
 from qlae.study.report.tables import study_tables, to_markdown
 
@@ -216,6 +217,25 @@ def test_the_committed_tables_are_those_of_the_committed_runs(tmp_path):
         assert (report / path.name).read_text() == path.read_text(), path.name
     ours, theirs = (json.loads((p / "correlations.json").read_text()) for p in (report, committed / "report"))
     assert all(a == pytest.approx(b) for a, b in zip(ours, theirs, strict=True))
+
+
+def test_a_winner_is_named_where_means_have_intervals(folder, copy_of):
+    shapes, isaac = winners(summarise(folder))
+    assert shapes == (
+        "Highest mean InfoM on shapes3d: qlae, 0.950 ± 0.124 (95% interval, 3 seeds). "
+        "Its interval lies above that of beta-vae, the next, 0.610 ± 0.025."
+    )
+    assert "on isaac3d: qlae" in isaac
+    copy = copy_of(folder)
+    for seed, infom in zip(SEEDS, (0.75, 0.85, 0.95), strict=True):
+        path = copy.run(f"shapes3d/beta-vae/s{seed}").results_path
+        results = json.loads(path.read_text())
+        results["averaged"]["infom"] = infom
+        write_json(path, results)
+    shutil.rmtree(copy.run("isaac3d/qlae/s2").path)  # two seeds are too few for an interval
+    shapes, isaac = winners(summarise(copy))
+    assert shapes.endswith("Its interval overlaps that of beta-vae, so the order may be chance.")
+    assert "on isaac3d: beta-vae" in isaac
 
 
 @pytest.mark.usefixtures("no_vignettes")

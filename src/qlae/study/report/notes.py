@@ -10,7 +10,7 @@ from ...resolving import PUBLISHED_SETS
 from ...selection.ranking import MIN_RUNS
 from ..plan import SCORED_WEIGHTS
 from ..tuning import AGREEMENT
-from .summary import AGGREGATED, MIN_SEEDS, Summary, describe_counts
+from .summary import AGGREGATED, MIN_SEEDS, Cell, Summary, describe_counts
 
 BOLD = {
     "authors": "Bold, as in the paper: the interval overlaps the one with the highest upper end.",
@@ -52,6 +52,50 @@ def notes(summary: Summary) -> list[str]:
         *(_agreement_note(summary, data) for data in summary.data if not summary.has_sources(data)),
         *([_infoe_note(summary) + f" {SAME_KIND}" * has_published, INFORMATIVE] if summary.has_sources() else []),
     ]
+
+
+def winners(summary: Summary) -> list[str]:
+    """Return which model has the highest mean of the score that the study selects by, for each data set and block.
+
+    A block is left out if fewer than two of its models have an interval. Models whose InfoM describes noise are left
+    out as well.
+    """
+    sentences = []
+    for data in summary.data:
+        score = summary.quality(data)
+        for block in summary.blocks:
+            cells = {model: summary.cell(data, model, score) for model in block if (data, model) in summary.groups}
+            ranked = sorted(
+                ((model, cell, cell.half) for model, cell in cells.items() if cell and cell.half is not None),
+                key=lambda entry: -entry[1].mean,
+            )
+            if score == "infom":
+                noise = {m for m, *_ in ranked if any(c.warning for c in summary.latent_counts(data, m))}
+                ranked = [entry for entry in ranked if entry[0] not in noise]
+            if len(ranked) > 1:
+                sentences.append(_describe_winner(data, score, ranked))
+    return sentences
+
+
+def _describe_winner(data: str, score: str, ranked: list[tuple[str, Cell, float]]) -> str:
+    """Describe the first of at least two models and how its interval lies to those of the others."""
+    known, (first, best, half) = find_score(score), ranked[0]
+    close = [model for model, cell, other in ranked[1:] if cell.mean + other >= best.mean - half]
+    if close:
+        verbs = "overlaps that" if len(close) == 1 else "overlaps those"
+        comparison = f"Its interval {verbs} of {', '.join(close)}, so the order may be chance."
+    else:
+        comparison = (
+            f"Its interval lies above that of {ranked[1][0]}, the next, {_mean_and_interval(score, *ranked[1][1:])}."
+        )
+    return (
+        f"Highest mean {known.title} on {data}: {first}, {_mean_and_interval(score, best, half)} (95% interval, "
+        f"{len(best.values)} seeds). {comparison}"
+    )
+
+
+def _mean_and_interval(score: str, cell: Cell, half: float) -> str:
+    return f"{find_score(score).format(cell.mean)} ± {find_score(score).format(half)}"
 
 
 def uninformative_groups(summary: Summary) -> list[str]:

@@ -31,7 +31,7 @@ from .analyses import (
 )
 from .charts import draw_curve, draw_dots, make_bounds
 from .figures import draw_sheets, figure_pixels
-from .notes import NOT_THE_SAME, notes, uninformative_groups
+from .notes import NOT_THE_SAME, notes, uninformative_groups, winners
 from .summary import Summary, summarise
 from .tables import EVERYTHING, study_tables, to_csv, to_html, to_latex, to_markdown
 
@@ -96,6 +96,7 @@ def report_study(
 
 def _intro_html(summary: Summary) -> str:
     parts = [paragraph(summary.plan.about)] if summary.plan.about else []
+    parts += [paragraph(winner, "note") for winner in winners(summary)]
     for note in notes(summary):
         kind = "warning" if note.startswith("Warning") else "note" if note.startswith(NOT_THE_SAME) else ""
         parts.append(paragraph(note, kind))
