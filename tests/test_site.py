@@ -53,6 +53,7 @@ def test_every_package_has_a_page_with_every_public_name(extensions):
     modules = extensions["reference"].MODULES
     assert packages() <= set(modules) | INTERNAL
     for name, about in modules.items():
+        assert set(extensions["reference"].USED.get(name, ())) <= set(importlib.import_module(name).__all__)
         page = extensions["reference"].module_page(name, about)
         for public in importlib.import_module(name).__all__:
             entry = f":: {name}.{public}\n" in page

@@ -33,6 +33,30 @@ MODULES = {
     "qlae.explorer": "The explorer.",
     "qlae.description": "What the latents of a model mean.",
 }
+#: What programs use of a module, in the order of use. Other names are for extensions, and follow.
+USED = {
+    "qlae": (
+        *("load_data", "configure", "train", "resume", "evaluate", "rescore", "load", "encode", "decode", "add_codes"),
+        *("describe", "name_latents", "train_seeds", "select", "consensus", "train_consensus", "train_consensus_model"),
+        *("find_components", "QLAE", "Run", "SourceDataset"),
+    ),
+    "qlae.data": ("load_data", "data_names", "keep_on_disk", "hold_out_as", "register_dataset", "SourceDataset"),
+    "qlae.metrics": (
+        *("score", "score_file", "print_scores", "score_table", "null_scores", "r2", "r2_per_feature", "psnr", "nmi"),
+        *("mutual_information", "active_latents", "beta_vae_score", "factor_vae_score", "plot_nmi", "nmi_figure"),
+        *("metric_names", "Scores", "NullScores", "InfoMEC", "ConditionalInfoMEC", "DCI"),
+    ),
+    "qlae.models": ("Model", "build_model"),
+    "qlae.models.latents": (
+        *("QuantizedLatent", "FiniteScalarLatent", "VectorQuantizedLatent", "RelaxedLatent", "GaussianLatent"),
+        *("UniformLatent", "ContinuousLatent", "IndependentComponents"),
+    ),
+    "qlae.training": ("Callback", "train_run", "TrainingDiverged", "TrainingInterrupted"),
+    "qlae.report": ("results_table", "print_results", "intervals_table", "draw_pictures"),
+    "qlae.selection": ("represent", "Representation", "agreement", "similarity"),
+    "qlae.study": ("plan_names", "read_plan", "run_study", "collect", "Plan", "StudyFolder"),
+    "qlae.explorer": ("explore", "save_page", "open_run", "Exploration"),
+}
 #: Descriptions of tables, constants and type aliases, which have no docstrings.
 ABOUT = {
     "DATA": "The table of kinds of data; `DATA.register` adds one.",
@@ -71,16 +95,20 @@ def write_pages(folder: Path) -> None:
 
 
 def module_page(name: str, about: str) -> str:
-    """Return a page with every public name of a module."""
+    """Return a page with every public name of a module: those in `USED` in their order, then all others."""
     module = importlib.import_module(name)
-    names = [public for public in module.__all__ if public != "__version__"]
-    names.sort(key=lambda public: _rank(getattr(module, public)))
-    homes = {public: _home(name, public, getattr(module, public)) for public in names}
-    lines = [f"# {name}", "", about, "", "| name | what it does |", "|---|---|"]
-    lines += [
-        f"| {{py:obj}}`~{home}.{public}` | {_summary(public, getattr(module, public))} |"
-        for public, home in homes.items()
-    ]
+    used = USED.get(name, ())
+    others = [public for public in module.__all__ if public not in ("__version__", *used)]
+    others.sort(key=lambda public: _rank(getattr(module, public)))
+    homes = {public: _home(name, public, getattr(module, public)) for public in (*used, *others)}
+    lines = [f"# {name}", "", about]
+    for heading, names in (("", used), ("For extensions:" if used else "", others)):
+        if names:
+            lines += ["", *([heading, ""] if heading else []), "| name | what it does |", "|---|---|"]
+            lines += [
+                f"| {{py:obj}}`~{homes[public]}.{public}` | {_summary(public, getattr(module, public))} |"
+                for public in names
+            ]
     for public, home in homes.items():
         lines += ["", *(_entry(name, public, getattr(module, public)) if home == name else [])]
     return "\n".join(lines)
