@@ -48,29 +48,37 @@ def is_sparse(data: Any) -> bool:
     return bool(scipy.sparse.issparse(data))
 
 
+def require_real(matrix: Any, what: str) -> None:
+    """Raise a ``ValueError`` for a matrix whose entries are no real numbers, of which a part would be lost."""
+    if np.dtype(matrix.dtype).kind not in "fiub":
+        raise ValueError(f"{what} must hold real numbers, got {matrix.dtype}")
+
+
 class SparseRows(LazyImages):
     """Rows of a sparse matrix, which become dense when they are indexed.
 
     Args:
         matrix: (n, d), of any sparse format.
+        dtype: of the rows.
     """
 
     stays_lazy = True
 
-    def __init__(self, matrix: Any) -> None:
-        self.matrix = scipy.sparse.csr_array(matrix, dtype=np.float32)
+    def __init__(self, matrix: Any, dtype: str = "float32") -> None:
+        require_real(matrix, "the sparse matrix")
+        self.matrix = scipy.sparse.csr_array(matrix, dtype=dtype)
         self.matrix.check_format()  # places outside the matrix would be read from elsewhere in memory
         self.shape = tuple(self.matrix.shape)
-        self.dtype = np.dtype(np.float32)
+        self.dtype = np.dtype(dtype)
 
-    def compute(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def compute(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         return self[rows]
 
-    def __getitem__(self, rows: Any, /) -> NDArray[np.float32]:
+    def __getitem__(self, rows: Any, /) -> NDArray[Any]:
         if isinstance(rows, int | np.integer):
-            row: NDArray[np.float32] = self[rows : rows + 1 or None][0]
+            row: NDArray[Any] = self[rows : rows + 1 or None][0]
             return row
-        dense: NDArray[np.float32] = self.matrix[rows].toarray()
+        dense: NDArray[Any] = self.matrix[rows].toarray()
         return dense
 
     def checksum(self) -> str:
@@ -205,6 +213,7 @@ def _to_data(cells: Cells, options: CellOptions, what: str, name: str) -> Source
     if matrix is None or len(matrix.shape) != 2 or 0 in matrix.shape:
         shape = "no matrix" if matrix is None else f"shape {matrix.shape}"
         raise ValueError(f"{what} must hold cells by genes, got {shape}")
+    require_real(matrix, what)
     if len(set(cells.genes)) < len(cells.genes):
         raise ValueError(f"{what} has genes of the same name: call adata.var_names_make_unique() and save it again")
     matrix = _transform(matrix, options, what)

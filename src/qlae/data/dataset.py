@@ -274,11 +274,7 @@ def as_array(observations: Any, *, layout: str | None = None, name: str = "the a
     """
     is_tensor = hasattr(observations, "detach")
     if is_tensor:
-        observations = observations.detach().cpu()
-        if not observations.dtype.is_floating_point or observations.element_size() >= 4:
-            observations = observations.numpy()
-        else:
-            observations = observations.float().numpy()  # NumPy has no bfloat16
+        observations = tensor_to_array(observations, name)
     if not hasattr(observations, "shape") or not hasattr(observations, "dtype"):
         try:
             observations = np.asarray(observations)
@@ -291,6 +287,25 @@ def as_array(observations: Any, *, layout: str | None = None, name: str = "the a
     if not len(array):
         raise ValueError(f"{name} is empty: it has shape {shape}")
     return _with_dtype(array, kind, name), kind.name
+
+
+def tensor_to_array(tensor: Any, name: str) -> NDArray[Any]:
+    """Return a tensor of any device as an array; floats of fewer than 32 bits become float32.
+
+    Raises:
+        ValueError: the tensor is sparse, quantized, nested or has no content.
+    """
+    try:
+        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        is_short = tensor.dtype.is_floating_point and tensor.element_size() < 4  # NumPy has no bfloat16
+        array: NDArray[Any] = (tensor.float() if is_short else tensor).numpy()
+    except (RuntimeError, TypeError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{name} is a tensor that cannot become an array ({reason}): pass a dense one, such as tensor.to_dense() "
+            "or tensor.dequantize()"
+        ) from None
+    return array
 
 
 def require_unmasked(array: Any, name: str) -> None:

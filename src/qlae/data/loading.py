@@ -27,7 +27,7 @@ from ..registry import DATA
 from . import cache
 from .anndata_files import AnnDataFile, CellsInMemory, is_anndata, is_anndata_file, is_sparse
 from .array_files import ArrayFile, is_array_file
-from .dataset import Progress, SourceDataset, as_array, observe
+from .dataset import Progress, SourceDataset, as_array, observe, tensor_to_array
 from .generated import GeneratedData
 from .image_files import ImageFiles, PreparedImages
 from .published import BundledData, PublishedFiles
@@ -455,7 +455,7 @@ class InMemory(UserData):
             return windows_of_frame(frame, cutting, "the data frame", name=self.name)
         if cutting.columns:
             raise ValueError(f"an array has no columns: leave {', '.join(cutting.columns)} out, or pass a data frame")
-        rows = self.data.detach().cpu().numpy() if hasattr(self.data, "detach") else self.data
+        rows = tensor_to_array(self.data, self.name) if hasattr(self.data, "detach") else self.data
         return windows_of_array(rows, cutting, self.name, name=self.name, feature_names=self.feature_names)
 
     def read(self, progress: Progress | None = None) -> SourceDataset:
@@ -502,7 +502,7 @@ class InMemory(UserData):
 
 def _group_labels(groups: Any, num_rows: int) -> NDArray[np.int64]:
     """Return the number of the group of each row (n,), from labels of any type."""
-    labels = groups.detach().cpu().numpy() if hasattr(groups, "detach") else np.asarray(groups)
+    labels = tensor_to_array(groups, "groups") if hasattr(groups, "detach") else np.asarray(groups)
     if labels.shape != (num_rows,) or pd.isna(labels).any():
         raise ValueError(
             f"groups must hold one label for each of {num_rows:,} rows, none of them missing, got shape {labels.shape}"

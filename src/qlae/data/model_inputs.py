@@ -7,6 +7,7 @@ are read as those of the training were (`load_matching`).
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,14 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ..columns import NUMBER
 from ..observations import COLOURS, IMAGES, MIN_SIDE, TABLES, VECTORS, Observations
 from .anndata_files import SparseRows, is_anndata, is_anndata_file, is_sparse, obs_columns
 from .array_files import has_names, is_array_file
-from .dataset import LARGEST, ImageArray, LazyImages, Progress, SourceDataset, find_non_finite, first_few, unmask
+from .dataset import (
+    LARGEST,
+    ImageArray,
+    LazyImages,
+    Progress,
+    SourceDataset,
+    find_non_finite,
+    first_few,
+    tensor_to_array,
+    unmask,
+)
 from .image_files import SUFFIXES as PICTURE_SUFFIXES
 from .loading import load_data
 from .pictures import GREY, PictureSize, convert, decode_file, resize
 from .spec import DataSpec
+from .table_encoding import with_gaps
 from .table_files import column_names, is_table
 from .tables import is_frame, matching_table
 
@@ -48,7 +61,7 @@ def to_model_inputs(data: Any, observations: Observations, spec: DataSpec | None
         spec: how its training data were read; None for data in memory.
     """
     if isinstance(data, SourceDataset):
-        data = data.images
+        data = align_features(data, observations).images
     elif is_anndata(data) and spec is None:
         raise ValueError(
             "the model was trained on data in memory, so how cells became vectors is not known: pass "
@@ -58,7 +71,8 @@ def to_model_inputs(data: Any, observations: Observations, spec: DataSpec | None
         data = load_matching(data, observations, spec).images
     elif (pictures := pictures_in(data)) is not None:
         return Pictures(pictures, observations)
-    rows: ImageArray = SparseRows(data) if is_sparse(data) else _as_rows(data, observations)
+    is_matrix = is_sparse(data)
+    rows: ImageArray = SparseRows(data, observations.dtype) if is_matrix else _as_rows(data, observations)
     if observations.kind == IMAGES:
         rows = _fit_images(rows, observations)
     shape = tuple(rows.shape)
@@ -82,9 +96,44 @@ def load_matching(
     if observations.kind == TABLES and (is_frame(data) or (isinstance(data, str | Path) and is_table(data))):
         return matching_table(data, observations, spec)
     loaded = load_data(data, progress=progress, **how_to_read(observations, spec, data))
+    if observations.kind == VECTORS and (
+        odd := [c.name for c in loaded.observations.columns if c.facts != (NUMBER, (c.name,))]
+    ):
+        raise ValueError(
+            f"{data if isinstance(data, str | Path) else 'the data frame'} has missing values, text or dates in "
+            f"{first_few([repr(name) for name in odd])}, and this model was trained on numbers without gaps: leave out "
+            "these rows, or fill the gaps"
+        )
+    loaded = align_features(loaded, observations)
     if difference := observations.difference(loaded.observations):
         raise ValueError(difference)
     return loaded
+
+
+def align_features(data: SourceDataset, observations: Observations) -> SourceDataset:
+    """Return a data set with its features in the order of a model's, and missing values filled as for its training.
+
+    Raises:
+        ValueError: the data have other features than the model.
+    """
+    own = data.observations
+    if (own.kind, own.num_features) != (observations.kind, observations.num_features):
+        return data  # which may be scaled, or is refused by its shape
+    names, wanted = own.feature_names, observations.feature_names
+    if sorted(names) == sorted(wanted) and names != wanted and not own.columns and isinstance(data.images, np.ndarray):
+        places = [names.index(name) for name in wanted]
+        data = data.with_images(data.images[..., places])
+        offset, scale = (tuple(numbers[i] for i in places) if numbers else () for numbers in (own.offset, own.scale))
+        data.observations = own = dataclasses.replace(own, feature_names=wanted, offset=offset, scale=scale)
+    if own.shape == observations.shape and (difference := observations.difference(own)):
+        raise ValueError(difference)
+    if own.columns:
+        pairs = zip(own.columns, observations.columns, strict=True)
+        if unknown := [repr(new.name) for new, old in pairs if new.has_missing and not old.has_missing]:
+            raise ValueError(f"values are missing in {first_few(unknown)}, which were complete in the training data")
+        gaps = np.isnan(with_gaps(np.asarray(data.images), own))
+        data = data.with_images(np.where(gaps, np.asarray(observations.offset), np.asarray(data.images)))
+    return data
 
 
 def how_to_read(observed: Observations, spec: DataSpec | None, where: Any) -> dict[str, Any]:
@@ -211,8 +260,7 @@ def _as_rows(data: Any, observations: Observations) -> Any:
     """Return an array, a tensor or a list of rows with the axes of the observations, if it may have them."""
     rows = data
     if is_tensor := hasattr(rows, "detach"):
-        rows = rows.detach().cpu()
-        rows = (rows.float() if rows.dtype.is_floating_point and rows.element_size() < 4 else rows).numpy()
+        rows = tensor_to_array(rows, observations.traits.many)
     elif isinstance(rows, list | tuple):
         try:
             rows = np.asarray(rows)

@@ -25,7 +25,7 @@ from .._process import describe_device, evaluation_process, pick_device, usual_e
 from .._progress import progress_bar
 from ..data import SourceDataset, data_config, hold_out_as, images_of, load_data, load_from_config
 from ..data.cache import safe_name
-from ..data.model_inputs import how_to_read
+from ..data.model_inputs import align_features, how_to_read
 from ..data.tables import is_frame
 from ..metrics import watched_scores
 from ..models.building import Networks
@@ -200,6 +200,7 @@ def read_scored(data: Any, run: Run) -> SourceDataset:
         scored = load_data(data, **how | {"hold_out": 0})
         if config.spec is not None and is_training_data(run, scored):
             scored = load_from_config(config)  # with its groups
+    scored = align_features(scored, config.observations)
     if difference := config.observations.difference(scored.observations):
         raise ValueError(difference)
     return scored
