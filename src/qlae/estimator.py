@@ -7,14 +7,16 @@ of torch objects.
 
 import os
 import tempfile
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
 import joblib
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype, is_object_dtype
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -22,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._checks import require_known, whole_number
 from ._process import evaluation_process
 from .data import load_data
-from .data.dataset import unmask
+from .data.dataset import first_few, unmask
 from .data.hold_out import HOLD_OUT
 from .models.latents import QuantizedLatent
 from .models.model import Model
@@ -140,6 +142,7 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             y: ignored.
         """
         require_known(self.output, OUTPUTS, "output")
+        _require_numbers(X)
         array = validate_data(self, unmask(X, "X"), reset=True, allow_nd=True)
         names = getattr(self, "feature_names_in_", ())
         data = load_data(array, layout=self.layout, feature_names=names, hold_out=self.hold_out)
@@ -293,6 +296,27 @@ class QLAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
 
     def _num_threads(self) -> int:
         return int(joblib.effective_n_jobs(self.n_jobs))
+
+
+def _require_numbers(X: Any) -> None:
+    """Raise an error for a data frame with categories, dates or missing values, which ``qlae.train`` takes."""
+    if not isinstance(X, pd.DataFrame):
+        return
+    others = [str(name) for name, column in X.items() if not _is_numeric(column)]
+    gaps = [str(name) for name, column in X.items() if str(name) not in others and column.isna().any()]
+    if others or gaps:
+        what = [f"other values in {first_few(others)}"] * bool(others) + [f"NaN in {first_few(gaps)}"] * bool(gaps)
+        raise ValueError(
+            f"QLAE takes numbers without missing values, and the data frame has {' and '.join(what)}: train with "
+            'qlae.train("qlae", frame, out=…), which takes categories, dates and missing values, and load the model '
+            "with qlae.load"
+        )
+
+
+def _is_numeric(column: Any) -> bool:
+    return bool(
+        is_numeric_dtype(column) or (is_object_dtype(column) and column.map(lambda x: isinstance(x, Real)).all())
+    )
 
 
 def _seed(random_state: Any) -> int:

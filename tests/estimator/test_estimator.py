@@ -8,6 +8,7 @@ import threading
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -208,3 +209,13 @@ def test_a_collapse_is_told_in_the_terms_of_the_estimator(vectors, monkeypatch):
     (message,) = (str(warning.message) for warning in caught)
     assert all(name in message for name in ("weight_decay", "learning_rate", "num_values"))
     assert not any(words in message for words in ("--", "saves", "command"))
+
+
+def test_a_table_with_categories_is_referred_to_train():
+    frame = pd.DataFrame({"size": [1.0, np.nan] * 20, "colour": ["red", "blue"] * 20, "weight": range(40)})
+    with pytest.raises(ValueError, match=r"other values in colour and NaN in size: train with qlae\.train"):
+        qlae.QLAE(steps=2).fit(frame)
+    with pytest.raises(ValueError, match=r"has NaN in size: train"):
+        qlae.QLAE(steps=2).fit(frame[["size", "weight"]])
+    numbers = frame[["weight"]].assign(other=frame["weight"].astype(object) ** 2)
+    assert qlae.QLAE(steps=2, num_latents=2).fit(numbers).n_features_in_ == 2
